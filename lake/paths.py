@@ -1,0 +1,88 @@
+"""Where everything lies below the lake's root: the one place that knows paths."""
+
+from datetime import UTC, date, datetime
+
+RAW_SUFFIXES = (".gz", ".json", ".jsonl")
+STATE = "segment-data/_state"
+CATALOG = f"{STATE}/catalog"
+
+
+def raw_root(source_id: str) -> str:
+    return f"segment-logs/{source_id}"
+
+
+def day_folder(day: date) -> str:
+    """The archive names its folders by the day's UTC midnight in epoch milliseconds."""
+    return str(int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 1000)
+
+
+def folder_day(folder: str) -> date | None:
+    """The day of an archive folder, or None for a folder that is no day."""
+    if not folder.isdigit() or int(folder) % 86_400_000:
+        return None
+    return datetime.fromtimestamp(int(folder) / 1000, UTC).date()
+
+
+def stage(source_id: str, run_id: str) -> str:
+    return f"segment-stage/{source_id}/{run_id}"
+
+
+def table_folder(source_id: str, table: str) -> str:
+    return f"segment-data/data/{source_id}/segment_type={table}"
+
+
+def partition_folder(source_id: str, table: str, partition: str) -> str:
+    return f"{table_folder(source_id, table)}/{partition}"
+
+
+def version_folder(source_id: str, run_id: str, table: str, partition: str) -> str:
+    """Where a partition goes when it is written whole: readers follow the catalog there."""
+    return f"segment-data/data/{source_id}/_v/{run_id}/segment_type={table}/{partition}"
+
+
+def reports_root() -> str:
+    return "segment-data/reports"
+
+
+def reports_folder(source_id: str, day: str) -> str:
+    return f"{reports_root()}/day={day}/source={source_id}"
+
+
+def report(source_id: str, day: str, run_id: str) -> str:
+    return f"{reports_folder(source_id, day)}/run_id={run_id}/report.json"
+
+
+def source_state(source_id: str) -> str:
+    return f"{STATE}/sources/{source_id}"
+
+
+def state_file(source_id: str) -> str:
+    return f"{source_state(source_id)}/state.json"
+
+
+def manifest(source_id: str, number: int) -> str:
+    return f"{source_state(source_id)}/manifests/{number:010d}.json"
+
+
+def lease(source_id: str) -> str:
+    return f"{source_state(source_id)}/lease.json"
+
+
+def open_runs(source_id: str) -> str:
+    return f"{source_state(source_id)}/runs"
+
+
+def open_run(source_id: str, run_id: str) -> str:
+    return f"{open_runs(source_id)}/{run_id}.json"
+
+
+def ledger(source_id: str, folder: str) -> str:
+    return f"{source_state(source_id)}/ledger/{folder}.json"
+
+
+def id_index(source_id: str, day: str, unit: str) -> str:
+    return f"{source_state(source_id)}/ids/day={day}/{unit}.arrow"
+
+
+def tracking(workspace_id: str, source_id: str, run_id: str) -> str:
+    return f"sync_tracking_datasets/{workspace_id}/{source_id}/{run_id}"
