@@ -1,0 +1,93 @@
+"""What can go wrong, as one tree; every message says what was seen, what is allowed, what to do.
+
+LakeError                  exit 1, Segment.Internal
+├── SettingsError          exit 2, Segment.InvalidSettings: lake.yaml cannot be used
+├── UsageError             exit 2, Segment.InvalidSettings: a command was called wrongly
+│   └── UnknownSource      no source has this slug or id
+├── StateError             what lies in `_state/` cannot be read, or a newer version wrote it
+├── ConservationError      rows in and rows accounted for do not balance
+├── CheckFailed            a check before publication found something wrong
+├── CommitConflict         another run committed the manifest that this one was about to write
+└── LeaseHeld              another run holds the lease of the source
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import ClassVar
+
+
+class LakeError(Exception):
+    """Anything the lake refuses to do, with the code that sync reports carry."""
+
+    error_code: ClassVar[str] = "Segment.Internal"
+    exit_code: ClassVar[int] = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One wrong setting: where it stands, what stands there, what may stand there."""
+
+    place: str
+    seen: str
+    allowed: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.seen}; {self.allowed}"
+
+
+class SettingsError(LakeError):
+    """The settings file cannot be used; lists every problem at once."""
+
+    error_code = "Segment.InvalidSettings"
+    exit_code = 2
+
+    def __init__(self, summary: str, problems: Sequence[Problem] = ()) -> None:
+        self.summary = summary
+        self.problems = tuple(problems)
+        super().__init__("\n".join([summary, *(f"  {problem}" for problem in self.problems)]))
+
+
+class UsageError(LakeError):
+    """The command cannot be carried out as it was given."""
+
+    error_code = "Segment.InvalidSettings"
+    exit_code = 2
+
+
+class UnknownSource(UsageError):
+    """A source was asked for that the settings do not have."""
+
+    def __init__(self, asked: str, known: Collection[str]) -> None:
+        self.asked, self.known = asked, tuple(known)
+        listed = ", ".join(self.known) or "none"
+        super().__init__(
+            f"Source {asked!r} is not in the settings{did_you_mean(asked, self.known)} "
+            f"(known: {listed}). Name one of these, or add it under `sources`."
+        )
+
+
+class StateError(LakeError):
+    """The lake's own state is damaged, or of a format this version does not know."""
+
+
+class ConservationError(LakeError):
+    """The rows of a run do not balance, so nothing of it may be published."""
+
+
+class CheckFailed(LakeError):
+    """A check of what was written failed, so nothing of it may be published."""
+
+
+class CommitConflict(LakeError):
+    """The next manifest exists already: plan again on top of it."""
+
+
+class LeaseHeld(LakeError):
+    """Another run is working on the source."""
+
+
+def did_you_mean(word: str, known: Collection[str]) -> str:
+    """A suggestion to append to a message, or nothing where no known word is near."""
+    near = get_close_matches(word, known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""

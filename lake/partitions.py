@@ -1,0 +1,70 @@
+"""The four layouts in which an event table may be partitioned by the hour of `receivedAt`."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+
+
+class DatePartition(StrEnum):
+    """How a table is cut by received time; the value is what `lake.yaml` says.
+
+    Keys and formats are stored in folder names and in the catalog: changing one here
+    orphans every table that exists.
+    """
+
+    DAY_HOUR = "day/hour"
+    YEAR_MONTH_DAY_HOUR = "year/month/day/hour"
+    YEAR_MONTH_DAY = "year/month/day"
+    DAY = "day"
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The partition keys, outermost first."""
+        return tuple(_FORMATS[self])
+
+    @property
+    def has_hours(self) -> bool:
+        """Whether a partition is one hour; otherwise it is one day."""
+        return "hr" in _FORMATS[self]
+
+    def values(self, hour: datetime) -> tuple[str, ...]:
+        """The values of the keys for the partition that this time falls into."""
+        at = _utc(hour)
+        return tuple(template.format(at) for template in _FORMATS[self].values())
+
+    def path(self, hour: datetime) -> str:
+        """The folders below the table's own for the partition that this time falls into."""
+        return "/".join(map("=".join, zip(self.keys, self.values(hour), strict=True)))
+
+    def floor(self, moment: datetime) -> datetime:
+        """When the partition that this time falls into begins, in UTC."""
+        at = _utc(moment).replace(minute=0, second=0, microsecond=0)
+        return at if self.has_hours else at.replace(hour=0)
+
+    def parse(self, values: Sequence[str]) -> datetime:
+        """When the partition with these values begins, in UTC: the way back from `values`."""
+        parts = dict(zip(self.keys, values, strict=True))
+        day = "-".join(parts[key] for key in ("year", "month", "day") if key in parts)
+        start = datetime.fromisoformat(f"{day}T{parts.get('hr', '00')}:00:00+00:00")
+        if self.values(start) != tuple(values):
+            raise ValueError(f"{tuple(values)!r} is not spelled like a partition of {self.value}")
+        return start
+
+
+# `str.format` and not `strftime`, whose %Y does not pad years below 1000 on every platform.
+_WHOLE_DAY = "{0.year:04}-{0.month:02}-{0.day:02}"
+_SPLIT_DAY = {"year": "{0.year:04}", "month": "{0.month:02}", "day": "{0.day:02}"}
+_HOUR = {"hr": "{0.hour:02}"}
+
+_FORMATS: Mapping[DatePartition, Mapping[str, str]] = {
+    DatePartition.DAY_HOUR: {"day": _WHOLE_DAY, **_HOUR},
+    DatePartition.YEAR_MONTH_DAY_HOUR: {**_SPLIT_DAY, **_HOUR},
+    DatePartition.YEAR_MONTH_DAY: _SPLIT_DAY,
+    DatePartition.DAY: {"day": _WHOLE_DAY},
+}
+
+
+def _utc(moment: datetime) -> datetime:
+    if moment.tzinfo is None:
+        raise ValueError(f"{moment!r} has no time zone; partitions are hours of UTC")
+    return moment.astimezone(UTC)
