@@ -86,3 +86,23 @@ def id_index(source_id: str, day: str, unit: str) -> str:
 
 def tracking(workspace_id: str, source_id: str, run_id: str) -> str:
     return f"sync_tracking_datasets/{workspace_id}/{source_id}/{run_id}"
+
+
+def catalog_database(database: str) -> str:
+    return f"{CATALOG}/{database}"
+
+
+def catalog_table(database: str, table: str) -> str:
+    return f"{CATALOG}/{database}/{table}"
+
+
+def catalog_table_file(database: str, table: str) -> str:
+    return f"{catalog_table(database, table)}/table.json"
+
+
+def catalog_months(database: str, table: str) -> str:
+    return f"{catalog_table(database, table)}/partitions"
+
+
+def catalog_month_file(database: str, table: str, month: str) -> str:
+    return f"{catalog_months(database, table)}/{month}.json"

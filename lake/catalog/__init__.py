@@ -1,0 +1,1 @@
+"""What readers are told: databases, tables, and where each partition lies now."""

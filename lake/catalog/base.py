@@ -1,0 +1,93 @@
+"""The catalog as the rest of the lake sees it: the same for files, Glue and Hive."""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, Protocol
+
+import msgspec
+
+Days = tuple[str, str]
+"""First and last day, both included, as `YYYY-MM-DD`."""
+
+
+class CatalogColumn(msgspec.Struct, frozen=True):
+    """A column as engines know it; `type` is Hive's spelling, `comment` the original path."""
+
+    name: str
+    type: str
+    comment: str = ""
+
+
+class CatalogTable(msgspec.Struct, frozen=True):
+    """An external table; `location` is relative to the storage's root, keys are all strings."""
+
+    database: str
+    name: str
+    columns: tuple[CatalogColumn, ...]
+    partition_keys: tuple[str, ...]
+    location: str
+    format: Literal["parquet", "json"] = "parquet"
+    comment: str = ""
+    parameters: dict[str, str] = msgspec.field(default_factory=dict)
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.database}.{self.name}"
+
+
+class CatalogPartition(msgspec.Struct, frozen=True):
+    """Where a partition lies; `version` is the number of the manifest that put it there."""
+
+    values: tuple[str, ...]
+    location: str
+    version: int
+    rows: int = 0
+    bytes: int = 0
+    files: int = 0
+
+
+class Catalog(Protocol):
+    """What every backend does; each action may be repeated, and late repeats do no harm."""
+
+    def databases(self) -> list[str]: ...
+
+    def tables(self, database: str) -> list[CatalogTable]:
+        """All tables of a database, by name; none where there is no such database."""
+        ...
+
+    def table(self, database: str, name: str) -> CatalogTable | None: ...
+
+    def ensure_database(self, database: str) -> None: ...
+
+    def create_table(self, table: CatalogTable) -> bool:
+        """Make a table and say so; one that exists is left alone, whatever its columns."""
+        ...
+
+    def append_columns(self, database: str, name: str, columns: Iterable[CatalogColumn]) -> None:
+        """Add the columns that are missing, at the end and in this order, in one update."""
+        ...
+
+    def partitions(
+        self, database: str, name: str, days: Days | None = None
+    ) -> list[CatalogPartition]:
+        """The partitions of a table, by their values; of some days only, if days are given."""
+        ...
+
+    def put_partitions(
+        self, database: str, name: str, partitions: Iterable[CatalogPartition]
+    ) -> None:
+        """Add partitions or move them; what a later manifest set or dropped stays as it is."""
+        ...
+
+    def drop_partitions(
+        self, database: str, name: str, values: Iterable[Sequence[str]], version: int
+    ) -> None:
+        """Forget partitions for good: manifests before `version` cannot bring them back."""
+        ...
+
+
+def partition_day(keys: Sequence[str], values: Sequence[str]) -> str:
+    """The day a partition lies in, whatever the layout of its table."""
+    named = dict(zip(keys, values, strict=True))
+    if "year" in named:
+        return f"{named['year']}-{named['month']}-{named['day']}"
+    return named["day"]

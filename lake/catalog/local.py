@@ -1,0 +1,137 @@
+"""The embedded catalog: JSON files in the lake's own state, no server to run."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from lake import paths
+from lake.catalog.base import (
+    CatalogColumn,
+    CatalogPartition,
+    CatalogTable,
+    Days,
+    partition_day,
+)
+from lake.catalog.documents import (
+    DatabaseDocument,
+    MonthDocument,
+    TableDocument,
+    decode_document,
+    encode_document,
+    read_document,
+    write_document,
+)
+from lake.catalog.lock import exclusive
+from lake.catalog.months import with_dropped, with_partitions
+from lake.errors import StateError
+from lake.storage import Storage
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class LocalCatalog:
+    """One folder per table: its columns in one file, its partitions in one file a month.
+
+    Every file is replaced whole, so readers need no lock. Writers of one table take turns (see
+    `lake.catalog.lock`), so that no update is lost between reading a file and replacing it.
+    """
+
+    storage: Storage
+
+    def databases(self) -> list[str]:
+        return self.storage.folders(paths.CATALOG)
+
+    def tables(self, database: str) -> list[CatalogTable]:
+        names = self.storage.folders(paths.catalog_database(database))
+        files = [paths.catalog_table_file(database, name) for name in names]
+        found = zip(files, self.storage.read_many(files), strict=True)
+        # A folder without its file is a table that somebody is making just now.
+        return [decode_document(f, data, TableDocument).table for f, data in found if data]
+
+    def table(self, database: str, name: str) -> CatalogTable | None:
+        path = paths.catalog_table_file(database, name)
+        document = read_document(self.storage, path, TableDocument)
+        return document.table if document else None
+
+    def ensure_database(self, database: str) -> None:
+        path = f"{paths.catalog_database(database)}/database.json"
+        self.storage.create(path, encode_document(DatabaseDocument(name=database)))
+
+    def create_table(self, table: CatalogTable) -> bool:
+        path = paths.catalog_table_file(table.database, table.name)
+        return self.storage.create(path, encode_document(TableDocument(table=table)))
+
+    def append_columns(self, database: str, name: str, columns: Iterable[CatalogColumn]) -> None:
+        self._existing(database, name)
+        with exclusive(self.storage, paths.catalog_table(database, name)):
+            table = self._existing(database, name)  # again: columns may have come while we waited
+            known = {column.name for column in table.columns}
+            new = tuple(column for column in columns if column.name not in known)
+            if new:
+                grown = msgspec.structs.replace(table, columns=table.columns + new)
+                path = paths.catalog_table_file(database, name)
+                write_document(self.storage, path, TableDocument(table=grown))
+
+    def partitions(
+        self, database: str, name: str, days: Days | None = None
+    ) -> list[CatalogPartition]:
+        keys = self._existing(database, name).partition_keys
+        months = [
+            file.path
+            for file in self.storage.files(paths.catalog_months(database, name), recursive=False)
+            if days is None or days[0][:7] <= file.name.removesuffix(".json") <= days[1][:7]
+        ]
+        read = zip(months, self.storage.read_many(months), strict=True)
+        found = [
+            partition
+            for path, data in read
+            if data is not None
+            for partition in decode_document(path, data, MonthDocument).partitions
+            if days is None or days[0] <= partition_day(keys, partition.values) <= days[1]
+        ]
+        return sorted(found, key=lambda partition: partition.values)
+
+    def put_partitions(
+        self, database: str, name: str, partitions: Iterable[CatalogPartition]
+    ) -> None:
+        self._change(database, name, ((p.values, p) for p in partitions), with_partitions)
+
+    def drop_partitions(
+        self, database: str, name: str, values: Iterable[Sequence[str]], version: int
+    ) -> None:
+        gone = (tuple(v) for v in values)
+        self._change(
+            database, name, ((v, v) for v in gone), lambda old, v: with_dropped(old, v, version)
+        )
+
+    def _change(
+        self,
+        database: str,
+        name: str,
+        items: Iterable[tuple[tuple[str, ...], T]],
+        change: Callable[[MonthDocument, list[T]], MonthDocument],
+    ) -> None:
+        """Apply a change to the file of every month that the items lie in."""
+        keys = self._existing(database, name).partition_keys
+        by_month: dict[str, list[T]] = {}
+        for values, item in items:
+            by_month.setdefault(partition_day(keys, values)[:7], []).append(item)
+        with exclusive(self.storage, paths.catalog_table(database, name)):
+            for month, group in by_month.items():
+                path = paths.catalog_month_file(database, name, month)
+                old = read_document(self.storage, path, MonthDocument) or MonthDocument()
+                new = change(old, group)
+                if new != old:
+                    write_document(self.storage, path, new)
+
+    def _existing(self, database: str, name: str) -> CatalogTable:
+        table = self.table(database, name)
+        if table is None:
+            raise StateError(
+                f"Table {database}.{name} is not in the catalog. "
+                "Create it before its columns and partitions."
+            )
+        return table
