@@ -1,0 +1,1 @@
+"""The code location: assets, checks, schedules and the `datalake` command."""

@@ -1,0 +1,1 @@
+"""The domain: what an event, a table, a type and a report are, without Dagster or Spark."""

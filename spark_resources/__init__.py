@@ -1,0 +1,1 @@
+"""The engines: where Spark runs, behind one interface."""
