@@ -1,0 +1,179 @@
+"""The settings of a lake: `lake.yaml` as values, whole and checked."""
+
+import os
+from collections.abc import Mapping
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from lake import settings_fields as fields
+from lake.errors import UnknownSource
+from lake.names import NAME_LENGTH, Naming, catalog_table, snake, table_name
+from lake.partitions import DatePartition
+from lake.settings_rules import breaches, inherit
+
+_NATIVE_TABLES = frozenset({"identify", "page", "screen", "group", "alias"})
+_WAREHOUSE_TABLES = frozenset(table_name(kind, naming=Naming.WAREHOUSE) for kind in _NATIVE_TABLES)
+
+
+class Tracking(StrEnum):
+    """For which records the log keeps the payload."""
+
+    REJECTED = "rejected"
+    ALL = "all"
+
+
+class _Part(BaseModel):
+    """Some settings; one that is written without a value has its default."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out_nulls(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        defaults = {key for key, field in cls.model_fields.items() if not field.is_required()}
+        return {k: v for k, v in data.items() if v is not None or k not in defaults}
+
+
+class Limits(_Part):
+    """Bounds past which only the offending line, column or table suffers."""
+
+    line_bytes: fields.Count = 1024 * 1024
+    depth: fields.Count = 64
+    columns: fields.Count = 2_000
+    tables: fields.Count = 1_000
+    catalog_databases: fields.Count = 10_000
+    catalog_tables: fields.Count = 200_000
+    column_name: fields.NameLength = NAME_LENGTH
+
+
+class Retention(_Part):
+    """How long what is not data is kept."""
+
+    record_log_days: fields.Days = 14
+    stage_days: fields.Days = 14
+
+
+class Overridable(_Part):
+    """Settings that stand at the top and may be given anew for a single source."""
+
+    region: fields.Region | None = None
+    emr_cluster_id: fields.EmrClusterId | None = None
+    glue_catalog_id: fields.GlueCatalogId | None = None
+    iam_role_arn: fields.RoleArn | None = None
+    external_id: fields.ExternalId | None = None
+    dedup_days: fields.Days = 7
+    load_without_message_id: Annotated[bool, Field(description="allowed: true | false")] = False
+    tracking: Annotated[Tracking, Field(description="allowed: rejected | all")] = Tracking.REJECTED
+    limits: Limits = Field(Limits(), description="allowed: a mapping of limits")
+    retention: Retention = Field(Retention(), description="allowed: a mapping of days")
+
+
+class Source(Overridable):
+    """One stream of events; what it does not say itself, it has from the top."""
+
+    id: fields.SourceId
+    slug: fields.Slug
+    raw: fields.RawFolder = ""  # filled in from the id
+    enabled: Annotated[bool, Field(description="allowed: true | false")] = True
+    database: fields.CatalogName = ""  # filled in from the slug
+    table_prefix: fields.CatalogName | None = None
+    date_partition: Annotated[
+        DatePartition, Field(description=f"allowed: {' | '.join(DatePartition)}")
+    ] = DatePartition.DAY_HOUR
+    naming: Annotated[Naming, Field(description=f"allowed: {' | '.join(Naming)}")] = Naming.NATIVE
+    skip_events: Annotated[
+        tuple[Annotated[str, Field(min_length=1)], ...],
+        Field(description="allowed: a list of tables or event names"),
+    ] = ()
+    start: fields.Day | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults_from_id_and_slug(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        filled = dict(data)
+        if filled.get("raw") is None and isinstance(filled.get("id"), str):
+            filled["raw"] = f"segment-logs/{filled['id']}"
+        if filled.get("database") is None and isinstance(filled.get("slug"), str):
+            filled["database"] = snake(filled["slug"])
+        return filled
+
+    @property
+    def name(self) -> str:
+        """The slug by the name rule, for places that allow no other characters."""
+        return snake(self.slug)
+
+    def catalog_table(self, table: str) -> str:
+        """What a table of this source is called in the catalog."""
+        return catalog_table(table, self.table_prefix)
+
+    def skips(self, table: str) -> bool:
+        """Whether a table (named without prefix) is neither written nor catalogued."""
+        return table in self._skipped_tables
+
+    @cached_property
+    def _skipped_tables(self) -> frozenset[str]:
+        return frozenset(map(self._skipped_table, self.skip_events))
+
+    def _skipped_table(self, entry: str) -> str:
+        """An entry is the name of a table or of a track event."""
+        types = _NATIVE_TABLES if self.naming is Naming.NATIVE else _WAREHOUSE_TABLES
+        if entry in types or (entry.startswith("track_") and entry == snake(entry)):
+            return entry
+        return table_name("track", entry, self.naming)
+
+
+class Settings(Overridable):
+    """Everything `lake.yaml` says; use the sources' own values where both have one."""
+
+    workspace_id: fields.WorkspaceId
+    storage: fields.StoragePlace
+    catalog: fields.CatalogChoice = "local"
+    engine: fields.EngineChoice = "local"
+    sources: Annotated[
+        tuple[Source, ...],
+        Field(min_length=1, description="allowed: a list of at least one source"),
+    ]
+    # Set by whoever read the file: relative places in it start from its folder.
+    config_folder: Path = Path()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _hand_down(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping) or not isinstance(data.get("sources"), list | tuple):
+            return data
+        given = [
+            source.model_dump(exclude_unset=True) if isinstance(source, Source) else source
+            for source in data["sources"]
+        ]
+        return inherit({**data, "sources": given}, OVERRIDABLE)
+
+    @model_validator(mode="after")
+    def _check_between_fields(self) -> Self:
+        if found := list(breaches(self.model_dump())):
+            raise ValueError("; ".join(f"{b.path}: {b.seen}; {b.allowed}" for b in found))
+        return self
+
+    @property
+    def storage_uri(self) -> str:
+        """The lake's root: an absolute folder or the URI as written."""
+        if "://" in self.storage:
+            return self.storage.rstrip("/")
+        return os.path.abspath(self.config_folder / Path(self.storage).expanduser())
+
+    def source(self, slug_or_id: str) -> Source:
+        """The source with this slug or id."""
+        for source in self.sources:
+            if slug_or_id in (source.slug, source.id):
+                return source
+        raise UnknownSource(slug_or_id, [source.slug for source in self.sources])
+
+
+OVERRIDABLE = frozenset(Overridable.model_fields)

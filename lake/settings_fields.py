@@ -1,0 +1,122 @@
+"""The forms that single settings may have, each with the words in which it is asked for."""
+
+import re
+from datetime import date
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from lake import release
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_SPARK_MASTER = re.compile(r"spark://[^\s/:]+:\d{1,5}", re.ASCII)
+
+
+def _storage(text: str) -> str:
+    scheme = _SCHEME.match(text)
+    if reason := release.refusal(release.STORAGES, scheme[0] if scheme else "a folder"):
+        raise ValueError(reason)
+    return text
+
+
+def _engine(text: str) -> str:
+    choice = "spark://" if _SPARK_MASTER.fullmatch(text) else text
+    if reason := release.refusal(release.ENGINES, choice):
+        raise ValueError(reason.replace("spark://", "spark://host:port"))
+    return text
+
+
+def _catalog(text: str) -> str:
+    if reason := release.refusal(release.CATALOGS, text):
+        raise ValueError(reason)
+    return text
+
+
+def _day(value: object) -> object:
+    """Only the ISO form: pydantic itself would read `20261001` as seconds since 1970."""
+    if isinstance(value, str):
+        if not _DAY.fullmatch(value):
+            raise ValueError("allowed: a day, YYYY-MM-DD")
+        return date.fromisoformat(value)
+    return value
+
+
+def _below_storage(text: str) -> str:
+    if text.startswith(("/", "~")) or "://" in text or ".." in text.split("/"):
+        raise ValueError("allowed: a folder below `storage`, written relative to it")
+    folder = "/".join(part for part in text.split("/") if part not in ("", "."))
+    if not folder:
+        raise ValueError("allowed: a folder below `storage`, not `storage` itself")
+    return folder
+
+
+def _text(allowed: str, pattern: str) -> object:
+    return Field(pattern=pattern, description=allowed)
+
+
+def _count(allowed: str, least: int = 1, most: int | None = None) -> object:
+    return Field(ge=least, le=most, description=allowed)
+
+
+WorkspaceId = Annotated[
+    str, _text("allowed: letters, digits, `_` and `-`", r"^[A-Za-z0-9][A-Za-z0-9_-]*$")
+]
+SourceId = Annotated[
+    str, _text("allowed: letters, digits, `_` and `-`", r"^[A-Za-z0-9][A-Za-z0-9_-]*$")
+]
+Slug = Annotated[
+    str,
+    _text(
+        "allowed: letters, digits, `_`, `-` and `.`, a letter or digit first",
+        r"^[A-Za-z0-9][A-Za-z0-9_.-]*$",
+    ),
+]
+CatalogName = Annotated[
+    str,
+    Field(
+        pattern=r"^[a-z][a-z0-9_]*$",
+        max_length=128,
+        description="allowed: a small letter, then small letters, digits and `_`, up to 128",
+    ),
+]
+StoragePlace = Annotated[
+    str,
+    AfterValidator(_storage),
+    Field(
+        min_length=1,
+        description="allowed: a folder, s3://bucket[/prefix], abfss://container@account[/prefix]",
+    ),
+]
+CatalogChoice = Annotated[
+    str, AfterValidator(_catalog), Field(description=f"allowed: {' | '.join(release.CATALOGS)}")
+]
+EngineChoice = Annotated[
+    str, AfterValidator(_engine), Field(description=f"allowed: {' | '.join(release.ENGINES)}")
+]
+RawFolder = Annotated[
+    str,
+    AfterValidator(_below_storage),
+    Field(description="allowed: a folder below `storage`, written relative to it"),
+]
+Day = Annotated[date, BeforeValidator(_day), Field(description="allowed: a day, YYYY-MM-DD")]
+Region = Annotated[
+    str, _text("allowed: an AWS region such as eu-west-1", r"^[a-z]{2,}(-[a-z]+)+-[0-9]+$")
+]
+EmrClusterId = Annotated[
+    str, _text("allowed: `j-` and capitals or digits, as j-1A2B3C4D5E6F7", r"^j-[A-Z0-9]+$")
+]
+GlueCatalogId = Annotated[str, _text("allowed: the 12 digits of the AWS account", r"^[0-9]{12}$")]
+RoleArn = Annotated[
+    str,
+    _text(
+        "allowed: arn:aws:iam::<account>:role/<name>", r"^arn:aws[a-z-]*:iam::[0-9]{12}:role/.+$"
+    ),
+]
+ExternalId = Annotated[
+    str,
+    _text("allowed: up to 1224 letters, digits and +=,.@:/-_", r"^[A-Za-z0-9+=,.@:/_-]{1,1224}$"),
+]
+Days = Annotated[int, _count("allowed: a whole number of days from 1 to 3650", most=3650)]
+Count = Annotated[int, _count("allowed: a whole number, 1 or more", most=2**53)]
+NameLength = Annotated[int, _count("allowed: a whole number from 32 to 1024", least=32, most=1024)]

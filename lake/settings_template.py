@@ -1,0 +1,85 @@
+"""The commented `lake.yaml` that `datalake init` writes.
+
+Prose begins with `# `; a setting that is switched off begins with `#` alone, so that taking the
+`#` away is all there is to do.
+"""
+
+STARTER = """\
+# The settings of a data lake. Check them with `datalake check`.
+
+# Names the workspace in the record log, and is the default of external_id.
+workspace_id: my_workspace
+
+# Where the lake lies: a folder, relative to this file. (s3:// and abfss:// come later.)
+storage: ./lake
+
+# Where tables are registered: local | glue | hive. This release has local.
+catalog: local
+
+# Where Spark runs: local | spark://host:port | emr | emr-serverless | databricks.
+# This release has local.
+engine: local
+
+# One entry for each stream of events.
+sources:
+    # The id as in the raw archive, and a short name for commands, assets and the database.
+  - id: web01
+    slug: web
+    # Where its archive lies below storage. Default: segment-logs/<id>
+    #raw: segment-logs/web01
+    # false: no scheduled syncs; what is loaded stays.
+    #enabled: true
+    # The database in the catalog: small letters, digits and _, a letter first.
+    # Default: the slug, written that way
+    #database: web
+    # For several sources in one database: their tables are called <table_prefix>_<table>.
+    #table_prefix: web
+    # The folders of a table: day/hour | year/month/day/hour | year/month/day | day
+    # Fixed once tables exist.
+    #date_partition: day/hour
+    # native (track_<event>, properties_<name>) or warehouse (<event>, <name>).
+    # Fixed once tables exist.
+    #naming: native
+    # Tables or event names that are neither written nor registered.
+    #skip_events: []
+    # Syncs leave older day folders alone. Default: the oldest one when the source is first seen
+    #start: 2026-10-01
+
+# Everything below may also stand in a source, and then counts for it alone.
+
+# Events with the same messageId are duplicates if received at most so many days apart.
+#dedup_days: 7
+
+# true: events without messageId are loaded under the hash of their line, not rejected.
+#load_without_message_id: false
+
+# Payloads in the record log: rejected (of what was not loaded) or all.
+#tracking: rejected
+
+# Past a limit only the offending line, column or table is rejected.
+#limits:
+  # Bytes of a line, and levels of nesting in it.
+  #line_bytes: 1048576
+  #depth: 64
+  # Columns of a table, and tables of a source.
+  #columns: 2000
+  #tables: 1000
+  # What the catalog holds: databases, tables in one, characters in the name of a column.
+  #catalog_databases: 10000
+  #catalog_tables: 200000
+  #column_name: 250
+
+# Days for which the record log, and what failed runs left in staging, is kept.
+#retention:
+  #record_log_days: 14
+  #stage_days: 14
+
+# AWS: needed by the glue catalog and the emr engine of later releases.
+#region: eu-west-1
+#emr_cluster_id: j-1A2B3C4D5E6F7
+# The 12 digits of the account, the same as in iam_role_arn.
+#glue_catalog_id: "123456789012"
+#iam_role_arn: arn:aws:iam::123456789012:role/datalake
+# Default: the workspace id
+#external_id: my_workspace
+"""
