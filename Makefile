@@ -1,0 +1,67 @@
+# `make` alone lists the targets. CI runs the same ones: see .ci/run.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo dev test test-fast test-spark test-spark40 test-browser browser \
+	lint types format pin clean
+
+PORT ?= 3000
+BIN := .venv/bin
+
+##@ Use it
+help:  ## list the targets
+	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup:  ## make .venv with everything in it, and Java if it is missing
+	@scripts/setup
+
+demo: setup  ## a whole lake from sample data, in minutes
+	@$(BIN)/datalake demo
+
+dev: setup  ## the Dagster UI on http://127.0.0.1:3000 (PORT=4000: on another port)
+	@$(BIN)/datalake dev --port $(PORT)
+
+##@ Change it
+test: setup  ## all tests but those in a browser
+	$(BIN)/pytest -m "not browser"
+
+test-fast: setup  ## the tests without Spark and without whole programs: seconds
+	$(BIN)/pytest -m "not spark and not e2e and not browser"
+
+test-spark: setup  ## the tests that start Spark
+	$(BIN)/pytest -m spark
+
+test-spark40: setup .spark40/.done  ## the same on PySpark 4.0, which clusters run
+	PYTHONPATH=$(CURDIR)/.spark40 $(BIN)/pytest -m spark
+
+test-browser: setup browser  ## the tests that look at the UI in Chromium
+	$(BIN)/pytest -m browser
+
+browser:  ## install Chromium for them, if it is missing
+	@scripts/browser
+
+lint: setup  ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup  ## mypy, strict
+	$(BIN)/mypy
+
+format: setup  ## let ruff mend what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+pin: setup  ## resolve the dependencies anew, into requirements.txt (minutes)
+	CUSTOM_COMPILE_COMMAND="make pin" $(BIN)/pip-compile --quiet --upgrade --extra dev \
+		--generate-hashes --allow-unsafe --strip-extras --no-emit-index-url \
+		--no-emit-find-links --no-emit-trusted-host --output-file requirements.txt pyproject.toml
+
+clean:  ## remove what set-up, tests and tools made (not your lakes)
+	rm -rf .venv .spark40 .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info build
+
+# A second Spark costs no second environment: it only has to come first on the path.
+.spark40/.done: requirements-spark40.txt
+	@echo "installing PySpark 4.0 into .spark40"
+	@rm -rf .spark40
+	@$(BIN)/pip install --disable-pip-version-check --quiet --no-deps --require-hashes \
+		--target .spark40 -r $<
+	@touch $@
