@@ -6,33 +6,42 @@ second, and the moment in UTC lies in the years 1 to 9999 too, since no reader k
 """
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import date
+from functools import lru_cache
 
+_HOUR, _MINUTE = "([01][0-9]|2[0-3])", "([0-5][0-9])"
 _FORM = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)"
-    r"(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?"
-    r"(?:Z|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?)?)?",
-    re.ASCII,
+    rf"([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})"
+    rf"(?:[T ]{_HOUR}:{_MINUTE}(?::{_MINUTE}(?:\.([0-9]+))?)?"
+    rf"(?:Z|([+-]){_HOUR}(?::?{_MINUTE})?)?)?"
 )
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-_MINUTE = 60_000_000
-_FIRST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
-_LAST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+_MICROS_A_SECOND = 1_000_000
+_MICROS_A_DAY = 86_400 * _MICROS_A_SECOND
+_FIRST = (date.min.toordinal() - date(1970, 1, 1).toordinal()) * _MICROS_A_DAY
+_AFTER_LAST = (date.max.toordinal() + 1 - date(1970, 1, 1).toordinal()) * _MICROS_A_DAY
 
 
 def parse_timestamp(text: str) -> tuple[int, bool] | None:
     """Microseconds since 1970 and whether digits other than 0 were cut; None for no date."""
     match = _FORM.fullmatch(text)
-    if match is None:
+    midnight = _midnight(match[1]) if match else None
+    if match is None or midnight is None:
         return None
-    *clock, fraction, sign, offset_hours, offset_minutes = match.groups(default="0")
-    year, month, day, hour, minute, second = map(int, clock)
+    _, hour, minute, second, fraction, sign, offset_hour, offset_minute = match.groups("00")
+    seconds = int(hour) * 3600 + int(minute) * 60 + int(second)
+    if sign in "+-":
+        offset = int(offset_hour) * 3600 + int(offset_minute) * 60
+        seconds += offset if sign == "-" else -offset
+    micros = midnight + seconds * _MICROS_A_SECOND + int(fraction[:6].ljust(6, "0"))
+    cut = fraction[6:].strip("0")
+    return (micros, cut != "") if _FIRST <= micros < _AFTER_LAST else None
+
+
+@lru_cache(10_000)
+def _midnight(day: str) -> int | None:
+    """When a day begins, in microseconds since 1970; None for one that is in no calendar."""
     try:
-        moment = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+        ordinal = date.fromisoformat(day).toordinal()
     except ValueError:
         return None
-    micros = (moment - _EPOCH) // _MICROSECOND + int(fraction[:6].ljust(6, "0"))
-    offset = (int(offset_hours) * 60 + int(offset_minutes)) * _MINUTE
-    micros += offset if sign == "-" else -offset
-    return (micros, bool(fraction[6:].strip("0"))) if _FIRST <= micros <= _LAST else None
+    return (ordinal - date(1970, 1, 1).toordinal()) * _MICROS_A_DAY

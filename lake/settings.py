@@ -44,7 +44,7 @@ class Limits(_Part):
     """Bounds past which only the offending line, column or table suffers."""
 
     line_bytes: fields.Count = 1024 * 1024
-    depth: fields.Count = 64
+    depth: fields.Depth = 64
     columns: fields.Count = 2_000
     tables: fields.Count = 1_000
     catalog_databases: fields.Count = 10_000

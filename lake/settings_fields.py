@@ -120,3 +120,5 @@ ExternalId = Annotated[
 Days = Annotated[int, _count("allowed: a whole number of days from 1 to 3650", most=3650)]
 Count = Annotated[int, _count("allowed: a whole number, 1 or more", most=2**53)]
 NameLength = Annotated[int, _count("allowed: a whole number from 32 to 1024", least=32, most=1024)]
+# Python's own parsers give up some way below a thousand levels.
+Depth = Annotated[int, _count("allowed: a whole number from 1 to 500", most=500)]
