@@ -29,9 +29,8 @@ def parse_timestamp(text: str) -> tuple[int, bool] | None:
         return None
     _, hour, minute, second, fraction, sign, offset_hour, offset_minute = match.groups("00")
     seconds = int(hour) * 3600 + int(minute) * 60 + int(second)
-    if sign in "+-":
-        offset = int(offset_hour) * 3600 + int(offset_minute) * 60
-        seconds += offset if sign == "-" else -offset
+    offset = int(offset_hour) * 3600 + int(offset_minute) * 60
+    seconds += offset if sign == "-" else -offset
     micros = midnight + seconds * _MICROS_A_SECOND + int(fraction[:6].ljust(6, "0"))
     cut = fraction[6:].strip("0")
     return (micros, cut != "") if _FIRST <= micros < _AFTER_LAST else None

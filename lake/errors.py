@@ -89,5 +89,5 @@ class LeaseHeld(LakeError):
 
 def did_you_mean(word: str, known: Collection[str]) -> str:
     """A suggestion to append to a message, or nothing where no known word is near."""
-    near = get_close_matches(word, known, n=1)
+    near = get_close_matches(word, known, n=1, cutoff=0.7)
     return f"; did you mean {near[0]!r}?" if near else ""

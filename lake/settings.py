@@ -70,8 +70,8 @@ class Overridable(_Part):
     dedup_days: fields.Days = 7
     load_without_message_id: Annotated[bool, Field(description="allowed: true | false")] = False
     tracking: Annotated[Tracking, Field(description="allowed: rejected | all")] = Tracking.REJECTED
-    limits: Limits = Field(Limits(), description="allowed: a mapping of limits")
-    retention: Retention = Field(Retention(), description="allowed: a mapping of days")
+    limits: Annotated[Limits, Field(description="allowed: a mapping of limits")] = Limits()
+    retention: Annotated[Retention, Field(description="allowed: a mapping of days")] = Retention()
 
 
 class Source(Overridable):

@@ -35,11 +35,12 @@ def _catalog(text: str) -> str:
 
 def _day(value: object) -> object:
     """Only the ISO form: pydantic itself would read `20261001` as seconds since 1970."""
-    if isinstance(value, str):
-        if not _DAY.fullmatch(value):
-            raise ValueError("allowed: a day, YYYY-MM-DD")
-        return date.fromisoformat(value)
-    return value
+    if not isinstance(value, str):
+        return value
+    try:
+        return date.fromisoformat(value if _DAY.fullmatch(value) else "")
+    except ValueError:
+        raise ValueError("allowed: a day, YYYY-MM-DD") from None
 
 
 def _below_storage(text: str) -> str:

@@ -1,9 +1,10 @@
 """What is wrong in a settings file, in words a person can act on."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from lake.errors import Problem, did_you_mean
@@ -95,7 +96,14 @@ def _allowed(model: type[BaseModel], loc: Loc) -> str:
     owner, field = model, str(loc[0])
     if len(loc) > 1 and (inner := _model_at(model, loc[:1])) is not model:
         owner, field = inner, str(loc[1])
-    return owner.model_fields[field].description or "allowed: see `datalake init`"
+    return _description(owner.model_fields[field])
+
+
+def _description(field: FieldInfo) -> str:
+    """How a field says what it allows; where null is allowed too, its other form says it."""
+    notes = [note for form in get_args(field.annotation) for note in get_args(form)]
+    described = [field, *(note for note in notes if isinstance(note, FieldInfo))]
+    return next(info.description for info in described if info.description)
 
 
 def _model_at(model: type[BaseModel], loc: Loc) -> type[BaseModel]:

@@ -39,15 +39,12 @@ class Document:
 
 def read_document(name: str, text: str) -> Document:
     """Parse a file; raises with line and column where it is not YAML."""
-    loader = yaml.SafeLoader(text)
     try:
-        root = loader.get_single_node()
-        reading = _Reading(loader, name)
+        reading = _Reading(yaml.SafeLoader(text), name)
+        root = reading.loader.get_single_node()
         content = reading.value(root, ()) if root else None
     except yaml.YAMLError as error:
         raise SettingsError(f"{name} is not YAML.", [_syntax_problem(name, error)]) from error
-    finally:
-        loader.dispose()
     if reading.problems:
         raise SettingsError(f"{name} cannot be used.", reading.problems)
     return Document(name, content, {(): 1, **reading.lines})
