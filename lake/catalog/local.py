@@ -14,18 +14,11 @@ from lake.catalog.base import (
     Days,
     partition_day,
 )
-from lake.catalog.documents import (
-    DatabaseDocument,
-    MonthDocument,
-    TableDocument,
-    decode_document,
-    encode_document,
-    read_document,
-    write_document,
-)
+from lake.catalog.documents import Database, Month
 from lake.catalog.lock import exclusive
 from lake.catalog.months import with_dropped, with_partitions
 from lake.errors import StateError
+from lake.state.codec import decode, encode
 from lake.storage import Storage
 
 T = TypeVar("T")
@@ -49,20 +42,20 @@ class LocalCatalog:
         files = [paths.catalog_table_file(database, name) for name in names]
         found = zip(files, self.storage.read_many(files), strict=True)
         # A folder without its file is a table that somebody is making just now.
-        return [decode_document(f, data, TableDocument).table for f, data in found if data]
+        return [decode(data, CatalogTable, file) for file, data in found if data]
 
     def table(self, database: str, name: str) -> CatalogTable | None:
         path = paths.catalog_table_file(database, name)
-        document = read_document(self.storage, path, TableDocument)
-        return document.table if document else None
+        data = self.storage.read(path)
+        return None if data is None else decode(data, CatalogTable, path)
 
     def ensure_database(self, database: str) -> None:
         path = f"{paths.catalog_database(database)}/database.json"
-        self.storage.create(path, encode_document(DatabaseDocument(name=database)))
+        self.storage.create(path, encode(Database(database)))
 
     def create_table(self, table: CatalogTable) -> bool:
         path = paths.catalog_table_file(table.database, table.name)
-        return self.storage.create(path, encode_document(TableDocument(table=table)))
+        return self.storage.create(path, encode(table))
 
     def append_columns(self, database: str, name: str, columns: Iterable[CatalogColumn]) -> None:
         self._existing(database, name)
@@ -73,7 +66,7 @@ class LocalCatalog:
             if new:
                 grown = msgspec.structs.replace(table, columns=table.columns + new)
                 path = paths.catalog_table_file(database, name)
-                write_document(self.storage, path, TableDocument(table=grown))
+                self.storage.write(path, encode(grown))
 
     def partitions(
         self, database: str, name: str, days: Days | None = None
@@ -89,7 +82,7 @@ class LocalCatalog:
             partition
             for path, data in read
             if data is not None
-            for partition in decode_document(path, data, MonthDocument).partitions
+            for partition in decode(data, Month, path).partitions
             if days is None or days[0] <= partition_day(keys, partition.values) <= days[1]
         ]
         return sorted(found, key=lambda partition: partition.values)
@@ -112,7 +105,7 @@ class LocalCatalog:
         database: str,
         name: str,
         items: Iterable[tuple[tuple[str, ...], T]],
-        change: Callable[[MonthDocument, list[T]], MonthDocument],
+        change: Callable[[Month, list[T]], Month],
     ) -> None:
         """Apply a change to the file of every month that the items lie in."""
         keys = self._existing(database, name).partition_keys
@@ -122,10 +115,14 @@ class LocalCatalog:
         with exclusive(self.storage, paths.catalog_table(database, name)):
             for month, group in by_month.items():
                 path = paths.catalog_month_file(database, name, month)
-                old = read_document(self.storage, path, MonthDocument) or MonthDocument()
+                old = self._month(path)
                 new = change(old, group)
                 if new != old:
-                    write_document(self.storage, path, new)
+                    self.storage.write(path, encode(new))
+
+    def _month(self, path: str) -> Month:
+        data = self.storage.read(path)
+        return Month() if data is None else decode(data, Month, path)
 
     def _existing(self, database: str, name: str) -> CatalogTable:
         table = self.table(database, name)

@@ -5,36 +5,36 @@ from collections.abc import Iterable
 import msgspec
 
 from lake.catalog.base import CatalogPartition
-from lake.catalog.documents import Dropped, MonthDocument
+from lake.catalog.documents import Dropped, Month
 
 Values = tuple[str, ...]
 
 
-def with_partitions(month: MonthDocument, new: Iterable[CatalogPartition]) -> MonthDocument:
+def with_partitions(month: Month, new: Iterable[CatalogPartition]) -> Month:
     """The month with partitions added or moved, but for those a later manifest decided on."""
     partitions, dropped = _by_values(month)
     for partition in new:
         if partition.version >= _decided(partition.values, partitions, dropped):
             partitions[partition.values] = partition
             dropped.pop(partition.values, None)
-    return _document(month, partitions, dropped)
+    return _month(month, partitions, dropped)
 
 
-def with_dropped(month: MonthDocument, gone: Iterable[Values], version: int) -> MonthDocument:
+def with_dropped(month: Month, gone: Iterable[Values], version: int) -> Month:
     """The month without some partitions; it remembers who dropped them, so they stay gone."""
     partitions, dropped = _by_values(month)
     for values in gone:
         if version >= _decided(values, partitions, dropped):
             partitions.pop(values, None)
             dropped[values] = Dropped(values, version)
-    return _document(month, partitions, dropped)
+    return _month(month, partitions, dropped)
 
 
 Held = dict[Values, CatalogPartition]
 Gone = dict[Values, Dropped]
 
 
-def _by_values(month: MonthDocument) -> tuple[Held, Gone]:
+def _by_values(month: Month) -> tuple[Held, Gone]:
     return {p.values: p for p in month.partitions}, {d.values: d for d in month.dropped}
 
 
@@ -44,7 +44,7 @@ def _decided(values: Values, partitions: Held, dropped: Gone) -> int:
     return last.version if last else -1
 
 
-def _document(month: MonthDocument, partitions: Held, dropped: Gone) -> MonthDocument:
+def _month(month: Month, partitions: Held, dropped: Gone) -> Month:
     return msgspec.structs.replace(
         month,
         partitions=tuple(partitions[values] for values in sorted(partitions)),

@@ -166,18 +166,18 @@ def test_changing_a_table_that_does_not_exist_is_refused(catalog: LocalCatalog) 
 def test_a_file_of_a_newer_format_is_refused_and_left_as_it_is(
     catalog: LocalCatalog, path: str
 ) -> None:
-    newer = json.dumps({"format": 2, "table": "in some other shape"}).encode()
+    newer = json.dumps({"format_version": 2, "table": "in some other shape"}).encode()
     catalog.storage.write(path, newer)
-    with pytest.raises(StateError, match=r"has format 2, this version of datalake knows up to 1"):
+    with pytest.raises(StateError, match="has format version 2; this release knows up to 1"):
         catalog.put_partitions("shop", "track_order", [at("x", 1)])
-    with pytest.raises(StateError, match="format 2"):
+    with pytest.raises(StateError, match="format version 2"):
         catalog.partitions("shop", "track_order")
     assert catalog.storage.read(path) == newer
 
 
 def test_a_damaged_file_is_named(catalog: LocalCatalog) -> None:
-    catalog.storage.write(paths.catalog_table_file("shop", "track_order"), b'{"format": 1')
-    with pytest.raises(StateError, match=r"shop/track_order/table\.json is not a catalog file"):
+    catalog.storage.write(paths.catalog_table_file("shop", "track_order"), b'{"format_version": 1')
+    with pytest.raises(StateError, match=r"shop/track_order/table\.json cannot be read"):
         catalog.tables("shop")
 
 

@@ -1,0 +1,50 @@
+"""Files of one JSON object a line, as Arrow."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from lake.errors import StateError
+from lake.storage import Storage
+
+_LINES = msgspec.json.Decoder(dict[str, Any])
+
+
+def json_rows(
+    storage: Storage, files: Sequence[tuple[str, dict[str, str]]], schema: pa.Schema
+) -> pa.Table:
+    """The objects in some files, each with what is known of its file: that counts more."""
+    rows: list[dict[str, Any]] = []
+    contents = storage.read_many([path for path, _ in files])
+    for (path, known), data in zip(files, contents, strict=True):
+        try:
+            found = _LINES.decode_lines(data or b"")
+        except msgspec.MsgspecError as error:
+            raise StateError(
+                f"{path} is not one JSON object a line ({error}). It was damaged or edited; "
+                "restore the file from a backup, or remove it."
+            ) from None
+        rows += [row | known for row in found]
+    columns = [_column([row.get(field.name) for row in rows], field.type) for field in schema]
+    return pa.table(columns, schema=schema)
+
+
+def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
+    if pa.types.is_timestamp(kind):
+        # Reports of the original product have nanoseconds; ours are cut to what Parquet keeps.
+        exact = pa.array(values, pa.string()).cast(pa.timestamp("ns"))
+        return exact.cast(pa.timestamp("us"), safe=False).cast(kind)
+    return pa.array([_plain(value, kind) for value in values], kind)
+
+
+def _plain(value: Any, kind: pa.DataType) -> Any:
+    """A value as Arrow takes it: maps as lists of pairs."""
+    if value is None:
+        return None
+    if pa.types.is_list(kind):
+        return [_plain(item, kind.value_type) for item in value]
+    if pa.types.is_map(kind):
+        return list(value.items())
+    return value
