@@ -1,0 +1,116 @@
+"""What holds for the repo as a whole: its layers, its pins, its doors."""
+
+import ast
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+import yaml
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("lake", "spark_resources", "datalake_assets")
+MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+
+
+def imports(path: Path) -> Iterator[str]:
+    """The dotted names a module imports anywhere in it, also inside functions."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+
+
+@pytest.mark.parametrize(
+    ("folder", "forbidden"),
+    [
+        ("lake", {"dagster", "dagster_pyspark", "pyspark", "spark_resources", "datalake_assets"}),
+        ("spark_resources", {"datalake_assets"}),
+        ("spark_resources/jobs", {"dagster", "dagster_aws", "dagster_pyspark"}),
+    ],
+)
+def test_imports_point_one_way(folder: str, forbidden: set[str]) -> None:
+    wrong = {
+        (str(path.relative_to(ROOT)), name)
+        for path in (ROOT / folder).rglob("*.py")
+        for name in imports(path)
+        if name.partition(".")[0] in forbidden
+    }
+    assert wrong == set()
+
+
+def test_annotations_are_real_objects_since_dagster_reads_them() -> None:
+    assert [path for path in MODULES if "__future__" in imports(path)] == []
+
+
+def test_no_module_outgrows_300_lines() -> None:
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in MODULES}
+    assert {name: lines for name, lines in lengths.items() if lines > 300} == {}
+
+
+def pins(name: str) -> dict[str, str]:
+    """Package to version, by a requirements file."""
+    text = (ROOT / name).read_text()
+    return dict(re.findall(r"^([a-z0-9._-]+)==(\S+)", text, flags=re.MULTILINE))
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-spark40.txt"])
+def test_the_pins_have_hashes_and_come_from_whatever_registry_is_set_up(name: str) -> None:
+    lines = [line.split("#")[0].strip() for line in (ROOT / name).read_text().splitlines()]
+    allowed = re.compile(r"([a-z0-9._-]+==\S+ \\|--hash=sha256:[0-9a-f]{64}( \\)?)?")
+    assert [line for line in lines if not allowed.fullmatch(line)] == []
+
+
+def test_every_dependency_is_pinned_within_its_range() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = map(Requirement, project["dependencies"] + project["optional-dependencies"]["dev"])
+    pinned = pins("requirements.txt")
+    assert [
+        str(need) for need in declared if not need.specifier.contains(pinned[need.name.lower()])
+    ] == []
+
+
+def test_the_second_spark_is_the_one_of_the_clusters() -> None:
+    assert pins("requirements-spark40.txt")["pyspark"].startswith("4.0.")
+
+
+def test_make_alone_tells_what_every_target_does() -> None:
+    text = (ROOT / "Makefile").read_text()
+    targets = set(re.findall(r"^([a-z][a-z0-9-]*):", text, flags=re.MULTILINE))
+    listed = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert set(re.findall(r"^  make (\S+)  +\S", listed, flags=re.MULTILINE)) == targets
+    assert {"setup", "demo", "dev", "test", "lint", "types"} <= targets
+
+
+def test_ci_runs_targets_that_exist() -> None:
+    steps = re.search(r"for step in (.*); do", (ROOT / ".ci" / "run").read_text())
+    assert steps is not None
+    subprocess.run(["make", "--dry-run", *steps[1].split()], cwd=ROOT, check=True)
+
+
+def test_dagster_takes_our_settings_and_calls_nobody(tmp_path: Path) -> None:
+    (tmp_path / "dagster.yaml").symlink_to(ROOT / "dagster.yaml")
+    with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+        assert not instance.telemetry_enabled
+        assert instance.run_monitoring_enabled
+        queue = instance.get_concurrency_config().run_queue_config
+        assert queue is not None
+        assert queue.max_concurrent_runs == 10
+
+
+def test_the_workspace_names_our_code_location() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["dagster"]
+    workspace = yaml.safe_load((ROOT / "workspace.yaml").read_text())
+    assert workspace["load_from"] == [
+        {
+            "python_module": {
+                "module_name": project["module_name"],
+                "location_name": project["code_location_name"],
+            }
+        }
+    ]
