@@ -36,7 +36,9 @@ def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
         # Reports of the original product have nanoseconds; ours are cut to what Parquet keeps.
         exact = pa.array(values, pa.string()).cast(pa.timestamp("ns"))
         return exact.cast(pa.timestamp("us"), safe=False).cast(kind)
-    return pa.array([_plain(value, kind) for value in values], kind)
+    if pa.types.is_nested(kind):
+        values = [_plain(value, kind) for value in values]
+    return pa.array(values, kind)
 
 
 def _plain(value: Any, kind: pa.DataType) -> Any:
