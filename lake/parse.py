@@ -50,6 +50,11 @@ def _decode(line: bytes) -> Any:
     return _exact(line) if _MINUS_ZERO.search(line) else value
 
 
+def parse_value(text: str) -> Any:
+    """One JSON value, which need not be an object, with its numbers as they were written."""
+    return _exact(text.encode())
+
+
 def _exact(line: bytes) -> Any:
     """The slow way, which is handed the text of every number."""
     try:

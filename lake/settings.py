@@ -116,10 +116,10 @@ class Source(Overridable):
 
     def skips(self, table: str) -> bool:
         """Whether a table (named without prefix) is neither written nor catalogued."""
-        return table in self._skipped_tables
+        return table in self.skipped_tables
 
     @cached_property
-    def _skipped_tables(self) -> frozenset[str]:
+    def skipped_tables(self) -> frozenset[str]:
         return frozenset(map(self._skipped_table, self.skip_events))
 
     def _skipped_table(self, entry: str) -> str:

@@ -1,0 +1,132 @@
+"""The cast of a staged column into the type of its column in the lake."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lake.casting.dates import plain_dates
+from lake.casting.encoding import Encoding, decoder
+from lake.casts import Outcome, cast
+from lake.counts import CastCounts
+from lake.types import LakeType
+
+
+@dataclass(frozen=True, slots=True)
+class CastColumn:
+    """A column in its type; masks (None: nowhere) of the cells that lost something on the way."""
+
+    array: pa.Array
+    lossy: pa.Array | None = None
+    failed: pa.Array | None = None
+
+    @property
+    def rescued(self) -> pa.Array | None:
+        """Where the original value has to be kept beside the column."""
+        if self.lossy is None or self.failed is None:
+            return self.lossy if self.failed is None else self.failed
+        return pc.or_(self.lossy, self.failed)
+
+    def counts(self, values: int) -> CastCounts:
+        lossy, failed = _count(self.lossy), _count(self.failed)
+        return CastCounts(values - lossy - failed, lossy, failed)
+
+
+def _count(mask: pa.Array | None) -> int:
+    return 0 if mask is None else int(pc.sum(mask).as_py() or 0)
+
+
+def cast_column(staged: pa.Array, encoding: Encoding, into: LakeType) -> CastColumn:
+    """Cast all values; the same as `lake.casts.cast` on each of them."""
+    shortcut = _SHORTCUTS.get((encoding, into))
+    done = shortcut(staged) if shortcut is not None else None
+    return done if done is not None else _one_by_one(staged, encoding, into)
+
+
+def _one_by_one(staged: pa.Array, encoding: Encoding, into: LakeType) -> CastColumn:
+    """The reference on every distinct value."""
+    coded = staged.dictionary_encode()
+    decode = decoder(encoding)
+    results = [cast(decode(text), into) for text in coded.dictionary.to_pylist()]
+    cells = pa.array([cell for cell, _ in results], _carrier(into)).cast(into.arrow)
+    return CastColumn(
+        cells.take(coded.indices),
+        _mask(results, Outcome.LOSSY, coded.indices),
+        _mask(results, Outcome.FAILED, coded.indices),
+    )
+
+
+def _carrier(into: LakeType) -> pa.DataType:
+    """Timestamps come as microseconds."""
+    return pa.int64() if into is LakeType.TIMESTAMP else into.arrow
+
+
+def _mask(results: list[tuple[Any, Outcome]], outcome: Outcome, rows: pa.Array) -> pa.Array | None:
+    hits = np.array([found is outcome for _, found in results], dtype=bool)
+    return pa.array(hits).take(rows).fill_null(False) if hits.any() else None
+
+
+def _as_is(staged: pa.Array) -> CastColumn:
+    return CastColumn(staged)
+
+
+def _to_string(staged: pa.Array) -> CastColumn:
+    return CastColumn(staged.cast(pa.string()))
+
+
+def _int_to_decimal(staged: pa.Array) -> CastColumn:
+    return CastColumn(staged.cast(LakeType.DECIMAL.arrow))
+
+
+def _text_to_timestamp(staged: pa.Array) -> CastColumn | None:
+    read = plain_dates(staged)
+    return None if read is None else CastColumn(read)
+
+
+_SIX_PLACES = r"^-?\d{1,32}(\.\d{1,6})?$"
+_EIGHTEEN_PLACES = r"^-?\d{1,20}(\.\d{1,18})?$"
+
+
+def _number_to_decimal(staged: pa.Array) -> CastColumn | None:
+    """Prices and coordinates; exponents and giants go the slow way."""
+    if pc.all(pc.match_substring_regex(staged, _SIX_PLACES)).as_py() is not False:
+        return CastColumn(staged.cast(LakeType.DECIMAL.arrow))
+    if pc.all(pc.match_substring_regex(staged, _EIGHTEEN_PLACES)).as_py() is False:
+        return None
+    exact = staged.cast(pa.decimal128(38, 18))
+    rounded = pc.round(exact, 6, round_mode="half_to_even")
+    lossy = pc.not_equal(rounded, exact).fill_null(False)
+    return CastColumn(rounded.cast(LakeType.DECIMAL.arrow), lossy if pc.any(lossy).as_py() else None)
+
+
+def _json_to_string(staged: pa.Array) -> CastColumn | None:
+    """Arrays are stored as their JSON text."""
+    return CastColumn(staged) if pc.all(pc.starts_with(staged, "[")).as_py() else None
+
+
+_SHORTCUTS: dict[tuple[Encoding, LakeType], Callable[[pa.Array], CastColumn | None]] = {
+    (Encoding.INT, LakeType.BIGINT): _as_is,
+    (Encoding.INT, LakeType.DECIMAL): _int_to_decimal,
+    (Encoding.INT, LakeType.STRING): _to_string,
+    (Encoding.BOOL, LakeType.BOOLEAN): _as_is,
+    (Encoding.BOOL, LakeType.STRING): _to_string,
+    (Encoding.TEXT, LakeType.STRING): _as_is,
+    (Encoding.TEXT, LakeType.TIMESTAMP): _text_to_timestamp,
+    (Encoding.NUMBER, LakeType.DECIMAL): _number_to_decimal,
+    (Encoding.NUMBER, LakeType.STRING): _as_is,
+    (Encoding.JSON, LakeType.STRING): _json_to_string,
+}
+
+
+def json_values(staged: pa.Array, encoding: Encoding, where: pa.Array) -> pa.Array:
+    """The original values as JSON text in the rows asked for, null in all others."""
+    asked = pc.if_else(where, staged, pa.scalar(None, staged.type))
+    if encoding is not Encoding.TEXT:
+        return asked.cast(pa.string())
+    coded = asked.dictionary_encode()
+    quoted = [msgspec.json.encode(text).decode() for text in coded.dictionary.to_pylist()]
+    return pa.array(quoted, pa.string()).take(coded.indices)

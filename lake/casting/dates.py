@@ -1,0 +1,35 @@
+"""Columns of texts as timestamps."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lake.dates import parse_timestamp
+from lake.types import LakeType
+
+_PLAIN = {
+    # What Arrow reads as we do; year 0, offsets and finer fractions go the slow way.
+    r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?Z$": pa.timestamp("us", tz="UTC"),
+    r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d(\.\d{1,6})?)?$": pa.timestamp("us"),
+}
+
+
+def plain_dates(texts: pa.Array) -> pa.Array | None:
+    """The texts as timestamps if all are dates in a form that Arrow reads exactly, else None."""
+    for form, read_as in _PLAIN.items():
+        if pc.all(pc.match_substring_regex(texts, form)).as_py() is not False:
+            if pc.any(pc.starts_with(texts, "0000")).as_py():
+                return None
+            try:
+                return texts.cast(read_as).cast(LakeType.TIMESTAMP.arrow)
+            except pa.ArrowInvalid:
+                return None
+    return None
+
+
+def all_dates(texts: pa.Array) -> bool:
+    """Whether every text is a real date; the first that is not ends the search."""
+    if parse_timestamp(texts[0].as_py()) is None:
+        return False
+    if plain_dates(texts) is not None:
+        return True
+    return all(parse_timestamp(text) is not None for text in pc.unique(texts).to_pylist())

@@ -1,0 +1,1 @@
+"""Which of several events with one message id is kept, and the index that remembers them."""

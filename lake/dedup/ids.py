@@ -1,0 +1,34 @@
+"""Message ids as 128-bit hashes, in buckets that can be worked on apart from each other."""
+
+from hashlib import blake2b
+
+import numpy as np
+import pyarrow as pa
+
+BUCKETS = 16
+"""Part of the index's format: by the first four bits of the hash."""
+
+ID_BYTES = 16
+
+
+def hash_id(message_id: str) -> bytes:
+    return blake2b(message_id.encode(), digest_size=ID_BYTES).digest()
+
+
+def bucket_numbers(ids: pa.Array) -> np.ndarray:
+    return words(ids)[:, 0] >> np.uint64(60)
+
+
+def words(ids: pa.Array) -> np.ndarray:
+    """Hashes as rows of two unsigned 64-bit numbers, which sort as the bytes do."""
+    if not len(ids):
+        return np.empty((0, 2), dtype=np.uint64)
+    data = ids.buffers()[1]
+    raw = np.frombuffer(data, dtype=">u8", count=2 * len(ids), offset=ids.offset * ID_BYTES)
+    return raw.reshape(-1, 2).astype(np.uint64)
+
+
+def checksum(ids: pa.Array) -> int:
+    """A sum that tells one set of ids from another, whatever their order."""
+    total: int = int(np.sum(words(ids)[:, 1], dtype=np.uint64))
+    return total

@@ -1,0 +1,62 @@
+"""The id index: sorted hashes of the message ids in the lake, by received day and bucket.
+
+An Arrow file holds one record batch for each bucket of its range, so that a task reads only its
+own. The index is a cache: what is missing is made again from the `message_id` columns.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from lake import paths
+from lake.dedup.ids import BUCKETS, bucket_numbers, words
+from lake.state.manifest import IndexFile
+from lake.storage import Storage
+
+SCHEMA = pa.schema([("id", pa.binary(16)), ("received", pa.int64())])
+DAY_US = 86_400_000_000
+
+Buckets = tuple[int, int]
+ALL: Buckets = (0, BUCKETS)
+
+
+def day_of(received_us: int) -> str:
+    return str(np.datetime64(received_us, "us").astype("datetime64[D]"))
+
+
+def write_index(
+    storage: Storage, source_id: str, unit: str, ids: pa.Table, buckets: Buckets = ALL
+) -> Iterator[IndexFile]:
+    """Write ids (columns of `SCHEMA`) as one file for each day they were received."""
+    days = ids["received"].to_numpy() // DAY_US
+    for day in np.unique(days):
+        name = day_of(int(day) * DAY_US)
+        of_day = ids.filter(pa.array(days == day)).sort_by("id").combine_chunks()
+        path = paths.id_index(source_id, name, f"{unit}-{buckets[0]:02d}")
+        numbers = bucket_numbers(of_day["id"].combine_chunks())
+        edges = np.searchsorted(numbers, np.arange(buckets[0], buckets[1] + 1))
+        with storage.open_output(path) as out, pa.ipc.new_file(out, SCHEMA) as writer:
+            for start, end in zip(edges[:-1], edges[1:], strict=True):
+                part = of_day.slice(start, end - start).combine_chunks()
+                batches = part.to_batches() or [pa.RecordBatch.from_pylist([], schema=SCHEMA)]
+                writer.write_batch(batches[0])
+        yield IndexFile(name, path, len(of_day), buckets)
+
+
+def read_index(
+    storage: Storage, files: Iterable[IndexFile], buckets: Buckets = ALL
+) -> tuple[np.ndarray, np.ndarray]:
+    """The ids (as words) and received times that some buckets of some files hold."""
+    ids = [np.empty((0, 2), dtype=np.uint64)]
+    received = [np.empty(0, dtype=np.int64)]
+    for file in files:
+        first, end = max(buckets[0], file.buckets[0]), min(buckets[1], file.buckets[1])
+        if first >= end:
+            continue
+        with storage.open_input(file.path) as source, pa.ipc.open_file(source) as reader:
+            for bucket in range(first, end):
+                batch = reader.get_batch(bucket - file.buckets[0])
+                ids.append(words(batch["id"]))
+                received.append(batch["received"].to_numpy())
+    return np.concatenate(ids), np.concatenate(received)

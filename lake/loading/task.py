@@ -1,0 +1,121 @@
+"""One loading task: the staged batches of a table and partition become a Parquet file."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lake.counts import CastCounts, add_casts
+from lake.dedup.ids import checksum
+from lake.loading.typed_rows import typed_rows
+from lake.names import RESCUED_DATA
+from lake.schema import TableSchema
+from lake.staging.blob import Blob, from_ipc
+from lake.staging.table_rows import FILE, ID, LINE, RECEIVED, split_key
+from lake.storage import Storage
+
+ROW_GROUP = 128 * 1024
+
+
+@dataclass(frozen=True)
+class LoadJob:
+    """What all loading tasks of a unit share."""
+
+    storage: Storage
+    schemas: dict[str, TableSchema]
+    targets: dict[str, str]  # key of the staged rows → path to write, without ending
+    duplicates: np.ndarray  # places of the rows to drop, sorted
+
+
+class LoadedFile(msgspec.Struct, frozen=True):
+    """A written file, as its own footer tells it, and what happened on the way."""
+
+    table: str
+    partition: str
+    path: str = ""
+    rows: int = 0
+    bytes: int = 0
+    dropped: int = 0
+    checksum: int = 0
+    casts: dict[str, CastCounts] = {}
+    rescued_cells: int = 0
+    has_rescued: bool = False
+    type_problems: tuple[str, ...] = ()
+
+    def encode(self) -> bytes:
+        return msgspec.msgpack.encode(self)
+
+    @classmethod
+    def decode(cls, data: bytes) -> "LoadedFile":
+        return msgspec.msgpack.decode(data, type=cls)
+
+
+def places(files: np.ndarray, lines: np.ndarray) -> np.ndarray:
+    """File and line of rows as one number."""
+    return (files.astype(np.uint64) << np.uint64(32)) | lines.astype(np.uint64)
+
+
+def load(job: LoadJob, key: str, split: int, blobs: Sequence[Blob]) -> LoadedFile:
+    """Write one file; where every row is a duplicate there is none, and its path is empty."""
+    table, partition = split_key(key)
+    if key not in job.targets:  # a table that would be new, of nothing but duplicates
+        return LoadedFile(table, partition, dropped=sum(blob.rows for blob in blobs))
+    schema = job.schemas[table]
+    kept = [_without_duplicates(from_ipc(blob.data), job.duplicates) for blob in blobs]
+    dropped = sum(blob.rows for blob in blobs) - sum(map(len, kept))
+    kept = [part for part in kept if len(part)]
+    if not kept:
+        return LoadedFile(table, partition, dropped=dropped)
+    typed = [typed_rows(part, schema) for part in kept]
+    rows = pa.concat_tables((part.rows for part in typed), promote_options="default")
+    places_of_all = pa.concat_tables(part.select([RECEIVED, FILE, LINE, ID]) for part in kept)
+    rows = rows.take(_by_time(places_of_all))
+    path = f"{job.targets[key]}-{split}.parquet"
+    with job.storage.open_output(path) as out:
+        # Without Arrow's own schema in it the file says the same to every reader.
+        pq.write_table(rows, out, compression="zstd", row_group_size=ROW_GROUP, store_schema=False)
+    with job.storage.open_input(path) as written:
+        footer = pq.read_metadata(written)
+        size = written.size()
+    return LoadedFile(
+        table,
+        partition,
+        path=path,
+        rows=footer.num_rows,
+        bytes=size,
+        dropped=dropped,
+        checksum=checksum(places_of_all[ID].combine_chunks()),
+        casts=reduce(add_casts, (part.casts for part in typed)),
+        rescued_cells=sum(part.rescued_cells for part in typed),
+        has_rescued=RESCUED_DATA in rows.column_names,
+        type_problems=type_problems(footer.schema.to_arrow_schema(), schema),
+    )
+
+
+def type_problems(footer: pa.Schema, schema: TableSchema) -> tuple[str, ...]:
+    """Where a file's footer says something else than the table's schema."""
+    wanted = {column.name: column.type.arrow for column in schema.columns}
+    if RESCUED_DATA in footer.names:
+        wanted.setdefault(RESCUED_DATA, pa.string())
+    found = {field.name: field.type for field in footer}
+    return tuple(
+        f"{name}: {found.get(name)} in the file, {wanted.get(name)} in the table"
+        for name in dict.fromkeys([*wanted, *found])
+        if found.get(name) != wanted.get(name)
+    )
+
+
+def _without_duplicates(staged: pa.Table, duplicates: np.ndarray) -> pa.Table:
+    at = places(staged[FILE].to_numpy(), staged[LINE].to_numpy())
+    drop = np.isin(at, duplicates, assume_unique=True)
+    return staged.filter(pa.array(~drop)) if drop.any() else staged
+
+
+def _by_time(rows: pa.Table) -> pa.Array:
+    """The order of rows in a file: as received, then as they lie in the archive."""
+    keys = [rows[name].to_numpy() for name in (LINE, FILE, RECEIVED)]
+    return pa.array(np.lexsort(keys))

@@ -1,0 +1,1 @@
+"""What the lake remembers of a source: manifests, and all that is derived from them."""

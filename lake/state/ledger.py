@@ -1,0 +1,50 @@
+"""Which raw files the syncs of a source have loaded, by day folder of the archive."""
+
+import msgspec
+
+from lake import paths
+from lake.state.codec import decode, encode
+from lake.storage import Storage, StoredFile
+
+
+class LedgerEntry(msgspec.Struct, frozen=True):
+    """A raw file as it was when it was loaded."""
+
+    path: str
+    size: int
+    stamp: str
+    lines: int
+    hours: tuple[str, ...]
+    broken: str | None = None
+
+    def matches(self, file: StoredFile) -> bool:
+        return (self.size, self.stamp) == (file.size, file.stamp)
+
+
+class LedgerPage(msgspec.Struct, frozen=True):
+    """The loaded files of one day folder."""
+
+    files: dict[str, LedgerEntry] = {}
+
+
+def read_ledger(storage: Storage, source_id: str, folders: list[str]) -> dict[str, LedgerEntry]:
+    """All loaded files of some day folders, by path."""
+    pages = [paths.ledger(source_id, folder) for folder in folders]
+    known: dict[str, LedgerEntry] = {}
+    for page, data in zip(pages, storage.read_many(pages), strict=True):
+        if data is not None:
+            known |= decode(data, LedgerPage, page).files
+    return known
+
+
+def add_to_ledger(storage: Storage, source_id: str, entries: tuple[LedgerEntry, ...]) -> None:
+    """Write entries into the pages of their folders; may be repeated."""
+    by_folder: dict[str, dict[str, LedgerEntry]] = {}
+    for entry in entries:
+        by_folder.setdefault(entry.path.split("/")[-2], {})[entry.path] = entry
+    for folder, added in by_folder.items():
+        page = paths.ledger(source_id, folder)
+        data = storage.read(page)
+        known = decode(data, LedgerPage, page).files if data is not None else {}
+        if known | added != known:
+            storage.write(page, encode(LedgerPage(known | added)))

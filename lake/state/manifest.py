@@ -1,0 +1,90 @@
+"""A manifest is a commit: what one unit of work adds to the lake. All else is derived from it."""
+
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+
+from lake import paths
+from lake.errors import CommitConflict
+from lake.counts import UnitReport
+from lake.report import RunFacts
+from lake.schema import TableSchema
+from lake.state.codec import decode, encode
+from lake.state.ledger import LedgerEntry
+from lake.storage import Storage
+
+
+class RunKind(StrEnum):
+    SYNC = "sync"
+    REPLAY = "replay"
+
+
+class NewFile(msgspec.Struct, frozen=True):
+    """A written Parquet file: where it lies before publication, and where it belongs."""
+
+    written: str
+    path: str
+    rows: int
+    bytes: int
+
+
+class PartitionChange(msgspec.Struct, frozen=True):
+    """What becomes of a partition: files added, its location moved, or (without files) dropped."""
+
+    table: str
+    values: tuple[str, ...]
+    location: str
+    added: tuple[NewFile, ...]
+    rows: int
+    bytes: int
+    files: int
+    dropped: bool = False
+
+
+class IndexFile(msgspec.Struct, frozen=True):
+    """Message ids of one received day and a range of hash buckets, from one unit of work."""
+
+    day: str
+    path: str
+    ids: int
+    buckets: tuple[int, int]  # the first, and the one after the last
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """One commit of a source; one with a finish time closes its run, and the report is due."""
+
+    number: int
+    source_id: str
+    kind: RunKind
+    run: RunFacts
+    date_partition: str
+    naming: str
+    tables: tuple[TableSchema, ...]  # made or grown, as they are from now on
+    partitions: tuple[PartitionChange, ...]
+    ledger: tuple[LedgerEntry, ...]
+    index_added: tuple[IndexFile, ...]
+    index_days_replaced: tuple[str, ...]
+    report: UnitReport  # of the whole run so far
+    finish_time: datetime | None
+    start: str | None = None  # the source's first day, once it is known
+
+    @property
+    def run_id(self) -> str:
+        return self.run.run_id
+
+
+def read_manifest(storage: Storage, source_id: str, number: int) -> Manifest | None:
+    path = paths.manifest(source_id, number)
+    data = storage.read(path)
+    return None if data is None else decode(data, Manifest, path)
+
+
+def commit(storage: Storage, manifest: Manifest) -> None:
+    """Create the manifest if its number is still free: from here on its content is in the lake."""
+    path = paths.manifest(manifest.source_id, manifest.number)
+    if not storage.create(path, encode(manifest)):
+        raise CommitConflict(
+            f"Another run committed manifest {manifest.number} of source {manifest.source_id} "
+            "first; nothing of this one was published. It is planned again on top of the other."
+        )

@@ -1,0 +1,58 @@
+"""The state of a source: what all its manifests add up to."""
+
+import msgspec
+
+from lake import paths
+from lake.schema import TableSchema
+from lake.settings import Source
+from lake.state.codec import decode, encode
+from lake.state.manifest import IndexFile, Manifest
+from lake.storage import Storage
+
+
+class SourceState(msgspec.Struct, frozen=True):
+    """The fold of all manifests up to number `manifest`, but for the ledger (see `ledger`)."""
+
+    source_id: str
+    manifest: int = 0
+    start: str | None = None
+    date_partition: str | None = None
+    naming: str | None = None
+    tables: dict[str, TableSchema] = {}  # by name in the catalog: database.table
+    index: dict[str, tuple[IndexFile, ...]] = {}  # by received day
+
+    def tables_of(self, source: Source) -> dict[str, TableSchema]:
+        """The tables in the place the source writes to now (database and prefix), by table."""
+        return {
+            schema.table: schema
+            for schema in self.tables.values()
+            if schema.database == source.database
+            and schema.name == source.catalog_table(schema.table)
+        }
+
+    def after(self, manifest: Manifest) -> "SourceState":
+        """The state once a manifest is applied; one that is in it already changes nothing."""
+        if manifest.number <= self.manifest:
+            return self
+        index = {d: f for d, f in self.index.items() if d not in manifest.index_days_replaced}
+        for file in manifest.index_added:
+            index[file.day] = (*index.get(file.day, ()), file)
+        return SourceState(
+            source_id=self.source_id,
+            manifest=manifest.number,
+            start=self.start or manifest.start,
+            date_partition=manifest.date_partition,
+            naming=manifest.naming,
+            tables=self.tables | {table.key: table for table in manifest.tables},
+            index=index,
+        )
+
+
+def read_state(storage: Storage, source_id: str) -> SourceState:
+    path = paths.state_file(source_id)
+    data = storage.read(path)
+    return SourceState(source_id) if data is None else decode(data, SourceState, path)
+
+
+def write_state(storage: Storage, state: SourceState) -> None:
+    storage.write(paths.state_file(state.source_id), encode(state))

@@ -1,0 +1,1 @@
+"""Runs: planning units of work, carrying them through the data flow, publishing what they made."""

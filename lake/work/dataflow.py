@@ -1,0 +1,65 @@
+"""The three passes over the data, wherever they run: Spark in earnest, this process in tests."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from lake.dedup.task import DedupJob, Deduped, dedup
+from lake.loading.task import LoadedFile, LoadJob, load
+from lake.staging.blob import Blob, BlobKind
+from lake.staging.seen import Seen
+from lake.staging.task import RawFile, StageJob, stage
+
+G = TypeVar("G", bound=Hashable)
+
+
+class Dataflow(Protocol):
+    """One unit of work's data: staged once, then deduplicated and loaded from there."""
+
+    @property
+    def slots(self) -> int:
+        """How many tasks run at once."""
+        ...
+
+    def stage(self, job: StageJob, tasks: Sequence[Sequence[RawFile]]) -> list[Seen]: ...
+
+    def dedup(self, job: DedupJob) -> list[Deduped]: ...
+
+    def load(self, job: LoadJob, splits: Mapping[str, int]) -> list[LoadedFile]:
+        """Write each key's rows into one file, or into several as `splits` says."""
+        ...
+
+    def release(self) -> None:
+        """Let go of what was staged."""
+        ...
+
+
+class InProcess:
+    """The same tasks one after the other, without Spark: for tests of everything around them."""
+
+    slots = 1
+
+    def __init__(self) -> None:
+        self._blobs: list[Blob] = []
+
+    def stage(self, job: StageJob, tasks: Sequence[Sequence[RawFile]]) -> list[Seen]:
+        blobs = [blob for n, files in enumerate(tasks) for blob in stage(job, n, files)]
+        self._blobs = [blob for blob in blobs if blob.kind != BlobKind.SEEN]
+        return [Seen.decode(blob.data) for blob in blobs if blob.kind == BlobKind.SEEN]
+
+    def dedup(self, job: DedupJob) -> list[Deduped]:
+        groups = self._grouped(BlobKind.IDS, lambda blob: job.group_of(blob.key))
+        return [dedup(job, group, blobs) for group, blobs in groups.items()]
+
+    def load(self, job: LoadJob, splits: Mapping[str, int]) -> list[LoadedFile]:
+        groups = self._grouped(BlobKind.ROWS, lambda b: (b.key, b.task % splits.get(b.key, 1)))
+        return [load(job, key, split, blobs) for (key, split), blobs in groups.items()]
+
+    def release(self) -> None:
+        self._blobs = []
+
+    def _grouped(self, kind: BlobKind, group: Callable[[Blob], G]) -> dict[G, list[Blob]]:
+        groups: dict[G, list[Blob]] = {}
+        for blob in self._blobs:
+            if blob.kind == kind:
+                groups.setdefault(group(blob), []).append(blob)
+        return groups

@@ -1,0 +1,26 @@
+"""Settings that may not change over existing tables."""
+
+from lake.errors import Problem, SettingsError
+from lake.settings import Source
+from lake.state.source_state import SourceState
+
+
+def refuse_changed_layout(source: Source, state: SourceState) -> None:
+    """Tables keep the layout and naming they were made with; a new place is free to choose."""
+    if not state.tables_of(source):
+        return
+    changed = [
+        Problem(
+            f"sources[{source.slug}].{name}",
+            f"{now!r}, but its tables in database {source.database!r} were made with {then!r}",
+            f"set it back to {then!r}, or give the source a new `database` or `table_prefix` "
+            "and replay into it",
+        )
+        for name, then, now in (
+            ("date_partition", state.date_partition, source.date_partition.value),
+            ("naming", state.naming, source.naming.value),
+        )
+        if then != now
+    ]
+    if changed:
+        raise SettingsError(f"Source {source.slug!r} cannot be run as it is set.", changed)

@@ -1,0 +1,93 @@
+"""Runs that have begun and have no report yet, so that every run gets one, whatever ends it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+import msgspec
+
+from lake import paths
+from lake.catalog.base import Catalog, CatalogPartition
+from lake.catalog.sync_reports import DATABASE, NAME, ensure_reports_table
+from lake.counts import UnitReport
+from lake.report import Failure, RunFacts, report_json, report_lines
+from lake.state.codec import decode, encode
+from lake.state.holder import Holder, myself, renewed
+from lake.state.manifest import read_manifest
+from lake.storage import Storage
+
+
+class OpenRun(msgspec.Struct, frozen=True):
+    """A run, who carries it out, and the last manifest there was when it began."""
+
+    run: RunFacts
+    after_manifest: int
+    holder: Holder
+
+
+@contextmanager
+def opened_run(storage: Storage, run: RunFacts, after_manifest: int) -> Iterator[None]:
+    """Make known that the run goes on, while the block runs."""
+    path = paths.open_run(run.source_id, run.run_id)
+
+    def content() -> bytes:
+        return encode(OpenRun(run, after_manifest, myself()))
+
+    storage.write(path, content())
+    with renewed(storage, path, content):
+        yield
+    storage.delete(path)
+
+
+def close_run(
+    storage: Storage,
+    catalog: Catalog,
+    run: RunFacts,
+    done: UnitReport,
+    finish: datetime,
+    failure: Failure | None = None,
+) -> None:
+    """Write the run's report where SQL finds it; the run is over."""
+    lines = report_lines(run, done, finish, failure)
+    storage.write(paths.report(run.source_id, run.day, run.run_id), report_json(lines))
+    ensure_reports_table(catalog)
+    folder = paths.reports_folder(run.source_id, run.day)
+    partition = CatalogPartition((run.source_id, run.day), folder, version=0)
+    catalog.put_partitions(DATABASE, NAME, [partition])
+    storage.delete(paths.open_run(run.source_id, run.run_id))
+
+
+def close_dead_runs(storage: Storage, catalog: Catalog, source_id: str, now: datetime) -> list[str]:
+    """Give a failed report to runs that ended without one; their ids."""
+    closed: list[str] = []
+    for file in storage.files(paths.open_runs(source_id)):
+        data = storage.read(file.path)
+        if data is None:
+            continue
+        dead = decode(data, OpenRun, file.path)
+        if dead.holder.alive:
+            continue
+        run = dead.run
+        if storage.exists(paths.report(source_id, run.day, run.run_id)):
+            storage.delete(file.path)
+            continue
+        close_run(storage, catalog, run, _published(storage, dead), now, _INTERRUPTED)
+        closed.append(run.run_id)
+    return closed
+
+
+_INTERRUPTED = Failure(
+    "Segment.Internal",
+    "The run was interrupted: its process ended without a report. What it had published stays; "
+    "the next sync goes on from there.",
+)
+
+
+def _published(storage: Storage, dead: OpenRun) -> UnitReport:
+    """What a run had published before it died: its last manifest counts all its units."""
+    number, done = dead.after_manifest + 1, UnitReport()
+    while (manifest := read_manifest(storage, dead.run.source_id, number)) is not None:
+        if manifest.run_id == dead.run.run_id:
+            done = manifest.report
+        number += 1
+    return done

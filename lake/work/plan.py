@@ -1,0 +1,141 @@
+"""Which raw files a run has to read: the archive, less what the ledger has."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from lake import paths
+from lake.errors import UsageError
+from lake.settings import Source
+from lake.staging.task import RawFile
+from lake.state.ledger import LedgerEntry, read_ledger
+from lake.state.source_state import SourceState
+from lake.storage import Storage, StoredFile
+from lake.work.unit import Unit, Window
+
+DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """The raw files of a source, by day folder."""
+
+    folders: dict[date, list[StoredFile]]
+
+    def start(self, source: Source, state: SourceState) -> date | None:
+        """Syncs ignore older folders: as set, as kept, else the oldest there is."""
+        if source.start is not None:
+            return source.start
+        if state.start is not None:
+            return date.fromisoformat(state.start)
+        return min(self.folders, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Units of work in order, the first day of the source, and what a person should know."""
+
+    units: tuple[Unit, ...]
+    start: date | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def list_archive(storage: Storage, source: Source) -> Archive:
+    """The archive as it lies there; a folder that is missing is a mistake in the settings."""
+    if not storage.exists(source.raw):
+        raise UsageError(
+            f"The raw archive of source {source.slug!r} is not there: "
+            f"{storage.full(source.raw)} does not exist. "
+            "Put the day folders there, or set `raw` of the source to where they lie."
+        )
+    folders: dict[date, list[StoredFile]] = {}
+    for file in storage.files(source.raw):
+        day = paths.folder_day(file.path.split("/")[-2])
+        if day is not None and file.name.endswith(paths.RAW_SUFFIXES):
+            folders.setdefault(day, []).append(file)
+    return Archive(dict(sorted(folders.items())))
+
+
+def plan_sync(
+    storage: Storage, source: Source, state: SourceState, days: tuple[date, date] | None = None
+) -> Plan:
+    """All files not yet loaded, oldest folder first; of some days' folders only, if given."""
+    archive = list_archive(storage, source)
+    start = archive.start(source, state)
+    if start is None:
+        return Plan((), None, (f"{source.raw} holds no raw files yet.",))
+    first, last = days or (start, date.max)
+    wanted = {d: f for d, f in archive.folders.items() if max(first, start) <= d <= last}
+    ledger = _ledger(storage, source, wanted)
+    warnings: list[str] = []
+    units: list[Unit] = []
+    for day, files in wanted.items():
+        if new := list(_unloaded(files, ledger, warnings)):
+            units.append(Unit(len(units), f"day folder {day}", _numbered(new)))
+    return Plan(tuple(units), start, tuple(warnings))
+
+
+def _unloaded(
+    files: list[StoredFile], ledger: dict[str, LedgerEntry], warnings: list[str]
+) -> Iterable[tuple[StoredFile, int]]:
+    """Files to load, each with the number of its lines that are loaded already."""
+    for file in files:
+        entry = ledger.get(file.path)
+        if entry is None:
+            yield file, 0
+        elif entry.matches(file):
+            continue
+        elif entry.broken:
+            yield file, entry.lines
+        else:
+            warnings.append(
+                f"{file.path} changed after it was loaded ({entry.size} bytes then, {file.size} "
+                "now); what was loaded stays. Replay its days to take the new content."
+            )
+
+
+def plan_replay(
+    storage: Storage, source: Source, window: Window, tables: frozenset[str] | None
+) -> Plan:
+    """One unit a day, each with the files that hold, or may hold, rows of that day."""
+    archive = list_archive(storage, source)
+    ledger = _ledger(storage, source, archive.folders)
+    units: list[Unit] = []
+    for day in _days(window):
+        files = [
+            (file, 0)
+            for folder, stored in archive.folders.items()
+            for file in stored
+            if _may_hold(file, folder, ledger.get(file.path), day)
+        ]
+        units.append(Unit(len(units), f"replay of {day}", _numbered(files), day, tables))
+    return Plan(tuple(units))
+
+
+def _days(window: Window) -> Iterable[Window]:
+    start = window.start
+    while start < window.end:
+        midnight = start.replace(hour=0) + DAY
+        yield Window(start, min(midnight, window.end))
+        start = midnight
+
+
+def _may_hold(file: StoredFile, folder: date, entry: LedgerEntry | None, window: Window) -> bool:
+    """By the hours the ledger saw in a file; one it does not know is judged by its folder."""
+    if entry is not None and entry.matches(file):
+        first, end = f"{window.start:%Y-%m-%dT%H}", f"{window.end:%Y-%m-%dT%H}"
+        return any(first <= hour < end for hour in entry.hours)
+    # A folder may begin with rows of the evening before, and end with some of the next morning.
+    midnight = datetime(folder.year, folder.month, folder.day, tzinfo=UTC)
+    return window.start < midnight + 2 * DAY and midnight - DAY < window.end
+
+
+def _ledger(storage: Storage, source: Source, folders: Iterable[date]) -> dict[str, LedgerEntry]:
+    return read_ledger(storage, source.id, [paths.day_folder(day) for day in folders])
+
+
+def _numbered(files: Iterable[tuple[StoredFile, int]]) -> tuple[RawFile, ...]:
+    return tuple(
+        RawFile(number, file.path, file.size, file.stamp, skip)
+        for number, (file, skip) in enumerate(sorted(files, key=lambda item: item[0].path))
+    )

@@ -1,0 +1,255 @@
+"""One unit of work, from raw files to a manifest ready to be committed."""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+import numpy as np
+
+from lake.catalog.base import CatalogPartition
+from lake.counts import UnitReport
+from lake.dedup.ids import BUCKETS
+from lake.dedup.task import DedupJob, TableIds
+from lake.loading.task import LoadedFile, LoadJob
+from lake.resolve import RESCUED, ResolvedTable, resolve
+from lake.schema import TableSchema
+from lake.staging.seen import Seen
+from lake.staging.table_rows import rows_key
+from lake.staging.task import StageJob
+from lake.state.ledger import LedgerEntry
+from lake.state.manifest import IndexFile, Manifest, PartitionChange, RunKind
+from lake.state.source_state import SourceState
+from lake.work.checks import CheckResult, ChecksFailed, check_table
+from lake.work.dataflow import Dataflow
+from lake.work.index_window import IndexWindow, index_window
+from lake.work.placing import Placement, Placer, partition_changes, partition_values
+from lake.work.run_context import Published, RunContext
+from lake.work.unit import Unit, tasks
+from lake.work.unit_report import unit_report
+
+IDS_PER_GROUP = 250_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class UnitWork:
+    """A unit, the state it builds on, and where its data flow."""
+
+    context: RunContext
+    unit: Unit
+    state: SourceState
+    flow: Dataflow
+    start: date | None = None  # the source's first day
+
+    @property
+    def tables(self) -> dict[str, TableSchema]:
+        """The tables the source has where it writes now, by table."""
+        return self.state.tables_of(self.context.source)
+
+    @property
+    def name(self) -> str:
+        return f"{self.context.run_id}-{self.unit.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicates:
+    """What the dedup pass found: rows to drop, ids by table, what the index gains."""
+
+    places: np.ndarray
+    tables: dict[str, TableIds]
+    added: tuple[IndexFile, ...]
+    window: IndexWindow
+
+
+def process(work: UnitWork) -> Published:
+    """Everything but the commit. Nothing that readers look at is touched."""
+    unit, listener = work.unit, work.context.listener
+    listener.log(f"{unit.label}: reading {len(unit.files)} raw files, {unit.bytes / 1e6:,.1f} MB")
+    seen = _stage(work)
+    resolved = resolve(work.context.source, work.state.tables, seen.tables)
+    listener.log(f"{unit.label}: {seen.rows_in:,} rows for {len(resolved)} tables; deduplicating")
+    duplicates = _dedup(work, seen)
+    resolved = {t: r for t, r in resolved.items() if not r.is_new or duplicates.tables[t].kept}
+    placements = _place(work, seen, resolved)
+    listener.log(f"{unit.label}: writing {len(placements)} partitions")
+    loaded = _load(work, resolved, placements, duplicates)
+    resolved = _with_rescued_data(resolved, loaded)
+    report = unit_report(work.context.source, unit, seen, resolved, duplicates.tables, loaded)
+    checks = _verify(work, report, resolved, duplicates, loaded)
+    changes = partition_changes(work.context.storage, placements, loaded) + _emptied(work, loaded)
+    manifest = _manifest(work, seen, resolved, changes, duplicates, report)
+    return Published(manifest, report, tuple(checks))
+
+
+def _stage(work: UnitWork) -> Seen:
+    source, window = work.context.source, work.unit.window
+    job = StageJob(
+        storage=work.context.storage,
+        naming=source.naming,
+        date_partition=source.date_partition,
+        limits=source.limits,
+        columns={table: frozenset(schema.types()) for table, schema in work.tables.items()},
+        skip=source.skipped_tables,
+        hash_missing_ids=source.load_without_message_id,
+        start_us=_us(datetime(*work.start.timetuple()[:3], tzinfo=UTC)) if work.start else None,
+        ahead_us=_us(work.context.facts.start_time + timedelta(days=1)),
+        window=(_us(window.start), _us(window.end)) if window else None,
+        tables=work.unit.tables,
+    )
+    return Seen.merge(work.flow.stage(job, tasks(work.unit.files, work.flow.slots)))
+
+
+def _dedup(work: UnitWork, seen: Seen) -> Duplicates:
+    context = work.context
+    window = index_window(work, seen.days())
+    staged = sum(seen.staged_rows().values())
+    groups = 1
+    while groups < BUCKETS and groups * IDS_PER_GROUP < staged:
+        groups *= 2
+    job = DedupJob(
+        storage=context.storage,
+        source_id=context.source.id,
+        unit=work.name,
+        groups=groups,
+        window_us=timedelta(days=context.source.dedup_days) // _MICROSECOND,
+        index=window.files,
+    )
+    parts = work.flow.dedup(job) if staged else []
+    tables: dict[str, TableIds] = {}
+    for part in parts:
+        for table, ids in part.tables.items():
+            tables[table] = tables.get(table, TableIds()) + ids
+    places = np.sort(np.concatenate([np.frombuffer(p.places, np.uint64) for p in parts] or [[]]))
+    added = tuple(file for part in parts for file in part.index)
+    return Duplicates(places.astype(np.uint64), tables, (*window.made, *added), window)
+
+
+def _place(
+    work: UnitWork, seen: Seen, resolved: dict[str, ResolvedTable]
+) -> dict[str, Placement]:
+    source = work.context.source
+    placer = Placer(source.id, work.context.run_id, work.unit)
+    known: dict[str, dict[tuple[str, ...], CatalogPartition]] = {}
+    placements: dict[str, Placement] = {}
+    days = seen.days()
+    for (table, partition), size in sorted(seen.staged_bytes().items()):
+        if table not in resolved:
+            continue
+        schema = resolved[table].schema
+        if table not in known:
+            found = [] if resolved[table].is_new else work.context.catalog.partitions(
+                schema.database, schema.name, (days[0], days[-1])
+            )
+            known[table] = {p.values: p for p in found}
+        before = known[table].get(partition_values(partition))
+        placements[rows_key(table, partition)] = placer.place(schema, partition, size, before)
+    return placements
+
+
+def _load(
+    work: UnitWork,
+    resolved: dict[str, ResolvedTable],
+    placements: dict[str, Placement],
+    duplicates: Duplicates,
+) -> list[LoadedFile]:
+    placer = Placer(work.context.source.id, work.context.run_id, work.unit)
+    job = LoadJob(
+        storage=work.context.storage,
+        schemas={table: one.schema for table, one in resolved.items()},
+        targets={key: placer.file_stem(placement) for key, placement in placements.items()},
+        duplicates=duplicates.places,
+    )
+    splits = {key: one.splits for key, one in placements.items() if one.splits > 1}
+    return work.flow.load(job, splits) if placements else []
+
+
+def _with_rescued_data(
+    resolved: dict[str, ResolvedTable], loaded: list[LoadedFile]
+) -> dict[str, ResolvedTable]:
+    """A table gets `rescued_data` the first time one of its files needs it."""
+    needing = {file.table for file in loaded if file.has_rescued}
+    return {t: r.with_column(RESCUED) if t in needing else r for t, r in resolved.items()}
+
+
+def _verify(
+    work: UnitWork,
+    report: UnitReport,
+    resolved: dict[str, ResolvedTable],
+    duplicates: Duplicates,
+    loaded: list[LoadedFile],
+) -> list[CheckResult]:
+    """Raises unless all that was written may be published."""
+    days = work.context.source.dedup_days
+    results: list[CheckResult] = []
+    for table, one in resolved.items():
+        files = [file for file in loaded if file.table == table and file.path]
+        table_report, ids = report.tables[one.schema.key], duplicates.tables[table]
+        results += check_table(one.schema.key, table_report, files, ids, days)
+    if not all(result.passed for result in results):
+        raise ChecksFailed(results)
+    report.check_balance()
+    return results
+
+
+def _emptied(work: UnitWork, loaded: list[LoadedFile]) -> list[PartitionChange]:
+    """Partitions of a replay's range in which no row is left."""
+    window = work.unit.window
+    if window is None:
+        return []
+    source, catalog = work.context.source, work.context.catalog
+    filled = {(file.table, partition_values(file.partition)) for file in loaded if file.path}
+    days = (f"{window.start:%Y-%m-%d}", f"{window.end - _MICROSECOND:%Y-%m-%d}")
+    return [
+        PartitionChange(schema.key, p.values, p.location, (), 0, 0, 0, dropped=True)
+        for table, schema in work.tables.items()
+        if work.unit.tables is None or table in work.unit.tables
+        for p in catalog.partitions(schema.database, schema.name, days)
+        if window.start <= source.date_partition.parse(p.values) < window.end
+        and (table, p.values) not in filled
+    ]
+
+
+def _manifest(
+    work: UnitWork,
+    seen: Seen,
+    resolved: dict[str, ResolvedTable],
+    changes: list[PartitionChange],
+    duplicates: Duplicates,
+    report: UnitReport,
+) -> Manifest:
+    source = work.context.source
+    return Manifest(
+        number=work.state.manifest + 1,
+        source_id=source.id,
+        kind=work.context.kind,
+        run=work.context.facts,
+        date_partition=source.date_partition,
+        naming=source.naming,
+        tables=tuple(one.schema for one in resolved.values() if one.new_columns or one.is_new),
+        partitions=tuple(changes),
+        ledger=_ledger(work, seen) if work.context.kind is RunKind.SYNC else (),
+        index_added=duplicates.added,
+        index_days_replaced=duplicates.window.replaced,
+        report=report,
+        finish_time=None,
+        start=str(work.start) if work.start else None,
+    )
+
+
+def _ledger(work: UnitWork, seen: Seen) -> tuple[LedgerEntry, ...]:
+    files = {file.number: file for file in work.unit.files}
+    return tuple(
+        LedgerEntry(
+            path=files[s.number].path,
+            size=files[s.number].size,
+            stamp=files[s.number].stamp,
+            lines=s.lines,
+            hours=tuple(sorted(s.hours)),
+            broken=s.broken,
+        )
+        for s in seen.files
+    )
+
+
+def _us(moment: datetime) -> int:
+    return (moment - _EPOCH) // _MICROSECOND

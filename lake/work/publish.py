@@ -1,0 +1,79 @@
+"""From a committed manifest to everything readers see. Each action may be repeated at any time."""
+
+from lake import paths
+from lake.catalog.base import Catalog, CatalogColumn, CatalogPartition, CatalogTable
+from lake.partitions import DatePartition
+from lake.schema import TableSchema
+from lake.state.ledger import add_to_ledger
+from lake.state.manifest import Manifest, PartitionChange, read_manifest
+from lake.state.source_state import SourceState, read_state, write_state
+from lake.storage import Storage
+from lake.work.open_runs import close_run
+
+
+def catch_up(storage: Storage, catalog: Catalog, source_id: str) -> SourceState:
+    """Apply every manifest that is committed but not known to be applied; the state after it."""
+    state = read_state(storage, source_id)
+    while (manifest := read_manifest(storage, source_id, state.manifest + 1)) is not None:
+        state = apply(storage, catalog, state, manifest)
+    return state
+
+
+def apply(
+    storage: Storage, catalog: Catalog, state: SourceState, manifest: Manifest
+) -> SourceState:
+    """Do all that a manifest says. Whoever is killed in here is repeated by the next run."""
+    after = state.after(manifest)
+    layout = DatePartition(manifest.date_partition)
+    for schema in manifest.tables:
+        _declare(catalog, schema, layout, manifest.source_id)
+    by_table: dict[str, list[PartitionChange]] = {}
+    for change in manifest.partitions:
+        by_table.setdefault(change.table, []).append(change)
+        for file in change.added:
+            if file.written != file.path:
+                storage.place(file.written, file.path)
+    for key, changes in by_table.items():
+        _show(catalog, after.tables[key], changes, manifest.number)
+    add_to_ledger(storage, manifest.source_id, manifest.ledger)
+    if manifest.finish_time is not None:
+        close_run(storage, catalog, manifest.run, manifest.report, manifest.finish_time)
+    write_state(storage, after)
+    return after
+
+
+def _declare(
+    catalog: Catalog, schema: TableSchema, layout: DatePartition, source_id: str
+) -> None:
+    """The table in the catalog, with all its columns."""
+    columns = tuple(CatalogColumn(c.name, c.type.sql, c.pointer) for c in schema.columns)
+    catalog.ensure_database(schema.database)
+    made = catalog.create_table(
+        CatalogTable(
+            database=schema.database,
+            name=schema.name,
+            columns=columns,
+            partition_keys=layout.keys,
+            location=paths.table_folder(source_id, schema.table),
+            comment=schema.original,
+        )
+    )
+    if not made:
+        catalog.append_columns(schema.database, schema.name, columns)
+
+
+def _show(
+    catalog: Catalog, schema: TableSchema, changes: list[PartitionChange], number: int
+) -> None:
+    """Partitions where they lie from now on: the moment readers see them."""
+    catalog.put_partitions(
+        schema.database,
+        schema.name,
+        [
+            CatalogPartition(c.values, c.location, number, c.rows, c.bytes, c.files)
+            for c in changes
+            if not c.dropped
+        ],
+    )
+    if gone := [change.values for change in changes if change.dropped]:
+        catalog.drop_partitions(schema.database, schema.name, gone, number)

@@ -1,0 +1,138 @@
+"""A run from its first look at the lake to its report: the eight steps of a sync, unit by unit."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import date
+
+import msgspec
+
+from lake import paths
+from lake.counts import UnitReport
+from lake.errors import CommitConflict, LakeError
+from lake.report import Failure
+from lake.state.lease import Lease, held_lease
+from lake.state.manifest import commit
+from lake.state.source_state import SourceState
+from lake.work.layout import refuse_changed_layout
+from lake.work.open_runs import close_dead_runs, close_run, opened_run
+from lake.work.plan import plan_replay, plan_sync
+from lake.work.process import UnitWork, process
+from lake.work.publish import apply, catch_up
+from lake.work.run_context import Published, RunContext, now
+from lake.work.unit import Unit, Window
+
+
+def sync(context: RunContext, days: tuple[date, date] | None = None) -> UnitReport:
+    """Load every raw file that is not in the lake yet; of some days' folders only, if given."""
+    run = _Run(context)
+    plan_sync(context.storage, context.source, run.state, days)  # refused before anything begins
+    with run.reported(), run.lease("sync"):
+        while True:
+            plan = plan_sync(context.storage, context.source, run.catch_up(), days)
+            try:
+                for unit in plan.units:
+                    run.publish(unit, final=unit is plan.units[-1], start=plan.start)
+                break
+            except CommitConflict as conflict:
+                context.listener.warn(str(conflict))
+        for warning in plan.warnings:
+            context.listener.warn(warning)
+    return run.done
+
+
+def replay(
+    context: RunContext, window: Window, tables: frozenset[str] | None = None
+) -> UnitReport:
+    """Load a past range again from the raw archive, replacing what the range held, day by day."""
+    run = _Run(context)
+    plan = plan_replay(context.storage, context.source, window, tables)
+    with run.reported():
+        for unit in plan.units:
+            with run.lease(unit.label):
+                while True:
+                    run.catch_up()
+                    try:
+                        run.publish(unit, final=unit is plan.units[-1])
+                        break
+                    except CommitConflict as conflict:
+                        context.listener.warn(str(conflict))
+    return run.done
+
+
+@dataclass
+class _Run:
+    """What a run has done so far."""
+
+    context: RunContext
+    done: UnitReport = field(default_factory=UnitReport)
+    finished: bool = False
+    state: SourceState = field(init=False)
+
+    def __post_init__(self) -> None:
+        context = self.context
+        storage, catalog, source = context.storage, context.catalog, context.source
+        for run_id in close_dead_runs(storage, catalog, source.id, now()):
+            context.listener.warn(f"Run {run_id} had died without a report; it now has a failed one.")
+        refuse_changed_layout(source, self.catch_up())
+
+    def catch_up(self) -> SourceState:
+        """Finish what another run left undone, and build on it."""
+        context = self.context
+        self.state = catch_up(context.storage, context.catalog, context.source.id)
+        return self.state
+
+    @contextmanager
+    def reported(self) -> Iterator[None]:
+        """Whatever happens inside, the run has one report in the end, and leaves no staging."""
+        context = self.context
+        storage, catalog, facts = context.storage, context.catalog, context.facts
+        with opened_run(storage, facts, self.state.manifest):
+            try:
+                yield
+                if not self.finished:
+                    close_run(storage, catalog, facts, self.done, now())
+            except BaseException as error:
+                with suppress(LakeError, OSError):
+                    close_run(storage, catalog, facts, self.done, now(), _failure(error))
+                raise
+            finally:
+                storage.delete_folder(paths.stage(facts.source_id, facts.run_id))
+
+    @contextmanager
+    def lease(self, work: str) -> Iterator[None]:
+        context = self.context
+
+        def waiting(lease: Lease) -> None:
+            context.listener.log(f"Waiting for {lease} on source {context.source.slug}")
+
+        with held_lease(context.storage, context.source.id, context.run_id, work, waiting):
+            yield
+
+    def publish(self, unit: Unit, final: bool, start: date | None = None) -> None:
+        """Carry one unit into the lake: the manifest is the commit, the rest follows from it."""
+        context = self.context
+        flow = context.dataflow()
+        try:
+            prepared = process(UnitWork(context, unit, self.state, flow, start))
+        finally:
+            flow.release()
+        manifest = msgspec.structs.replace(
+            prepared.manifest,
+            report=self.done + prepared.report,
+            finish_time=now() if final else None,
+        )
+        commit(context.storage, manifest)
+        self.done, self.finished = manifest.report, final
+        self.state = apply(context.storage, context.catalog, self.state, manifest)
+        for warning in prepared.report.warnings:
+            context.listener.warn(warning)
+        context.listener.published(Published(manifest, prepared.report, prepared.checks))
+
+
+def _failure(error: BaseException) -> Failure:
+    if isinstance(error, LakeError):
+        return Failure(error.error_code, str(error))
+    if isinstance(error, KeyboardInterrupt) or type(error).__name__.endswith("InterruptedError"):
+        return Failure("Segment.Internal", "The run was cancelled before it was done.")
+    return Failure("Segment.Internal", f"{type(error).__name__}: {error}")

@@ -1,0 +1,51 @@
+"""A unit of work: what is staged, checked and published as one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from lake.staging.task import RawFile
+
+TASK_BYTES = 32 << 20
+"""Of gzipped raw files: a task is large enough to be worth starting, small enough to be lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A half-open interval of `receivedAt`, in UTC."""
+
+    start: datetime
+    end: datetime
+
+    def __str__(self) -> str:
+        return f"{self.start:%Y-%m-%dT%H} to {self.end:%Y-%m-%dT%H}"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A day folder to sync, or a day to replay (`window` set; `tables` None: all of them)."""
+
+    number: int
+    label: str
+    files: tuple[RawFile, ...]
+    window: Window | None = None
+    tables: frozenset[str] | None = None
+
+    @property
+    def bytes(self) -> int:
+        return sum(file.size for file in self.files)
+
+
+def tasks(files: Sequence[RawFile], slots: int) -> list[list[RawFile]]:
+    """Files shared out so that all tasks have about the same to read, each in order of path."""
+    if not files:
+        return []
+    total = sum(file.size for file in files)
+    count = min(len(files), max(slots, -(-total // TASK_BYTES)))
+    shares: list[list[RawFile]] = [[] for _ in range(count)]
+    loads = [0] * count
+    for file in sorted(files, key=lambda f: -f.size):
+        lightest = loads.index(min(loads))
+        shares[lightest].append(file)
+        loads[lightest] += file.size
+    return [sorted(share, key=lambda file: file.number) for share in shares if share]

@@ -1,0 +1,106 @@
+"""The counts of one unit of work, from what staging saw, dedup decided and footers say."""
+
+from collections.abc import Iterable, Mapping
+from functools import reduce
+
+from lake.counts import NewColumn, TableReport, UnitReport, add_casts
+from lake.dedup.task import TableIds
+from lake.loading.task import LoadedFile
+from lake.rejects import Reason
+from lake.resolve import ResolvedTable
+from lake.settings import Source
+from lake.staging.seen import Seen
+from lake.work.placing import partition_dict
+from lake.work.unit import Unit
+
+
+def unit_report(
+    source: Source,
+    unit: Unit,
+    seen: Seen,
+    resolved: Mapping[str, ResolvedTable],
+    ids: Mapping[str, TableIds],
+    loaded: Iterable[LoadedFile],
+) -> UnitReport:
+    """Every count from where it is first known, so that the balance of them proves something."""
+    files: dict[str, list[LoadedFile]] = {}
+    for file in sorted(loaded, key=lambda f: (f.table, f.partition, f.path)):
+        if file.path:
+            files.setdefault(file.table, []).append(file)
+    staged = seen.staged_rows()
+    return UnitReport(
+        tables={
+            one.schema.key: _table_report(
+                source, one, staged[table], seen.rejected.get(table, {}), ids[table],
+                files.get(table, []),
+            )
+            for table, one in resolved.items()
+        },
+        rows_in=seen.rows_in,
+        duplicates=sum(table.duplicates for table in ids.values()),
+        rejected=sum(sum(reasons.values()) for reasons in seen.rejected.values()),
+        suppressed=seen.suppressed,
+        skipped=seen.skipped,
+        raw_files=len(seen.files),
+        warnings=tuple(_warnings(unit, seen)),
+    )
+
+
+def _table_report(
+    source: Source,
+    one: ResolvedTable,
+    staged: int,
+    rejected: Mapping[str, int],
+    ids: TableIds,
+    files: list[LoadedFile],
+) -> TableReport:
+    layout = source.date_partition
+    day_rows: dict[str, int] = {}
+    for file in files:
+        day = f"{layout.parse(tuple(partition_dict(layout, file.partition).values())):%Y-%m-%d}"
+        day_rows[day] = day_rows.get(day, 0) + file.rows
+    return TableReport(
+        table=one.schema.table,
+        name=one.schema.name,
+        rows_in=staged + sum(rejected.values()),
+        row_count=sum(file.rows for file in files),
+        duplicates=ids.duplicates,
+        rejected=sum(rejected.values()),
+        partitions=tuple(
+            partition_dict(layout, partition)
+            for partition in dict.fromkeys(file.partition for file in files)
+        ),
+        day_rows=day_rows,
+        new_columns=tuple(NewColumn(c.name, c.type.sql) for c in one.new_columns),
+        is_new=one.is_new,
+        rescued_cells=sum(file.rescued_cells for file in files),
+        files_written=len(files),
+        bytes_written=sum(file.bytes for file in files),
+        casts=reduce(add_casts, (file.casts for file in files), {}),
+    )
+
+
+def _warnings(unit: Unit, seen: Seen) -> Iterable[str]:
+    """What the owner of the data should hear, with a place to look at."""
+    paths = {file.number: file.path for file in unit.files}
+    for file in seen.files:
+        if file.broken:
+            yield (
+                f"{paths[file.number]}: {file.broken}. The {file.lines} lines before were read; "
+                "put the whole file there and the next sync loads the rest."
+            )
+    totals: dict[str, int] = {}
+    for reasons in seen.rejected.values():
+        for reason, rows in reasons.items():
+            totals[reason] = totals.get(reason, 0) + rows
+    for reason, rows in sorted(totals.items()):
+        first = min(
+            (s for s in seen.samples if s.reason == reason), key=lambda s: (s.file, s.line)
+        )
+        place = f"{paths[first.file]} line {first.line}"
+        if reason != Reason.CUT_OFF:
+            yield f"{rows} rows rejected, the first in {place}: {first.detail}"
+    if seen.early:
+        yield f"{seen.early} rows were received before the source's start; they were loaded."
+    if seen.ahead:
+        yield f"{seen.ahead} rows claim to be received more than a day ahead; they were loaded."
