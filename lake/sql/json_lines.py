@@ -16,19 +16,24 @@ def json_rows(
     storage: Storage, files: Sequence[tuple[str, dict[str, str]]], schema: pa.Schema
 ) -> pa.Table:
     """The objects in some files, each with what is known of its file: that counts more."""
-    rows: list[dict[str, Any]] = []
     contents = storage.read_many([path for path, _ in files])
-    for (path, known), data in zip(files, contents, strict=True):
-        try:
-            found = _LINES.decode_lines(data or b"")
-        except msgspec.MsgspecError as error:
-            raise StateError(
-                f"{path} is not one JSON object a line ({error}). It was damaged or edited; "
-                "restore the file from a backup, or remove it."
-            ) from None
-        rows += [row | known for row in found]
+    batches = [
+        _batch(path, data or b"", known, schema)
+        for (path, known), data in zip(files, contents, strict=True)
+    ]
+    return pa.Table.from_batches(batches, schema)
+
+
+def _batch(path: str, data: bytes, known: dict[str, str], schema: pa.Schema) -> pa.RecordBatch:
+    try:
+        rows = [row | known for row in _LINES.decode_lines(data)]
+    except msgspec.MsgspecError as error:
+        raise StateError(
+            f"{path} is not one JSON object a line ({error}). It was damaged or edited; "
+            "restore the file from a backup, or remove it."
+        ) from None
     columns = [_column([row.get(field.name) for row in rows], field.type) for field in schema]
-    return pa.table(columns, schema=schema)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
