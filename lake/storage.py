@@ -28,7 +28,7 @@ class StoredFile:
 
 @dataclass(frozen=True)
 class Storage:
-    """A root folder and the few operations the lake needs of it; travels to Spark tasks by its URI."""
+    """A root folder and the few operations needed of it; travels to Spark tasks by its URI."""
 
     uri: str
 

@@ -100,7 +100,9 @@ def _number_to_decimal(staged: pa.Array) -> CastColumn | None:
     exact = staged.cast(pa.decimal128(38, 18))
     rounded = pc.round(exact, 6, round_mode="half_to_even")
     lossy = pc.not_equal(rounded, exact).fill_null(False)
-    return CastColumn(rounded.cast(LakeType.DECIMAL.arrow), lossy if pc.any(lossy).as_py() else None)
+    return CastColumn(
+        rounded.cast(LakeType.DECIMAL.arrow), lossy if pc.any(lossy).as_py() else None
+    )
 
 
 def _json_to_string(staged: pa.Array) -> CastColumn | None:

@@ -5,6 +5,7 @@ own. The index is a cache: what is missing is made again from the `message_id` c
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -37,7 +38,7 @@ def write_index(
         numbers = bucket_numbers(of_day["id"].combine_chunks())
         edges = np.searchsorted(numbers, np.arange(buckets[0], buckets[1] + 1))
         with storage.open_output(path) as out, pa.ipc.new_file(out, SCHEMA) as writer:
-            for start, end in zip(edges[:-1], edges[1:], strict=True):
+            for start, end in pairwise(edges):
                 part = of_day.slice(start, end - start).combine_chunks()
                 batches = part.to_batches() or [pa.RecordBatch.from_pylist([], schema=SCHEMA)]
                 writer.write_batch(batches[0])

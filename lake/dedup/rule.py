@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 
-
-def duplicates_of_one_id(received: Sequence[int], in_lake: Sequence[int], window: int) -> list[bool]:
+def duplicates_of_one_id(
+    received: Sequence[int], in_lake: Sequence[int], window: int
+) -> list[bool]:
     """Which of the events of one id are duplicates; `received` in order of arrival.
 
     >>> duplicates_of_one_id([0, 6, 10], [], window=7)
@@ -49,7 +50,7 @@ def find_duplicates(
     suspects = (ends - starts > 1) | known.present
     for group in np.flatnonzero(suspects):
         rows = order[starts[group] : ends[group]]
-        in_lake = known.received(group)
+        in_lake = known.received(int(group))
         duplicate[rows] = duplicates_of_one_id(received[rows].tolist(), in_lake, window)
     return duplicate
 

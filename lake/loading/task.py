@@ -38,7 +38,7 @@ class LoadedFile(msgspec.Struct, frozen=True):
     partition: str
     path: str = ""
     rows: int = 0
-    bytes: int = 0
+    size: int = 0
     dropped: int = 0
     checksum: int = 0
     casts: dict[str, CastCounts] = {}
@@ -86,7 +86,7 @@ def load(job: LoadJob, key: str, split: int, blobs: Sequence[Blob]) -> LoadedFil
         partition,
         path=path,
         rows=footer.num_rows,
-        bytes=size,
+        size=size,
         dropped=dropped,
         checksum=checksum(places_of_all[ID].combine_chunks()),
         casts=reduce(add_casts, (part.casts for part in typed)),

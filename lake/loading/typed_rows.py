@@ -16,7 +16,7 @@ from lake.staging.table_rows import RESCUED
 
 @dataclass(frozen=True, slots=True)
 class TypedRows:
-    """Rows as the table's columns; with `rescued_data` if the table has it or these rows need it."""
+    """Rows as the table's columns; `rescued_data` too, if the table has it or these rows need it."""
 
     rows: pa.Table
     casts: dict[str, CastCounts]
@@ -43,7 +43,9 @@ def typed_rows(staged: pa.Table, schema: TableSchema) -> TypedRows:
         if cast.rescued is not None:
             fragments.append(_fragments(field.name, array, encoding, cast.rescued))
         # Of several fields that go to one column each row has at most one.
-        columns[column] = pc.coalesce(columns[column], cast.array) if column in columns else cast.array
+        columns[column] = (
+            pc.coalesce(columns[column], cast.array) if column in columns else cast.array
+        )
     if RESCUED in staged.column_names:
         inner = pc.utf8_slice_codeunits(staged[RESCUED].combine_chunks(), 1, -1)
         fragments.append(inner)

@@ -1,1 +1,1 @@
-"""From raw lines to Arrow batches: what one task makes of its files, before anything is resolved."""
+"""From raw lines to Arrow batches: what a task makes of its files, before anything is resolved."""

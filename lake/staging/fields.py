@@ -13,11 +13,11 @@ Event = dict[str, Any]
 class Field(dict[str, "Field"]):
     """A place in the events of a table: the values seen there, and the fields below it."""
 
-    __slots__ = ("column", "first", "path", "rows", "values")
+    __slots__ = ("cells", "column", "first", "path", "rows")
 
     def __init__(self, path: tuple[str, ...]) -> None:
         self.path = path
-        self.values: list[Any] = []
+        self.cells: list[Any] = []
         self.rows: list[int] = []
         self.first: int | None = None
         self.column: str | None = None
@@ -31,7 +31,7 @@ class Field(dict[str, "Field"]):
         assert self.rows.pop() == row
         if not self.rows:
             self.first = None
-        return self.values.pop()
+        return self.cells.pop()
 
 
 class Fields:
@@ -59,7 +59,7 @@ class Fields:
         """Forget the values, keep the shape."""
         for fields in self._by_column.values():
             for field in fields:
-                field.values, field.rows, field.first = [], [], None
+                field.cells, field.rows, field.first = [], [], None
 
     @property
     def width(self) -> int:
@@ -80,7 +80,7 @@ class Fields:
                 continue
             if field.first is None:
                 self._discover(field)
-            field.values.append(value)
+            field.cells.append(value)
             field.rows.append(row)
 
     def _discover(self, field: Field) -> None:
@@ -95,7 +95,7 @@ class Fields:
                 self._contested.append(field.column)
 
     def _settle(self, event: Event, row: int) -> dict[str, Any] | None:
-        """Where several fields of one event meet in a column, one has it and the rest is rescued."""
+        """Where fields of one event meet in a column, one has it and the rest is rescued."""
         rescued: dict[str, Any] = {}
         for column in self._contested:
             present = [f for f in self._by_column[column] if f.rows and f.rows[-1] == row]

@@ -61,7 +61,7 @@ class RawLines:
                 )
                 if member.eof and data:
                     member = isal_zlib.decompressobj(wbits=_GZIP)
-        except isal_zlib.error as error:
+        except isal_zlib.error as error:  # type: ignore[misc]  # its stub says instance
             self.broken = f"the gzip data are damaged ({error})"
             yield from self._salvaged(given)
         else:

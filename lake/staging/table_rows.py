@@ -75,7 +75,9 @@ class TableRows:
         columns, seen = self._columns(order)
         staged = pa.table(columns)
         starts = np.searchsorted(codes[order], np.arange(len(names) + 1))
-        account = SeenTable(self.table, self._original or "", (self.files[0], self.lines[0], 0), seen)
+        account = SeenTable(
+            self.table, self._original or "", (self.files[0], self.lines[0], 0), seen
+        )
         for name, start, end in zip(names, starts[:-1], starts[1:], strict=True):
             data = to_ipc(staged.slice(start, end - start))
             account.rows[name] = int(end - start)
@@ -103,7 +105,7 @@ class TableRows:
             fields.append(pa.field(RESCUED, pa.string()))
         seen: list[SeenColumn] = []
         for field in self._fields.columns():
-            encoding, array, kinds = encode(field.values)
+            encoding, array, kinds = encode(field.cells)
             at = pointer(field.path)
             arrays.append(_spread(array, field.rows, order))
             fields.append(

@@ -93,7 +93,9 @@ class _StageTask:
 
     def _file(self, file: RawFile) -> Iterator[Blob]:
         seen = SeenFile(file.number)
-        lines = RawLines(lambda: self.job.storage.open_stream(file.path), self.job.limits.line_bytes)
+        lines = RawLines(
+            lambda: self.job.storage.open_stream(file.path), self.job.limits.line_bytes
+        )
         for number, line in lines:
             if number <= file.skip_lines or not line.strip():
                 continue

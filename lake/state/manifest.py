@@ -6,8 +6,8 @@ from enum import StrEnum
 import msgspec
 
 from lake import paths
-from lake.errors import CommitConflict
 from lake.counts import UnitReport
+from lake.errors import CommitConflict
 from lake.report import RunFacts
 from lake.schema import TableSchema
 from lake.state.codec import decode, encode

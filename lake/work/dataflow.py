@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from lake.dedup.task import DedupJob, Deduped, dedup
+from lake.dedup.task import Deduped, DedupJob, dedup
 from lake.loading.task import LoadedFile, LoadJob, load
 from lake.staging.blob import Blob, BlobKind
 from lake.staging.seen import Seen

@@ -1,4 +1,4 @@
-"""Which index files tell a unit what the lake has within the dedup window; missing ones are made."""
+"""Which index files tell a unit what the lake has within the dedup window."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

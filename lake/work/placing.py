@@ -106,10 +106,10 @@ def _change(storage: Storage, placement: Placement, new: list[LoadedFile]) -> Pa
         values=partition_values(placement.partition),
         location=placement.location,
         added=tuple(
-            NewFile(f.path, f"{placement.location}/{f.path.rsplit('/', 1)[-1]}", f.rows, f.bytes)
+            NewFile(f.path, f"{placement.location}/{f.path.rsplit('/', 1)[-1]}", f.rows, f.size)
             for f in sorted(new, key=lambda f: f.path)
         ),
         rows=(before.rows if before else 0) + sum(file.rows for file in new),
-        bytes=(before.bytes if before else 0) + sum(file.bytes for file in new),
+        bytes=(before.bytes if before else 0) + sum(file.size for file in new),
         files=(before.files if before else 0) + len(new),
     )

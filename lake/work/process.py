@@ -119,14 +119,12 @@ def _dedup(work: UnitWork, seen: Seen) -> Duplicates:
     for part in parts:
         for table, ids in part.tables.items():
             tables[table] = tables.get(table, TableIds()) + ids
-    places = np.sort(np.concatenate([np.frombuffer(p.places, np.uint64) for p in parts] or [[]]))
+    places = np.frombuffer(b"".join(part.places for part in parts), np.uint64)
     added = tuple(file for part in parts for file in part.index)
-    return Duplicates(places.astype(np.uint64), tables, (*window.made, *added), window)
+    return Duplicates(np.sort(places), tables, (*window.made, *added), window)
 
 
-def _place(
-    work: UnitWork, seen: Seen, resolved: dict[str, ResolvedTable]
-) -> dict[str, Placement]:
+def _place(work: UnitWork, seen: Seen, resolved: dict[str, ResolvedTable]) -> dict[str, Placement]:
     source = work.context.source
     placer = Placer(source.id, work.context.run_id, work.unit)
     known: dict[str, dict[tuple[str, ...], CatalogPartition]] = {}
@@ -137,8 +135,12 @@ def _place(
             continue
         schema = resolved[table].schema
         if table not in known:
-            found = [] if resolved[table].is_new else work.context.catalog.partitions(
-                schema.database, schema.name, (days[0], days[-1])
+            found = (
+                []
+                if resolved[table].is_new
+                else work.context.catalog.partitions(
+                    schema.database, schema.name, (days[0], days[-1])
+                )
             )
             known[table] = {p.values: p for p in found}
         before = known[table].get(partition_values(partition))

@@ -42,9 +42,7 @@ def apply(
     return after
 
 
-def _declare(
-    catalog: Catalog, schema: TableSchema, layout: DatePartition, source_id: str
-) -> None:
+def _declare(catalog: Catalog, schema: TableSchema, layout: DatePartition, source_id: str) -> None:
     """The table in the catalog, with all its columns."""
     columns = tuple(CatalogColumn(c.name, c.type.sql, c.pointer) for c in schema.columns)
     catalog.ensure_database(schema.database)

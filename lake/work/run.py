@@ -25,6 +25,23 @@ from lake.work.unit import Unit, Window
 
 def sync(context: RunContext, days: tuple[date, date] | None = None) -> UnitReport:
     """Load every raw file that is not in the lake yet; of some days' folders only, if given."""
+    return _to_the_end(sync_units(context, days))
+
+
+def replay(context: RunContext, window: Window, tables: frozenset[str] | None = None) -> UnitReport:
+    """Load a past range again from the raw archive, replacing what the range held, day by day."""
+    return _to_the_end(replay_units(context, window, tables))
+
+
+def _to_the_end(units: Iterator[Published]) -> UnitReport:
+    done = UnitReport()
+    for unit in units:
+        done = unit.manifest.report
+    return done
+
+
+def sync_units(context: RunContext, days: tuple[date, date] | None = None) -> Iterator[Published]:
+    """A sync, unit by unit, each as soon as it is in the lake."""
     run = _Run(context)
     plan_sync(context.storage, context.source, run.state, days)  # refused before anything begins
     with run.reported(), run.lease("sync"):
@@ -32,32 +49,26 @@ def sync(context: RunContext, days: tuple[date, date] | None = None) -> UnitRepo
             plan = plan_sync(context.storage, context.source, run.catch_up(), days)
             try:
                 for unit in plan.units:
-                    run.publish(unit, final=unit is plan.units[-1], start=plan.start)
+                    yield run.publish(unit, final=unit is plan.units[-1], start=plan.start)
                 break
             except CommitConflict as conflict:
                 context.listener.warn(str(conflict))
         for warning in plan.warnings:
             context.listener.warn(warning)
-    return run.done
 
 
-def replay(
+def replay_units(
     context: RunContext, window: Window, tables: frozenset[str] | None = None
-) -> UnitReport:
-    """Load a past range again from the raw archive, replacing what the range held, day by day."""
+) -> Iterator[Published]:
+    """A replay, day by day, each as soon as it is in the lake."""
     run = _Run(context)
     plan = plan_replay(context.storage, context.source, window, tables)
     with run.reported():
         for unit in plan.units:
+            final = unit is plan.units[-1]
             with run.lease(unit.label):
-                while True:
-                    run.catch_up()
-                    try:
-                        run.publish(unit, final=unit is plan.units[-1])
-                        break
-                    except CommitConflict as conflict:
-                        context.listener.warn(str(conflict))
-    return run.done
+                published = run.publish_surely(unit, final)
+            yield published
 
 
 @dataclass
@@ -73,7 +84,9 @@ class _Run:
         context = self.context
         storage, catalog, source = context.storage, context.catalog, context.source
         for run_id in close_dead_runs(storage, catalog, source.id, now()):
-            context.listener.warn(f"Run {run_id} had died without a report; it now has a failed one.")
+            context.listener.warn(
+                f"Run {run_id} had died without a report; it now has a failed one."
+            )
         refuse_changed_layout(source, self.catch_up())
 
     def catch_up(self) -> SourceState:
@@ -109,7 +122,16 @@ class _Run:
         with held_lease(context.storage, context.source.id, context.run_id, work, waiting):
             yield
 
-    def publish(self, unit: Unit, final: bool, start: date | None = None) -> None:
+    def publish_surely(self, unit: Unit, final: bool) -> Published:
+        """Publish on top of whatever others commit in the meantime."""
+        while True:
+            self.catch_up()
+            try:
+                return self.publish(unit, final)
+            except CommitConflict as conflict:
+                self.context.listener.warn(str(conflict))
+
+    def publish(self, unit: Unit, final: bool, start: date | None = None) -> Published:
         """Carry one unit into the lake: the manifest is the commit, the rest follows from it."""
         context = self.context
         flow = context.dataflow()
@@ -127,7 +149,7 @@ class _Run:
         self.state = apply(context.storage, context.catalog, self.state, manifest)
         for warning in prepared.report.warnings:
             context.listener.warn(warning)
-        context.listener.published(Published(manifest, prepared.report, prepared.checks))
+        return Published(manifest, prepared.report, prepared.checks)
 
 
 def _failure(error: BaseException) -> Failure:

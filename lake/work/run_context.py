@@ -31,8 +31,6 @@ class Listener(Protocol):
 
     def warn(self, message: str) -> None: ...
 
-    def published(self, unit: Published) -> None: ...
-
 
 @dataclass(frozen=True)
 class RunContext:

@@ -31,7 +31,11 @@ def unit_report(
     return UnitReport(
         tables={
             one.schema.key: _table_report(
-                source, one, staged[table], seen.rejected.get(table, {}), ids[table],
+                source,
+                one,
+                staged[table],
+                seen.rejected.get(table, {}),
+                ids[table],
                 files.get(table, []),
             )
             for table, one in resolved.items()
@@ -75,7 +79,7 @@ def _table_report(
         is_new=one.is_new,
         rescued_cells=sum(file.rescued_cells for file in files),
         files_written=len(files),
-        bytes_written=sum(file.bytes for file in files),
+        bytes_written=sum(file.size for file in files),
         casts=reduce(add_casts, (file.casts for file in files), {}),
     )
 
@@ -94,9 +98,7 @@ def _warnings(unit: Unit, seen: Seen) -> Iterable[str]:
         for reason, rows in reasons.items():
             totals[reason] = totals.get(reason, 0) + rows
     for reason, rows in sorted(totals.items()):
-        first = min(
-            (s for s in seen.samples if s.reason == reason), key=lambda s: (s.file, s.line)
-        )
+        first = min((s for s in seen.samples if s.reason == reason), key=lambda s: (s.file, s.line))
         place = f"{paths[first.file]} line {first.line}"
         if reason != Reason.CUT_OFF:
             yield f"{rows} rows rejected, the first in {place}: {first.detail}"

@@ -1,0 +1,119 @@
+"""The data flow on Spark: a row is a batch, and the JVM moves batches without looking inside."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lake.dedup.ids import BUCKETS
+from lake.dedup.task import Deduped, DedupJob, dedup
+from lake.loading.task import LoadedFile, LoadJob, load
+from lake.staging.blob import BLOB_SCHEMA, Blob, BlobKind
+from lake.staging.seen import Seen
+from lake.staging.task import RawFile, StageJob, stage
+
+_BLOB_DDL = "kind string, key string, task int, rows bigint, data binary"
+_RESULT_DDL = "data binary"
+_RESULT_SCHEMA = pa.schema([("data", pa.large_binary())])
+_GROUP = "group"
+# More partitions than slots, so that hashing keys to them evens out.
+_PARTITIONS_PER_SLOT = 4
+
+Batches = Iterable[pa.RecordBatch]
+
+
+class SparkDataflow:
+    """Stages into a DataFrame kept on the executors' disks; dedup and load read it from there."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+        self._staged: DataFrame | None = None
+
+    @property
+    def slots(self) -> int:
+        return self._session.sparkContext.defaultParallelism
+
+    def stage(self, job: StageJob, tasks: Sequence[Sequence[RawFile]]) -> list[Seen]:
+        shares = [list(files) for files in tasks]
+
+        def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for task in batch["id"].to_pylist():
+                    yield from map(_row, stage(job, task, shares[task]))
+
+        numbers = self._session.range(0, len(shares), 1, len(shares))
+        self._staged = numbers.mapInArrow(run, _BLOB_DDL).persist(StorageLevel.DISK_ONLY)
+        seen = self._staged.where(F.col("kind") == BlobKind.SEEN).select("data").collect()
+        return [Seen.decode(bytes(row.data)) for row in seen]
+
+    def dedup(self, job: DedupJob) -> list[Deduped]:
+        group = F.floor(F.col("key").cast("int") * job.groups / BUCKETS).cast("string")
+
+        def run(key: str, blobs: list[Blob]) -> bytes:
+            return dedup(job, int(key), blobs).encode()
+
+        results = self._grouped(BlobKind.IDS, group, min(job.groups, self._spread), run)
+        return [Deduped.decode(data) for data in results]
+
+    def load(self, job: LoadJob, splits: Mapping[str, int]) -> list[LoadedFile]:
+        def run(group: str, blobs: list[Blob]) -> bytes:
+            split, key = group.split("\n", 1)
+            return load(job, key, int(split), blobs).encode()
+
+        group = F.concat(_split(splits).cast("string"), F.lit("\n"), F.col("key"))
+        results = self._grouped(BlobKind.ROWS, group, self._spread, run)
+        return [LoadedFile.decode(data) for data in results]
+
+    def release(self) -> None:
+        if self._staged is not None:
+            self._staged.unpersist()
+            self._staged = None
+
+    @property
+    def _spread(self) -> int:
+        return self.slots * _PARTITIONS_PER_SLOT
+
+    def _grouped(
+        self,
+        kind: BlobKind,
+        group: Column,
+        partitions: int,
+        work: Callable[[str, list[Blob]], bytes],
+    ) -> list[bytes]:
+        """Bring the blobs of each group together by Spark's shuffle, and work on one at a time."""
+        if self._staged is None:
+            raise RuntimeError("stage comes before dedup and load")
+
+        def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+            rows = (row for batch in batches for row in batch.to_pylist())
+            for key, members in groupby(rows, key=lambda row: row[_GROUP]):
+                blobs = [_blob(row) for row in members]
+                yield pa.RecordBatch.from_pylist([{"data": work(key, blobs)}], _RESULT_SCHEMA)
+
+        shuffled = (
+            self._staged.where(F.col("kind") == kind)
+            .withColumn(_GROUP, group)
+            .repartition(partitions, _GROUP)
+            .sortWithinPartitions(_GROUP)
+        )
+        return [bytes(row.data) for row in shuffled.mapInArrow(run, _RESULT_DDL).collect()]
+
+
+def _row(blob: Blob) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([blob._asdict()], BLOB_SCHEMA)
+
+
+def _blob(row: dict[str, Any]) -> Blob:
+    return Blob(row["kind"], row["key"], row["task"], row["rows"], row["data"])
+
+
+def _split(splits: Mapping[str, int]) -> Column:
+    """Which of a large key's files a batch goes to; most keys have just one."""
+    if not splits:
+        return F.lit(0)
+    literals = [F.lit(part) for item in splits.items() for part in item]
+    return F.col("task") % F.coalesce(F.create_map(*literals)[F.col("key")], F.lit(1))
