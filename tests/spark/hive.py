@@ -1,0 +1,79 @@
+"""Spark with Hive support, beside the test, and the catalog's tables as statements for it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.feather as feather
+
+from lake.catalog.base import CatalogColumn, CatalogPartition, CatalogTable
+from lake.storage import Storage
+
+REPO = Path(__file__).parents[2]
+
+
+class Hive:
+    """A session that lives until `close`; it takes half a minute to start."""
+
+    def __init__(self, folder: Path) -> None:
+        self._log = folder / "spark.log"
+        with self._log.open("w") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.spark.hive_reader", str(folder)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                cwd=REPO,
+            )
+
+    def sql(self, statement: str) -> pa.Table:
+        assert self._process.stdin and self._process.stdout
+        self._process.stdin.write(json.dumps(statement) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline().strip()
+        if not answer or answer.startswith("!"):
+            raise RuntimeError(answer or self._log.read_text()[-2000:])
+        return feather.read_table(answer)
+
+    def close(self) -> None:
+        self._process.communicate(timeout=60)
+
+
+def create_table(table: CatalogTable, storage: Storage) -> str:
+    """An external table as section 8 of the specification has it: Hive's Parquet, a location."""
+    columns = ", ".join(map(_column, table.columns))
+    keys = ", ".join(f"{key} string" for key in table.partition_keys)
+    hive = "org.apache.hadoop.hive.ql.io.parquet"
+    return (
+        f"CREATE EXTERNAL TABLE {table.full_name} ({columns}) PARTITIONED BY ({keys}) "
+        f"ROW FORMAT SERDE '{hive}.serde.ParquetHiveSerDe' "
+        f"STORED AS INPUTFORMAT '{hive}.MapredParquetInputFormat' "
+        f"OUTPUTFORMAT '{hive}.MapredParquetOutputFormat' "
+        f"LOCATION '{storage.full(table.location)}'"
+    )
+
+
+def add_columns(table: CatalogTable, columns: list[CatalogColumn]) -> str:
+    return f"ALTER TABLE {table.full_name} ADD COLUMNS ({', '.join(map(_column, columns))})"
+
+
+def add_partition(table: CatalogTable, partition: CatalogPartition, storage: Storage) -> str:
+    location = storage.full(partition.location)
+    return f"ALTER TABLE {table.full_name} ADD {_spec(table, partition)} LOCATION '{location}'"
+
+
+def move_partition(table: CatalogTable, partition: CatalogPartition, storage: Storage) -> str:
+    location = storage.full(partition.location)
+    return f"ALTER TABLE {table.full_name} {_spec(table, partition)} SET LOCATION '{location}'"
+
+
+def _column(column: CatalogColumn) -> str:
+    return f"`{column.name}` {column.type}"
+
+
+def _spec(table: CatalogTable, partition: CatalogPartition) -> str:
+    pairs = zip(table.partition_keys, partition.values, strict=True)
+    return "PARTITION (" + ", ".join(f"{key}='{value}'" for key, value in pairs) + ")"
