@@ -128,11 +128,12 @@ def test_bottomless_lines_are_refused_like_deep_ones(levels: int, extra: bytes) 
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.integers(-(10**40), 10**40) | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
 )
 
 
-@given(st.dictionaries(st.text(), JSON), st.booleans())
+@given(st.dictionaries(st.text(), JSON, max_size=4), st.booleans())
 def test_what_python_writes_is_read_back(event: dict[str, Any], ascii_only: bool) -> None:
     line = json.dumps(event, ensure_ascii=ascii_only).encode()
     assert parse_line(line, Limits(depth=500)) == event
