@@ -20,6 +20,7 @@ class StoredFile:
     path: str
     size: int
     stamp: str
+    modified_ns: int = 0
 
     @property
     def name(self) -> str:
@@ -108,7 +109,9 @@ class Storage:
         """All files below a folder, by path; hidden ones (ours, half-written) are left out."""
         return sorted(
             (
-                StoredFile(self.relative(info.path), info.size, str(info.mtime_ns))
+                StoredFile(
+                    self.relative(info.path), info.size, str(info.mtime_ns), info.mtime_ns
+                )
                 for info in self._infos(folder, recursive)
                 if info.is_file and not info.base_name.startswith(".")
             ),

@@ -16,7 +16,7 @@ from lake.staging.table_rows import RESCUED
 
 @dataclass(frozen=True, slots=True)
 class TypedRows:
-    """Rows as the table's columns; `rescued_data` too, if the table has it or these rows need it."""
+    """Rows as the table's columns, `rescued_data` too if the table has it or they need it."""
 
     rows: pa.Table
     casts: dict[str, CastCounts]

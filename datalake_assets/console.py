@@ -1,0 +1,36 @@
+"""What a run says on the terminal: its own words, without Dagster's bookkeeping."""
+
+import logging
+import sys
+
+import dagster as dg
+
+
+class _OwnWords(logging.Filter):
+    """Lets through what was logged by people, and errors; not the events of the framework."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        meta = getattr(record, "dagster_meta", {})
+        is_event = meta.get("dagster_event") is not None if isinstance(meta, dict) else False
+        return not is_event or record.levelno >= logging.ERROR
+
+
+class _Format(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        meta = getattr(record, "dagster_meta", {})
+        message = meta.get("orig_message", record.getMessage()) if isinstance(meta, dict) else ""
+        mark = {logging.WARNING: "warning: ", logging.ERROR: "error: "}.get(record.levelno, "")
+        return f"{self.formatTime(record, '%H:%M:%S')}  {mark}{message}"
+
+
+@dg.logger(
+    config_schema={"log_level": dg.Field(str, default_value="INFO", is_required=False)},
+    description="The run's own words on standard error.",
+)
+def console(init_context: dg.InitLoggerContext) -> logging.Logger:
+    logger = logging.Logger("datalake", level=init_context.logger_config["log_level"])
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Format())
+    handler.addFilter(_OwnWords())
+    logger.addHandler(handler)
+    return logger

@@ -1,0 +1,50 @@
+"""The code location: everything Dagster knows of the lake that `lake.yaml` describes."""
+
+import os
+from pathlib import Path
+
+import dagster as dg
+
+from datalake_assets.console import console
+from datalake_assets.event_tables import event_tables
+from datalake_assets.keys import replay_job_name
+from datalake_assets.landing import landing
+from datalake_assets.reloading import reload_for_new_tables
+from datalake_assets.snapshot import Snapshot, read_snapshot
+from datalake_assets.sync import sync_job, sync_schedule
+from lake.lake import Lake
+from lake.settings_file import load_settings
+from spark_resources.local import local_engine
+
+
+@dg.definitions
+def defs() -> dg.Definitions:
+    """Read the settings and the snapshot of tables; nothing else, and nothing at import."""
+    lake = Lake.open(load_settings(None, os.environ, Path.cwd()))
+    return build(lake, read_snapshot(lake))
+
+
+def build(lake: Lake, snapshot: Snapshot) -> dg.Definitions:
+    """The definitions of a lake in which these tables are known."""
+    sources = lake.settings.sources
+    tables = {source.id: event_tables(lake, source, snapshot.of(source.id)) for source in sources}
+    syncs = {source.id: sync_job(lake, source) for source in sources}
+    return dg.Definitions(
+        assets=[*(landing(lake, source) for source in sources), *tables.values()],
+        jobs=[
+            *syncs.values(),
+            *(
+                dg.define_asset_job(
+                    replay_job_name(source),
+                    selection=dg.AssetSelection.assets(*tables[source.id].keys),
+                    description=f"Replay of {source.slug}: load days again from the archive.",
+                )
+                for source in sources
+            ),
+        ],
+        schedules=[sync_schedule(s, syncs[s.id]) for s in sources if s.enabled],
+        sensors=[reload_for_new_tables(lake, snapshot)],
+        resources={"engine": local_engine()},
+        executor=dg.in_process_executor,
+        loggers={"console": console},
+    )

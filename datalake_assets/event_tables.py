@@ -1,0 +1,170 @@
+"""The event tables of a source as assets: materializing tables and days replays just those."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import dagster as dg
+
+from datalake_assets import metadata
+from datalake_assets.events import RunEvents, check_result
+from datalake_assets.keys import SOURCE_TAG, landing_key, reports_key, schema_key, table_key
+from datalake_assets.partitions import REPLAY, days, window_of
+from datalake_assets.running import DagsterListener, new_job, told_as_failure
+from datalake_assets.snapshot import SourceSnapshot, refresh_snapshot
+from datalake_assets.times import parse_hour
+from lake.counts import UnitReport
+from lake.lake import Lake
+from lake.report import RunFacts
+from lake.schema import TableSchema
+from lake.settings import Source
+from lake.work.checks import CHECKS, CheckResult, ChecksFailed
+from lake.work.run_context import Published
+from lake.work.unit import Window
+from spark_resources.engine import SparkEngine
+
+OWNERS = ["team:data-platform"]
+MAX_REPLAY_SECONDS = str(7 * 24 * 3600)
+
+
+class ReplayConfig(dg.Config):
+    """Hours `YYYY-MM-DDTHH` within the first and the last day; without them, whole days."""
+
+    from_hour: str | None = None
+    to_hour: str | None = None
+
+
+def event_tables(lake: Lake, source: Source, known: SourceSnapshot) -> dg.AssetsDefinition:
+    """One multi-asset with a table, its schema and its checks for each event type."""
+    tables = [
+        schema
+        for schema in known.tables.values()
+        if schema.database == source.database
+        and schema.name == source.catalog_table(schema.table)
+        and not source.skips(schema.table)
+    ]
+    partitions = days(source.start or known.first_day)
+
+    @dg.multi_asset(
+        name=f"replay_{source.name}_tables",
+        specs=[spec for table in tables for spec in _specs(lake, source, table)]
+        + [_report_spec(source)],
+        check_specs=[spec for table in tables for spec in _check_specs(table)],
+        partitions_def=partitions,
+        backfill_policy=REPLAY,
+        can_subset=True,
+        op_tags={SOURCE_TAG: source.slug, "dagster/max_runtime": MAX_REPLAY_SECONDS},
+    )
+    def replay(
+        context: dg.AssetExecutionContext, config: ReplayConfig, engine: SparkEngine
+    ) -> Iterator[Any]:
+        chosen = [t for t in tables if table_key(t) in context.selected_asset_keys]
+        window = _narrowed(window_of(context.partition_key_range, partitions), config)
+        replayed = _Replayed(RunEvents(lake, source), context, tables)
+        with told_as_failure():
+            if chosen:
+                everything = len(chosen) == len(tables)
+                names = None if everything else tuple(t.table for t in chosen)
+                job = new_job(lake.settings, source, context.run_id, window=window, tables=names)
+                try:
+                    for unit in engine.run(job, DagsterListener(context.log)):
+                        replayed.take(unit)
+                except ChecksFailed as failed:
+                    yield from map(check_result, failed.results)
+                    raise
+                finally:
+                    refresh_snapshot(lake)
+                replayed.run = job.facts()
+            yield from replayed.results()
+
+    return replay
+
+
+@dataclass
+class _Replayed:
+    """What a replay has done so far, until Dagster is told."""
+
+    events: RunEvents
+    context: dg.AssetExecutionContext
+    tables: list[TableSchema]
+    done: UnitReport = field(default_factory=UnitReport)
+    run: RunFacts | None = None
+    version: int = 0
+    checks: dict[tuple[str, str], CheckResult] = field(default_factory=dict)
+
+    def take(self, unit: Published) -> None:
+        self.done, self.version = unit.manifest.report, unit.manifest.number
+        for touched in self.events.table_days(unit):
+            self.context.add_asset_metadata(
+                touched.metadata, asset_key=table_key(touched.schema), partition_key=touched.day
+            )
+        for check in unit.checks:
+            # Of several days the first that failed, else the last, speaks for the table.
+            before = self.checks.get((check.table, check.check))
+            if before is None or before.passed:
+                self.checks[check.table, check.check] = check
+
+    def results(self) -> Iterator[Any]:
+        """A result for each selected asset: one that is left out would fail its partitions."""
+        selected = self.context.selected_asset_keys
+        for table in self.tables:
+            if table_key(table) in selected:
+                yield dg.MaterializeResult(
+                    asset_key=table_key(table),
+                    check_results=[check_result(self._check(table, name)) for name in CHECKS],
+                )
+            if schema_key(table) in selected:
+                report = self.done.tables.get(table.key)
+                shown = metadata.schema_version(table, report, self.version)
+                yield dg.MaterializeResult(asset_key=schema_key(table), metadata=shown)
+        report_key = reports_key(self.events.source)
+        if self.run is not None and report_key not in selected:
+            self.context.log_event(self.events.of_report(self.run, self.done))
+        if report_key in selected:
+            shown = self.events.report_metadata(self.run, self.done) if self.run else {}
+            yield dg.MaterializeResult(asset_key=report_key, metadata=shown)
+
+    def _check(self, table: TableSchema, name: str) -> CheckResult:
+        nothing = CheckResult(table.key, name, passed=True, evidence={"rows": 0})
+        return self.checks.get((table.key, name), nothing)
+
+
+def _specs(lake: Lake, source: Source, table: TableSchema) -> Iterator[dg.AssetSpec]:
+    shared: dict[str, Any] = {"group_name": source.name, "owners": OWNERS}
+    yield dg.AssetSpec(
+        table_key(table),
+        deps=[landing_key(source)],
+        description=f"Every `{table.original}` event of {source.slug}, one row each.",
+        kinds={"spark", "parquet"},
+        metadata=metadata.table_definition(source, table, lake.storage),
+        **shared,
+    )
+    yield dg.AssetSpec(
+        schema_key(table),
+        deps=[table_key(table)],
+        description=f"The catalog entry of `{table.key}`: its columns, types and location.",
+        kinds={"hive"},
+        **shared,
+    )
+
+
+def _check_specs(table: TableSchema) -> Iterator[dg.AssetCheckSpec]:
+    for name, rule in CHECKS.items():
+        yield dg.AssetCheckSpec(name, asset=table_key(table), description=rule, blocking=True)
+
+
+def _report_spec(source: Source) -> dg.AssetSpec:
+    return dg.AssetSpec(
+        reports_key(source),
+        deps=[landing_key(source)],
+        description=f"What every sync and replay of {source.slug} did, queryable as a table.",
+        group_name=source.name,
+        owners=OWNERS,
+        kinds={"json"},
+    )
+
+
+def _narrowed(window: Window, config: ReplayConfig) -> Window:
+    start = parse_hour(config.from_hour) if config.from_hour else window.start
+    end = parse_hour(config.to_hour) if config.to_hour else window.end
+    return Window(max(start, window.start), min(end, window.end))

@@ -1,0 +1,117 @@
+"""What a run did, as Dagster's events: a materialization per table and day, checks, the report."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import dagster as dg
+
+from datalake_assets import metadata
+from datalake_assets.keys import landing_key, reports_key, schema_key, table_key
+from lake.counts import TableReport, UnitReport
+from lake.lake import Lake
+from lake.report import RunFacts
+from lake.schema import TableSchema
+from lake.settings import Source
+from lake.state.source_state import read_state
+from lake.work.checks import CHECKS, CheckResult
+from lake.work.plan import list_archive
+from lake.work.run_context import Published
+
+
+@dataclass(frozen=True)
+class TableDay:
+    """A table on a day that a unit of work touched."""
+
+    schema: TableSchema
+    day: str
+    report: TableReport
+    metadata: metadata.Metadata
+
+
+@dataclass(frozen=True)
+class RunEvents:
+    """Makes the events of one source's runs."""
+
+    lake: Lake
+    source: Source
+
+    def table_days(self, unit: Published) -> Iterator[TableDay]:
+        tables = read_state(self.lake.storage, self.source.id).tables
+        for key, report in unit.report.tables.items():
+            schema = tables[key]
+            for day in report.day_rows:
+                in_day = self.lake.catalog.partitions(schema.database, schema.name, (day, day))
+                rows = sum(partition.rows for partition in in_day)
+                yield TableDay(schema, day, report, metadata.table_day(schema, report, rows, day))
+
+    def of_unit(
+        self, unit: Published
+    ) -> Iterator[dg.AssetMaterialization | dg.AssetCheckEvaluation]:
+        """The events of a unit of work: tables, schemas that changed, checks."""
+        newest: dict[str, TableDay] = {}
+        for touched in self.table_days(unit):
+            newest[touched.schema.key] = max(
+                touched, newest.get(touched.schema.key, touched), key=lambda t: t.day
+            )
+            yield dg.AssetMaterialization(
+                table_key(touched.schema), partition=touched.day, metadata=touched.metadata
+            )
+        for touched in newest.values():
+            if touched.report.new_columns:
+                version = unit.manifest.number
+                shown = metadata.schema_version(touched.schema, touched.report, version)
+                key = schema_key(touched.schema)
+                yield dg.AssetMaterialization(key, partition=touched.day, metadata=shown)
+        for check in unit.checks:
+            yield check_evaluation(check)
+
+    def of_report(self, run: RunFacts, done: UnitReport) -> dg.AssetMaterialization:
+        return dg.AssetMaterialization(
+            reports_key(self.source), partition=run.day, metadata=self.report_metadata(run, done)
+        )
+
+    def report_metadata(self, run: RunFacts, done: UnitReport) -> metadata.Metadata:
+        totals = {
+            "rows_in": done.rows_in,
+            "rows_loaded": done.row_count,
+            "duplicates": done.duplicates,
+            "rejected": done.rejected,
+            "suppressed": done.suppressed,
+            "skipped": done.skipped,
+            "raw_files": done.raw_files,
+            "tables": len(done.tables),
+        }
+        return metadata.report_totals(run, totals, self.lake.storage)
+
+    def of_archive(self) -> dg.AssetObservation:
+        folders = list_archive(self.lake.storage, self.source).folders
+        files = [file for stored in folders.values() for file in stored]
+        shown = metadata.archive(files, self.lake.storage, self.source)
+        return dg.AssetObservation(landing_key(self.source), metadata=shown)
+
+
+def check_key(check: CheckResult) -> dg.AssetKey:
+    return dg.AssetKey(check.table.split(".", 1))
+
+
+def check_evaluation(check: CheckResult) -> dg.AssetCheckEvaluation:
+    return dg.AssetCheckEvaluation(
+        asset_key=check_key(check),
+        check_name=check.check,
+        passed=check.passed,
+        metadata=metadata.evidence(check),
+        severity=dg.AssetCheckSeverity.ERROR,
+        description=CHECKS[check.check],
+        blocking=True,
+    )
+
+
+def check_result(check: CheckResult) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        asset_key=check_key(check),
+        check_name=check.check,
+        passed=check.passed,
+        metadata=metadata.evidence(check),
+        severity=dg.AssetCheckSeverity.ERROR,
+        description=CHECKS[check.check],
+    )

@@ -1,0 +1,34 @@
+"""What the assets are called."""
+
+import dagster as dg
+
+from lake.catalog.sync_reports import DATABASE, NAME
+from lake.schema import TableSchema
+from lake.settings import Source
+
+
+def landing_key(source: Source) -> dg.AssetKey:
+    return dg.AssetKey(["landing", source.name])
+
+
+def table_key(schema: TableSchema) -> dg.AssetKey:
+    return dg.AssetKey([schema.database, schema.name])
+
+
+def schema_key(schema: TableSchema) -> dg.AssetKey:
+    return dg.AssetKey([schema.database, schema.name, "schema"])
+
+
+def reports_key(source: Source) -> dg.AssetKey:
+    return dg.AssetKey([DATABASE, NAME, source.name])
+
+
+def sync_job_name(source: Source) -> str:
+    return f"sync_{source.name}"
+
+
+def replay_job_name(source: Source) -> str:
+    return f"replay_{source.name}"
+
+
+SOURCE_TAG = "datalake/source"

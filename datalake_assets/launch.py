@@ -1,0 +1,121 @@
+"""Syncs and replays from the command line: through Dagster, so that the UI shows them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import dagster as dg
+
+from datalake_assets.definitions import build
+from datalake_assets.keys import (
+    SOURCE_TAG,
+    replay_job_name,
+    reports_key,
+    schema_key,
+    sync_job_name,
+    table_key,
+)
+from datalake_assets.reloading import LOCATION
+from datalake_assets.snapshot import read_snapshot, refresh_snapshot
+from datalake_assets.times import FORM
+from lake.errors import UsageError, did_you_mean
+from lake.lake import Lake
+from lake.settings import Source
+from lake.state.source_state import read_state
+from lake.work.unit import Window
+
+RANGE_TAGS = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
+# With this the UI shows a run among those of its job.
+_REPOSITORY_TAG = {".dagster/repository": f"__repository__@{LOCATION}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended; `dagster_run_id` is also in its sync report."""
+
+    dagster_run_id: str
+    succeeded: bool
+    error: str | None = None
+    exit_code: int = 0
+
+
+def launch_sync(
+    lake: Lake, source: Source, hours: tuple[datetime, datetime] | None = None
+) -> Outcome:
+    """A sync of one source, here and now."""
+    job = _definitions(lake).resolve_job_def(sync_job_name(source))
+    config = {} if hours is None else _hours(*hours)
+    return _execute(job, source, {"ops": {f"load_{source.name}": {"config": config}}})
+
+
+def launch_replay(
+    lake: Lake, source: Source, window: Window, tables: tuple[str, ...] | None = None
+) -> Outcome:
+    """A replay of a range of one source, of some of its tables or of all."""
+    definitions = _definitions(lake)
+    known = read_state(lake.storage, source.id).tables_of(source)
+    for table in tables or ():
+        if table not in known:
+            raise UsageError(
+                f"Source {source.slug!r} has no table {table!r}{did_you_mean(table, known)}. "
+                f"`datalake tables {source.database}` lists them."
+            )
+    if not source.date_partition.has_hours and (window.start.hour or window.end.hour):
+        raise UsageError(
+            f"The tables of {source.slug!r} are partitioned by {source.date_partition}: a replay "
+            "begins and ends at midnight. Give days, YYYY-MM-DD."
+        )
+    chosen = [known[table] for table in tables] if tables else list(known.values())
+    keys = [key(schema) for schema in chosen for key in (table_key, schema_key)]
+    last = window.end - timedelta(microseconds=1)
+    return _execute(
+        definitions.resolve_job_def(replay_job_name(source)),
+        source,
+        {"ops": {f"replay_{source.name}_tables": {"config": _hours(window.start, window.end)}}},
+        tags=dict(zip(RANGE_TAGS, (f"{window.start:%Y-%m-%d}", f"{last:%Y-%m-%d}"), strict=True)),
+        asset_selection=[*keys, reports_key(source)],
+    )
+
+
+def _definitions(lake: Lake) -> dg.Definitions:
+    refresh_snapshot(lake)
+    return build(lake, read_snapshot(lake))
+
+
+def _hours(start: datetime, end: datetime) -> dict[str, str]:
+    return {"from_hour": f"{start:{FORM}}", "to_hour": f"{end:{FORM}}"}
+
+
+def _execute(
+    job: dg.JobDefinition,
+    source: Source,
+    run_config: Mapping[str, Any],
+    tags: Mapping[str, str] | None = None,
+    asset_selection: list[dg.AssetKey] | None = None,
+) -> Outcome:
+    with dg.DagsterInstance.get() as instance:
+        result = job.execute_in_process(
+            run_config=run_config,
+            instance=instance,
+            raise_on_error=False,
+            tags={SOURCE_TAG: source.slug, **_REPOSITORY_TAG, **(tags or {})},
+            asset_selection=asset_selection,
+        )
+    if result.success:
+        return Outcome(result.run_id, succeeded=True)
+    error, exit_code = _failure(result)
+    return Outcome(result.run_id, False, error, exit_code)
+
+
+def _failure(result: dg.ExecuteInProcessResult) -> tuple[str, int]:
+    """What failed, in the words of the error itself."""
+    for event in result.all_events:
+        if event.is_step_failure:
+            data = event.step_failure_data
+            told = data.user_failure_data
+            if told is not None:
+                code = told.metadata.get("exit_code")
+                return told.description or "", int(code.value) if code is not None else 1
+            return (data.error.message.strip() if data.error else "the run failed"), 1
+    return "The run failed before it began; see the run in the UI.", 1

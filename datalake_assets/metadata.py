@@ -1,0 +1,95 @@
+"""What the UI shows of an event: one function for each kind, with Dagster's reserved keys."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import dagster as dg
+
+from lake import paths
+from lake.counts import TableReport
+from lake.report import RunFacts
+from lake.schema import TableSchema
+from lake.settings import Source
+from lake.storage import Storage, StoredFile
+from lake.work.checks import CheckResult
+
+Metadata = dict[str, dg.MetadataValue]
+
+
+def column_schema(schema: TableSchema) -> dg.TableSchema:
+    return dg.TableSchema(
+        columns=[dg.TableColumn(c.name, c.type.sql, description=c.pointer) for c in schema.columns]
+    )
+
+
+def table_definition(source: Source, schema: TableSchema, storage: Storage) -> Metadata:
+    """What is true of a table whatever runs."""
+    folder = paths.table_folder(source.id, schema.table)
+    return {
+        "dagster/table_name": dg.MetadataValue.text(schema.key),
+        "dagster/uri": dg.MetadataValue.text(storage.full(folder)),
+        "dagster/column_schema": dg.MetadataValue.table_schema(column_schema(schema)),
+    }
+
+
+def table_day(schema: TableSchema, report: TableReport, rows_now: int, day: str) -> Metadata:
+    """What a run did to a table on one day."""
+    new = ", ".join(f"{c.name} {c.type}" for c in report.new_columns)
+    return {
+        "dagster/partition_row_count": dg.MetadataValue.int(rows_now),
+        "rows_loaded": dg.MetadataValue.int(report.day_rows.get(day, 0)),
+        "duplicates_in_run": dg.MetadataValue.int(report.duplicates),
+        "rejected_in_run": dg.MetadataValue.int(report.rejected),
+        "rescued_cells_in_run": dg.MetadataValue.int(report.rescued_cells),
+        "files_in_run": dg.MetadataValue.int(report.files_written),
+        "bytes_in_run": dg.MetadataValue.int(report.bytes_written),
+        "new_columns": dg.MetadataValue.text(new or "none"),
+        "dagster/column_schema": dg.MetadataValue.table_schema(column_schema(schema)),
+    }
+
+
+def schema_version(schema: TableSchema, report: TableReport | None, version: int) -> Metadata:
+    """A table's entry in the catalog."""
+    new = report.new_columns if report else ()
+    return {
+        "columns": dg.MetadataValue.int(len(schema.columns)),
+        "new_columns": dg.MetadataValue.int(len(new)),
+        "manifest": dg.MetadataValue.int(version),
+        "dagster/table_name": dg.MetadataValue.text(schema.key),
+        "dagster/column_schema": dg.MetadataValue.table_schema(column_schema(schema)),
+    }
+
+
+def report_totals(run: RunFacts, totals: Mapping[str, int], storage: Storage) -> Metadata:
+    """A run's sync report in numbers that the UI plots."""
+    path = paths.report(run.source_id, run.day, run.run_id)
+    numbers = {name: dg.MetadataValue.int(value) for name, value in totals.items()}
+    return {
+        **numbers,
+        "run_id": dg.MetadataValue.text(run.run_id),
+        "report": dg.MetadataValue.path(storage.full(path)),
+    }
+
+
+def archive(files: list[StoredFile], storage: Storage, source: Source) -> Metadata:
+    """The raw archive as it lies there."""
+    shown: Metadata = {
+        "files": dg.MetadataValue.int(len(files)),
+        "bytes": dg.MetadataValue.int(sum(file.size for file in files)),
+        "dagster/uri": dg.MetadataValue.text(storage.full(source.raw)),
+    }
+    if files:
+        newest = max(file.modified_ns for file in files)
+        shown["newest"] = dg.MetadataValue.timestamp(datetime.fromtimestamp(newest / 1e9, UTC))
+    return shown
+
+
+def evidence(check: CheckResult) -> Metadata:
+    """The numbers a check's verdict rests on."""
+    return {name: _shown(value) for name, value in check.evidence.items()}
+
+
+def _shown(value: bool | int | str) -> dg.MetadataValue:
+    if isinstance(value, bool):
+        return dg.MetadataValue.bool(value)
+    return dg.MetadataValue.int(value) if isinstance(value, int) else dg.MetadataValue.text(value)

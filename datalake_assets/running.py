@@ -1,0 +1,61 @@
+"""How ops run jobs of the lake: Dagster gets the log, and an error as failure with its remedy."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import dagster as dg
+
+from lake.errors import LakeError
+from lake.settings import Settings, Source
+from lake.work.unit import Window
+from spark_resources.jobs.lake_job import LakeJob
+
+
+@dataclass(frozen=True)
+class DagsterListener:
+    """Tells Dagster's log what a run has to say."""
+
+    log_manager: dg.DagsterLogManager
+
+    def log(self, message: str) -> None:
+        self.log_manager.info(message)
+
+    def warn(self, message: str) -> None:
+        self.log_manager.warning(message)
+
+
+def new_job(
+    settings: Settings,
+    source: Source,
+    dagster_run_id: str,
+    days: tuple[datetime, datetime] | None = None,
+    window: Window | None = None,
+    tables: tuple[str, ...] | None = None,
+) -> LakeJob:
+    """A job that begins now."""
+    return LakeJob(
+        settings_json=settings.model_dump(mode="json"),
+        source_id=source.id,
+        run_id=str(time.time_ns()),
+        start_time=datetime.now(UTC),
+        dagster_run_id=dagster_run_id,
+        days=None if days is None else (days[0].date(), days[1].date()),
+        window=None if window is None else (window.start, window.end),
+        tables=tables,
+    )
+
+
+@contextmanager
+def told_as_failure() -> Iterator[None]:
+    """An error of the lake, without a stack trace and without being tried again."""
+    try:
+        yield
+    except LakeError as error:
+        raise dg.Failure(
+            description=str(error),
+            metadata={"error_code": error.error_code, "exit_code": error.exit_code},
+            allow_retries=False,
+        ) from None

@@ -1,0 +1,84 @@
+"""Which tables exist, remembered beside Dagster's own files, so that loading code asks nobody.
+
+The snapshot only grows: a run that was queued when a table was known must find it when it starts.
+"""
+
+import os
+from collections.abc import Iterable
+from datetime import date
+from pathlib import Path
+
+import msgspec
+
+from lake.errors import LakeError
+from lake.lake import Lake
+from lake.schema import TableSchema
+from lake.state.codec import decode, encode
+from lake.state.source_state import SourceState, read_state
+from lake.storage import Storage
+
+
+class SourceSnapshot(msgspec.Struct, frozen=True):
+    """The first day of a source and its tables, by name in the catalog."""
+
+    start: str | None = None
+    tables: dict[str, TableSchema] = {}
+
+    @property
+    def first_day(self) -> date | None:
+        return None if self.start is None else date.fromisoformat(self.start)
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """The sources of one lake, by id."""
+
+    sources: dict[str, SourceSnapshot] = {}
+
+    def of(self, source_id: str) -> SourceSnapshot:
+        return self.sources.get(source_id, SourceSnapshot())
+
+    def with_states(self, states: Iterable[SourceState]) -> "Snapshot":
+        """The same with what these states have more."""
+        sources = dict(self.sources)
+        for state in states:
+            old = self.of(state.source_id)
+            sources[state.source_id] = SourceSnapshot(
+                state.start or old.start, old.tables | state.tables
+            )
+        return Snapshot(sources)
+
+
+def snapshot_path(lake: Lake) -> Path | None:
+    """The local copy, or None where Dagster has no home."""
+    home = os.environ.get("DAGSTER_HOME")
+    if not home:
+        return None
+    name = lake.settings.storage_uri.replace("://", "_").strip("/").replace("/", "_")
+    return Path(home) / "datalake" / f"{name[-150:]}.json"
+
+
+def read_snapshot(lake: Lake) -> Snapshot:
+    """The local copy; without one, a look at the lake; if that fails, nothing but `lake.yaml`."""
+    path = snapshot_path(lake)
+    if path is not None and path.exists():
+        return decode(path.read_bytes(), Snapshot, str(path))
+    return Snapshot().with_states(_states(lake))
+
+
+def refresh_snapshot(lake: Lake) -> bool:
+    """Bring the local copy up to what the lake has; whether that made it larger."""
+    path = snapshot_path(lake)
+    before = read_snapshot(lake)
+    after = before.with_states(_states(lake))
+    if path is None or (after == before and path.exists()):
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Storage(str(path.parent)).write(path.name, encode(after))
+    return after != before
+
+
+def _states(lake: Lake) -> list[SourceState]:
+    try:
+        return [read_state(lake.storage, source.id) for source in lake.settings.sources]
+    except (LakeError, OSError):
+        return []

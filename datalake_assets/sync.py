@@ -1,0 +1,90 @@
+"""The sync of a source: a job without partitions, twelve times a day."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import dagster as dg
+
+from datalake_assets.events import RunEvents, check_evaluation
+from datalake_assets.keys import SOURCE_TAG, sync_job_name
+from datalake_assets.running import DagsterListener, new_job, told_as_failure
+from datalake_assets.snapshot import refresh_snapshot
+from datalake_assets.times import parse_hour, touched_days
+from lake.counts import UnitReport
+from lake.lake import Lake
+from lake.settings import Source
+from lake.work.checks import ChecksFailed
+from spark_resources.engine import SparkEngine
+
+EVERY_TWO_HOURS = "0 */2 * * *"
+
+
+class SyncConfig(dg.Config):
+    """Day folders to take, as hours `YYYY-MM-DDTHH`; without them, all that is not loaded."""
+
+    from_hour: str | None = None
+    to_hour: str | None = None
+
+
+def sync_job(lake: Lake, source: Source) -> dg.JobDefinition:
+    """Loads whatever the archive has and the lake has not."""
+    events = RunEvents(lake, source)
+
+    @dg.op(
+        name=f"load_{source.name}",
+        description="Raw files that are not in the lake yet become rows of the event tables.",
+        out=dg.Out(dg.Nothing),
+    )
+    def load(
+        context: dg.OpExecutionContext, config: SyncConfig, engine: SparkEngine
+    ) -> Iterator[Any]:
+        with told_as_failure():
+            days = None
+            if config.from_hour and config.to_hour:
+                days = touched_days(parse_hour(config.from_hour), parse_hour(config.to_hour))
+            job = new_job(lake.settings, source, context.run_id, days=days)
+            yield events.of_archive()
+            done = UnitReport()
+            try:
+                for unit in engine.run(job, DagsterListener(context.log)):
+                    yield from events.of_unit(unit)
+                    done = unit.manifest.report
+            except ChecksFailed as failed:
+                yield from map(check_evaluation, failed.results)
+                raise
+            finally:
+                refresh_snapshot(lake)
+            yield events.of_report(job.facts(), done)
+            context.log.info(_summary(done))
+
+    @dg.job(
+        name=sync_job_name(source),
+        description=f"Sync of {source.slug}: loads new raw files and writes a sync report.",
+        tags={SOURCE_TAG: source.slug},
+        executor_def=dg.in_process_executor,
+    )
+    def sync() -> None:
+        load()
+
+    return sync
+
+
+def _summary(done: UnitReport) -> str:
+    if not done.raw_files:
+        return "Nothing new in the archive."
+    return (
+        f"{done.row_count:,} rows into {len(done.tables)} tables from {done.raw_files} files; "
+        f"{done.duplicates:,} duplicates, {done.rejected:,} rejected."
+    )
+
+
+def sync_schedule(source: Source, job: dg.JobDefinition) -> dg.ScheduleDefinition:
+    """Twelve syncs a day; switched on in the UI, or with `datalake dev --schedules`."""
+    return dg.ScheduleDefinition(
+        name=f"{sync_job_name(source)}_schedule",
+        job=job,
+        cron_schedule=EVERY_TWO_HOURS,
+        execution_timezone="UTC",
+        default_status=dg.DefaultScheduleStatus.STOPPED,
+        description=f"Every two hours: new raw files of {source.slug} into the lake.",
+    )

@@ -1,0 +1,33 @@
+"""Times as people give them: hours of UTC, `YYYY-MM-DDTHH`."""
+
+from datetime import UTC, datetime, timedelta
+
+from lake.errors import UsageError
+
+FORM = "%Y-%m-%dT%H"
+
+
+def parse_hour(text: str) -> datetime:
+    """An hour; a day alone is its midnight."""
+    for form in (FORM, "%Y-%m-%d"):
+        try:
+            return datetime.strptime(text, form).replace(tzinfo=UTC)
+        except ValueError:
+            continue
+    raise UsageError(
+        f"{text!r} is not a time; allowed are hours in UTC, YYYY-MM-DDTHH (2026-10-01T07), "
+        "and days, YYYY-MM-DD."
+    )
+
+
+def parse_range(first: str, end: str) -> tuple[datetime, datetime]:
+    """A range whose end is not part of it."""
+    start, stop = parse_hour(first), parse_hour(end)
+    if start >= stop:
+        raise UsageError(f"--from {first} is not before --to {end}, which is exclusive.")
+    return start, stop
+
+
+def touched_days(start: datetime, end: datetime) -> tuple[datetime, datetime]:
+    """The first and the last day of which a range holds an hour."""
+    return start, end - timedelta(hours=1)

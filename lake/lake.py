@@ -1,0 +1,24 @@
+"""A lake, opened: its settings, its files, its catalog."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from lake.catalog.base import Catalog
+from lake.catalog.local import LocalCatalog
+from lake.settings import Settings
+from lake.storage import Storage
+
+
+@dataclass(frozen=True)
+class Lake:
+    """What everything that works on a lake needs of it."""
+
+    settings: Settings
+    storage: Storage
+    catalog: Catalog
+
+    @classmethod
+    def open(cls, settings: Settings) -> Self:
+        """Nothing is read or written by opening; what does not exist is made when first needed."""
+        storage = Storage(settings.storage_uri)
+        return cls(settings, storage, LocalCatalog(storage))

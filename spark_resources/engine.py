@@ -1,0 +1,21 @@
+"""Where Spark runs: one interface, an engine for each place."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+
+import dagster as dg
+
+from lake.work.run_context import Listener, Published
+from spark_resources.jobs.lake_job import LakeJob
+
+
+class SparkEngine(dg.ConfigurableResource, ABC):  # type: ignore[type-arg]
+    """Carries out jobs of the lake on Spark."""
+
+    @abstractmethod
+    def run(self, job: LakeJob, listener: Listener) -> Iterator[Published]:
+        """Run a job; each unit of work comes out as soon as it is published."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raise an error that says what to do if this engine cannot work here."""

@@ -1,0 +1,79 @@
+"""A sync or replay as a thing that can be sent to wherever Spark runs."""
+
+from collections.abc import Callable, Iterator
+from datetime import date, datetime
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from lake.lake import Lake
+from lake.report import RunFacts
+from lake.settings import Settings, Source
+from lake.state.manifest import RunKind
+from lake.work.dataflow import Dataflow
+from lake.work.run import replay_units, sync_units
+from lake.work.run_context import Listener, Published, RunContext
+from lake.work.unit import Window
+
+
+class LakeJob(msgspec.Struct, frozen=True, dict=True):
+    """What is to be done; with a window it is a replay, of some tables or (None) of all."""
+
+    settings_json: dict[str, Any]
+    source_id: str
+    run_id: str
+    start_time: datetime
+    dagster_run_id: str = ""
+    days: tuple[date, date] | None = None  # of a sync: only these day folders
+    window: tuple[datetime, datetime] | None = None
+    tables: tuple[str, ...] | None = None
+
+    @cached_property
+    def settings(self) -> Settings:
+        return Settings.model_validate(self.settings_json)
+
+    @property
+    def source(self) -> Source:
+        return self.settings.source(self.source_id)
+
+    @property
+    def kind(self) -> RunKind:
+        return RunKind.SYNC if self.window is None else RunKind.REPLAY
+
+    def facts(self) -> RunFacts:
+        first, end = self.window or (None, None)
+        return RunFacts(
+            workspace_id=self.settings.workspace_id,
+            source_id=self.source.id,
+            database=self.source.database,
+            run_id=self.run_id,
+            start_time=self.start_time,
+            s3_bucket=self.settings.storage_uri,
+            dagster_run_id=self.dagster_run_id,
+            replay=self.window is not None,
+            replay_from=first,
+            replay_to=end,
+        )
+
+
+def run_job(
+    job: LakeJob, dataflow: Callable[[], Dataflow], listener: Listener
+) -> Iterator[Published]:
+    """Carry out a job where this is called; each unit comes out as soon as it is in the lake."""
+    lake = Lake.open(job.settings)
+    context = RunContext(
+        settings=job.settings,
+        source=job.source,
+        storage=lake.storage,
+        catalog=lake.catalog,
+        kind=job.kind,
+        facts=job.facts(),
+        dataflow=dataflow,
+        listener=listener,
+    )
+    if job.window is None:
+        yield from sync_units(context, job.days)
+    else:
+        tables = None if job.tables is None else frozenset(job.tables)
+        yield from replay_units(context, Window(*job.window), tables)

@@ -1,0 +1,49 @@
+"""Spark in this very process: a laptop, a test, a single server."""
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import dagster as dg
+from dagster_pyspark import LazyPySparkResource
+
+from lake.work.run_context import Listener, Published
+from spark_resources.engine import SparkEngine
+from spark_resources.java import require_java
+from spark_resources.jobs.dataflow import SparkDataflow
+from spark_resources.jobs.lake_job import LakeJob, run_job
+
+SPARK_CONFIG: dict[str, Any] = {
+    "spark.master": "local[*]",
+    "spark.app.name": "datalake",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "2g",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    # A row is a batch of events: few of them at a time between the JVM and Python.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "16",
+    # Groups are large or few; making partitions fewer would only take slots away.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+
+class LocalEngine(SparkEngine):
+    """Uses the session of dagster-pyspark, started when the first raw file has to be read."""
+
+    pyspark: dg.ResourceDependency[LazyPySparkResource]
+
+    def run(self, job: LakeJob, listener: Listener) -> Iterator[Published]:
+        # Spark starts its workers with whatever `python3` is; they need our packages.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        return run_job(job, lambda: SparkDataflow(self.pyspark.spark_session), listener)
+
+    def check(self) -> None:
+        require_java()
+
+
+def local_engine() -> LocalEngine:
+    return LocalEngine(pyspark=LazyPySparkResource(spark_config=SPARK_CONFIG))
