@@ -47,13 +47,13 @@ def text_of(value: Leaf) -> str:
 
 
 def _to_bigint(value: Leaf) -> Cast:
-    number = _number(value)
+    number = Number.parse(text_of(value))
     fitted = number.to_bigint() if number else None
     return _outcome(*fitted) if fitted else _FAILED
 
 
 def _to_decimal(value: Leaf) -> Cast:
-    number = _number(value)
+    number = Number.parse(text_of(value))
     fitted = number.to_decimal() if number else None
     return _outcome(*fitted) if fitted else _FAILED
 
@@ -84,13 +84,6 @@ _CASTS: Mapping[LakeType, Callable[[Leaf], Cast]] = {
     LakeType.TIMESTAMP: _to_timestamp,
     LakeType.STRING: _to_string,
 }
-
-
-def _number(value: Leaf) -> Number | None:
-    """The number a value is or spells."""
-    if isinstance(value, bool | list):
-        return None
-    return Number.parse(text_of(value))
 
 
 def _outcome(cell: Cell, exact: bool) -> Cast:

@@ -4,7 +4,7 @@ import re
 from hashlib import sha256
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lake.names import (
@@ -190,6 +190,7 @@ def test_an_event_has_its_table(
 
 
 @given(st.text(max_size=400), st.sampled_from(Naming))
+@example("a" * 245, WAREHOUSE)
 def test_the_folder_of_every_table_fits_a_file_system(event: str, naming: Naming) -> None:
     assert len(f"segment_type={table_name('track', event, naming)}") <= 255
 

@@ -273,7 +273,7 @@ def test_a_file_without_sources_is_refused(tmp_path: Path) -> None:
     assert problems(tmp_path, f"{head}sources: []\n") == [
         f"lake.yaml:3 sources: seen a list; {allowed}"
     ]
-    assert problems(tmp_path, f"{head}sources: web\n") == [
+    assert problems(tmp_path, f"{head}sources:\n  web\n") == [
         f"lake.yaml:3 sources: seen 'web'; {allowed}"
     ]
 
