@@ -115,7 +115,7 @@ def _failure(result: dg.ExecuteInProcessResult) -> tuple[str, int]:
             data = event.step_failure_data
             told = data.user_failure_data
             if told is not None:
-                code = told.metadata.get("exit_code")
-                return told.description or "", int(code.value) if code is not None else 1
+                code = told.metadata.get("exit_code", dg.MetadataValue.int(1)).value
+                return told.description or "", code if isinstance(code, int) else 1
             return (data.error.message.strip() if data.error else "the run failed"), 1
     return "The run failed before it began; see the run in the UI.", 1

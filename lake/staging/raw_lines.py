@@ -1,15 +1,10 @@
 """The lines of a raw file, gzipped or plain, in bounded memory, however broken the file is."""
 
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from isal import isal_zlib
-
-CHUNK = 1 << 20
-_GZIP_MAGIC = b"\x1f\x8b"
-_GZIP = 16 + zlib.MAX_WBITS
+from lake.staging.gunzip import MAGIC, PIECE, BrokenGzip, gunzip
 
 
 @dataclass(slots=True)
@@ -27,8 +22,8 @@ class RawLines:
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         rest = b""
-        for chunk in self._chunks():
-            *whole, rest = (rest + chunk).split(b"\n")
+        for piece in self._pieces():
+            *whole, rest = (rest + piece).split(b"\n")
             for line in whole:
                 self.lines += 1
                 yield self.lines, line[: self.limit + 1]
@@ -37,56 +32,17 @@ class RawLines:
             self.lines += 1
             yield self.lines, rest
 
-    def _chunks(self) -> Iterator[bytes]:
-        with self.open() as stream:
-            first = stream.read(CHUNK)
-            if first[:2] == _GZIP_MAGIC:
-                yield from self._inflated(first, stream)
-                return
-            while first:
-                yield first
-                first = stream.read(CHUNK)
-
-    def _inflated(self, data: bytes, stream: BinaryIO) -> Iterator[bytes]:
-        """Gzip members one after the other."""
-        given = 0
-        member = isal_zlib.decompressobj(wbits=_GZIP)
+    def _pieces(self) -> Iterator[bytes]:
         try:
-            while data:
-                out = member.decompress(data)
-                given += len(out)
-                yield out
-                data = (member.unused_data.lstrip(b"\0") if member.eof else b"") or stream.read(
-                    CHUNK
-                )
-                if member.eof and data:
-                    member = isal_zlib.decompressobj(wbits=_GZIP)
-        except isal_zlib.error as error:  # type: ignore[misc]  # its stub says instance
-            self.broken = f"the gzip data are damaged ({error})"
-            yield from self._salvaged(given)
-        else:
-            if not member.eof:
-                self.broken = "the file is cut off before its end"
+            yield from gunzip(self.open) if self._is_gzipped() else self._plain()
+        except BrokenGzip as error:
+            self.broken = str(error)
 
-    def _salvaged(self, given: int) -> Iterator[bytes]:
-        """What can still be read after the first `given` bytes, up to the very byte that fails."""
+    def _is_gzipped(self) -> bool:
         with self.open() as stream:
-            member = zlib.decompressobj(_GZIP)
-            step, data = CHUNK, stream.read(CHUNK)
-            while data:
-                before = member.copy()
-                try:
-                    out = member.decompress(data[:step])
-                except zlib.error:
-                    if step == 1:
-                        return
-                    # isal gives nothing of a chunk with a fault in it; zlib can be set back and
-                    # fed byte by byte.
-                    member, step = before, 1
-                    continue
-                yield out[max(0, given) :]
-                given -= len(out)
-                data = data[step:] or stream.read(CHUNK)
-                if member.eof:
-                    data = member.unused_data + data
-                    member = zlib.decompressobj(_GZIP)
+            return stream.read(len(MAGIC)) == MAGIC
+
+    def _plain(self) -> Iterator[bytes]:
+        with self.open() as stream:
+            while piece := stream.read(PIECE):
+                yield piece
