@@ -34,15 +34,15 @@ class RawLines:
 
     def _pieces(self) -> Iterator[bytes]:
         try:
-            yield from gunzip(self.open) if self._is_gzipped() else self._plain()
+            with self.open() as stream:
+                first = stream.read(PIECE)
+                inflated = first.startswith(MAGIC)
+                yield from gunzip(first, stream, self.open) if inflated else _plain(first, stream)
         except BrokenGzip as error:
             self.broken = str(error)
 
-    def _is_gzipped(self) -> bool:
-        with self.open() as stream:
-            return stream.read(len(MAGIC)) == MAGIC
 
-    def _plain(self) -> Iterator[bytes]:
-        with self.open() as stream:
-            while piece := stream.read(PIECE):
-                yield piece
+def _plain(first: bytes, stream: BinaryIO) -> Iterator[bytes]:
+    yield first
+    while piece := stream.read(PIECE):
+        yield piece
