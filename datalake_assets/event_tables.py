@@ -19,6 +19,7 @@ from lake.report import RunFacts
 from lake.schema import TableSchema
 from lake.settings import Source
 from lake.work.checks import CHECKS, CheckResult, ChecksFailed
+from lake.work.published_checks import check_published
 from lake.work.run_context import Published
 from lake.work.unit import Window
 from spark_resources.engine import SparkEngine
@@ -59,9 +60,12 @@ def event_tables(lake: Lake, source: Source, known: SourceSnapshot) -> dg.Assets
         context: dg.AssetExecutionContext, config: ReplayConfig, engine: SparkEngine
     ) -> Iterator[Any]:
         chosen = [t for t in tables if table_key(t) in context.selected_asset_keys]
-        window = _narrowed(window_of(context.partition_key_range, partitions), config)
+        window = _narrowed(_window(context, partitions), config)
         replayed = _Replayed(RunEvents(lake, source), context, tables)
         with told_as_failure():
+            if not context.selected_asset_keys:
+                yield from _checked(context, lake, source, tables, window)
+                return
             if chosen:
                 everything = len(chosen) == len(tables)
                 names = None if everything else tuple(t.table for t in chosen)
@@ -78,6 +82,23 @@ def event_tables(lake: Lake, source: Source, known: SourceSnapshot) -> dg.Assets
             yield from replayed.results()
 
     return replay
+
+
+def _checked(
+    context: dg.AssetExecutionContext,
+    lake: Lake,
+    source: Source,
+    tables: list[TableSchema],
+    window: Window,
+) -> Iterator[dg.AssetCheckResult]:
+    """Checks executed by themselves look at what is published; nothing is loaded."""
+    selected = context.selected_asset_check_keys
+    for table in tables:
+        wanted = {key.name for key in selected if key.asset_key == table_key(table)}
+        if wanted:
+            for check in check_published(lake, source, table, window):
+                if check.check in wanted:
+                    yield check_result(check)
 
 
 @dataclass
@@ -162,6 +183,16 @@ def _report_spec(source: Source) -> dg.AssetSpec:
         owners=OWNERS,
         kinds={"json"},
     )
+
+
+def _window(
+    context: dg.AssetExecutionContext, partitions: dg.DailyPartitionsDefinition
+) -> Window:
+    """The days of the run; checks executed by themselves have none and look at all."""
+    if context.has_partition_key or context.has_partition_key_range:
+        return window_of(context.partition_key_range, partitions)
+    keys = partitions.get_partition_keys()
+    return window_of(dg.PartitionKeyRange(keys[0], keys[-1]), partitions)
 
 
 def _narrowed(window: Window, config: ReplayConfig) -> Window:

@@ -96,7 +96,7 @@ def _execute(
 ) -> Outcome:
     with dg.DagsterInstance.get() as instance:
         result = job.execute_in_process(
-            run_config=run_config,
+            run_config={**run_config, "loggers": {"console": {"config": {}}}},
             instance=instance,
             raise_on_error=False,
             tags={SOURCE_TAG: source.slug, **_REPOSITORY_TAG, **(tags or {})},

@@ -5,13 +5,10 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from lake.dedup.ids import hash_id
-from lake.dedup.index import SCHEMA, write_index
-from lake.names import STANDARD_COLUMNS
+from lake.dedup.index import write_index
 from lake.state.manifest import IndexFile
+from lake.storage import StoredFile
+from lake.work.lake_ids import read_ids
 
 if TYPE_CHECKING:
     from lake.work.process import UnitWork
@@ -57,24 +54,14 @@ def _around(days: Sequence[str], reach: int) -> list[str]:
 def _made_from_lake(work: "UnitWork", day: str) -> Iterable[IndexFile]:
     """The ids of a day from the tables' own columns, but for partitions the unit replaces."""
     source, storage, unit = work.context.source, work.context.storage, work.unit
-    names = {c.field: c.name(source.naming) for c in STANDARD_COLUMNS}
-    columns = [names["messageId"], names["receivedAt"]]
-    parts = [SCHEMA.empty_table()]
+    files: list[StoredFile] = []
     for table, schema in work.tables.items():
         for partition in work.context.catalog.partitions(schema.database, schema.name, (day, day)):
             start = source.date_partition.parse(partition.values)
             chosen = unit.tables is None or table in unit.tables
             if unit.window and chosen and unit.window.start <= start < unit.window.end:
                 continue
-            for file in storage.files(partition.location):
-                rows = pq.read_table(storage.full(file.path), columns, filesystem=storage.fs)
-                parts.append(_ids(rows, *columns))
-    ids = pa.concat_tables(parts)
+            files += storage.files(partition.location, recursive=False)
+    ids = read_ids(storage, source, files)
     if len(ids):
         yield from write_index(storage, source.id, f"{work.name}-remade", ids)
-
-
-def _ids(rows: pa.Table, id_column: str, received_column: str) -> pa.Table:
-    hashes = pa.array([hash_id(text) for text in rows[id_column].to_pylist()], pa.binary(16))
-    received = rows[received_column].cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
-    return pa.table({"id": hashes, "received": received.combine_chunks()}, schema=SCHEMA)

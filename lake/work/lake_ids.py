@@ -1,0 +1,28 @@
+"""The message ids that tables hold, read from their files: what the id index is made from."""
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lake.dedup.ids import hash_id
+from lake.dedup.index import SCHEMA
+from lake.names import STANDARD_COLUMNS
+from lake.settings import Source
+from lake.storage import Storage, StoredFile
+
+_BY_FIELD = {column.field: column for column in STANDARD_COLUMNS}
+
+
+def read_ids(storage: Storage, source: Source, files: Iterable[StoredFile]) -> pa.Table:
+    """Hashes of the message ids in some data files, with the times they were received."""
+    id_column = _BY_FIELD["messageId"].name(source.naming)
+    received_column = _BY_FIELD["receivedAt"].name(source.naming)
+    parts = [SCHEMA.empty_table()]
+    for file in files:
+        with storage.open_input(file.path) as stream:
+            rows = pq.ParquetFile(stream).read(columns=[id_column, received_column])
+        hashes = pa.array([hash_id(text) for text in rows[id_column].to_pylist()], pa.binary(16))
+        received = rows[received_column].cast(pa.int64()).combine_chunks()
+        parts.append(pa.table({"id": hashes, "received": received}, schema=SCHEMA))
+    return pa.concat_tables(parts)
