@@ -88,7 +88,8 @@ def _text_to_timestamp(staged: pa.Array) -> CastColumn | None:
 
 
 _SIX_PLACES = r"^-?\d{1,32}(\.\d{1,6})?$"
-_EIGHTEEN_PLACES = r"^-?\d{1,20}(\.\d{1,18})?$"
+# Of the 20 digits that 18 places leave, one is for what rounding carries over.
+_EIGHTEEN_PLACES = r"^-?\d{1,19}(\.\d{1,18})?$"
 
 
 def _number_to_decimal(staged: pa.Array) -> CastColumn | None:

@@ -45,7 +45,15 @@ def test_objects_are_flattened_and_arrays_are_values() -> None:
 
 
 def test_null_and_empty_objects_make_no_column_and_empty_texts_and_arrays_do() -> None:
-    event = {"a": None, "b": {}, "c": {"d": {}, "e": None}, "f": "", "g": [], "h": False, "i": 0}
+    event: dict[str, Any] = {
+        "a": None,
+        "b": {},
+        "c": {"d": {}, "e": None},
+        "f": "",
+        "g": [],
+        "h": False,
+        "i": 0,
+    }
     assert columns(taken_apart(event)) == [
         ("f", "/f", {0: ""}),
         ("g", "/g", {0: []}),

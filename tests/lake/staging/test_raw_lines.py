@@ -5,6 +5,7 @@ import io
 import random
 import tracemalloc
 import zlib
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -134,7 +135,7 @@ def test_any_bytes_are_the_same_lines_plain_or_in_members(
 ) -> None:
     content = b"\n".join(parts) + b"\n" * last_newline
     edges = sorted({0, *(cut % (len(content) + 1) for cut in cuts), len(content)})
-    members = [content[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    members = [content[a:b] for a, b in pairwise(edges)]
     packed = b"".join(map(gzip.compress, members)) or gzip.compress(b"")
     wanted = content.split(b"\n")
     wanted = wanted[:-1] if wanted[-1] == b"" else wanted
