@@ -31,6 +31,8 @@ test-spark: setup  ## the tests that start Spark
 	$(BIN)/pytest -m spark
 
 test-spark40: setup .spark40/.done  ## the same on PySpark 4.0, which clusters run
+	@PYTHONPATH=$(CURDIR)/.spark40 $(BIN)/python -c 'import pyspark, sys; \
+		print("PySpark", pyspark.__version__); sys.exit("4.0." not in pyspark.__version__)'
 	PYTHONPATH=$(CURDIR)/.spark40 $(BIN)/pytest -m spark
 
 test-browser: setup browser  ## the tests that look at the UI in Chromium
