@@ -14,6 +14,7 @@ from datalake_assets.snapshot import Snapshot, read_snapshot
 from datalake_assets.sync import sync_job, sync_schedule
 from lake.lake import Lake
 from lake.settings_file import load_settings
+from spark_resources.engine import SparkEngine
 from spark_resources.local import local_engine
 
 
@@ -24,7 +25,7 @@ def defs() -> dg.Definitions:
     return build(lake, read_snapshot(lake))
 
 
-def build(lake: Lake, snapshot: Snapshot) -> dg.Definitions:
+def build(lake: Lake, snapshot: Snapshot, engine: SparkEngine | None = None) -> dg.Definitions:
     """The definitions of a lake in which these tables are known."""
     sources = lake.settings.sources
     tables = {source.id: event_tables(lake, source, snapshot.of(source.id)) for source in sources}
@@ -44,7 +45,7 @@ def build(lake: Lake, snapshot: Snapshot) -> dg.Definitions:
         ],
         schedules=[sync_schedule(s, syncs[s.id]) for s in sources if s.enabled],
         sensors=[reload_for_new_tables(lake, snapshot)],
-        resources={"engine": local_engine()},
+        resources={"engine": engine or local_engine()},
         executor=dg.in_process_executor,
         loggers={"console": console},
     )

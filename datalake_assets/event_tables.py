@@ -69,7 +69,8 @@ def event_tables(lake: Lake, source: Source, known: SourceSnapshot) -> dg.Assets
             if chosen:
                 everything = len(chosen) == len(tables)
                 names = None if everything else tuple(t.table for t in chosen)
-                job = new_job(lake.settings, source, context.run_id, window=window, tables=names)
+                run_id = context.run.run_id
+                job = new_job(lake.settings, source, run_id, window=window, tables=names)
                 try:
                     for unit in engine.run(job, DagsterListener(context.log)):
                         replayed.take(unit)
@@ -185,9 +186,7 @@ def _report_spec(source: Source) -> dg.AssetSpec:
     )
 
 
-def _window(
-    context: dg.AssetExecutionContext, partitions: dg.DailyPartitionsDefinition
-) -> Window:
+def _window(context: dg.AssetExecutionContext, partitions: dg.DailyPartitionsDefinition) -> Window:
     """The days of the run; checks executed by themselves have none and look at all."""
     if context.has_partition_key or context.has_partition_key_range:
         return window_of(context.partition_key_range, partitions)

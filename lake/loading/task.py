@@ -96,12 +96,17 @@ def load(job: LoadJob, key: str, split: int, blobs: Sequence[Blob]) -> LoadedFil
     )
 
 
-def type_problems(footer: pa.Schema, schema: TableSchema) -> tuple[str, ...]:
-    """Where a file's footer says something else than the table's schema."""
-    wanted = {column.name: column.type.arrow for column in schema.columns}
-    if RESCUED_DATA in footer.names:
-        wanted.setdefault(RESCUED_DATA, pa.string())
+def type_problems(
+    footer: pa.Schema, schema: TableSchema, older: bool = False
+) -> tuple[str, ...]:
+    """Where a file's footer says something else than the table's schema.
+
+    An older file lacks the columns that the table got after it, and is right all the same.
+    """
     found = {field.name: field.type for field in footer}
+    wanted = {c.name: c.type.arrow for c in schema.columns if c.name in found or not older}
+    if RESCUED_DATA in found:
+        wanted.setdefault(RESCUED_DATA, pa.string())
     return tuple(
         f"{name}: {found.get(name)} in the file, {wanted.get(name)} in the table"
         for name in dict.fromkeys([*wanted, *found])

@@ -48,7 +48,7 @@ def check_published(
     problems = [
         f"{file.name}: {problem}"
         for file, footer in zip(files, footers, strict=True)
-        for problem in type_problems(footer.schema.to_arrow_schema(), schema)
+        for problem in type_problems(footer.schema.to_arrow_schema(), schema, older=True)
     ]
     rows, promised = sum(f.num_rows for f in footers), sum(p.rows for p in partitions)
     yield CheckResult(

@@ -1,0 +1,103 @@
+"""A small lake under Dagster, without Spark: the tasks run in this process, all else is real."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from datalake_assets.definitions import build
+from datalake_assets.snapshot import read_snapshot
+from lake.lake import Lake
+from lake.sample import IOS_PROD, WEB_SHOP, Account, SampleSpec, write_archive
+from lake.settings import Settings
+from lake.work.dataflow import Dataflow, InProcess
+from lake.work.run_context import Listener, Published
+from spark_resources.engine import SparkEngine
+from spark_resources.jobs.lake_job import LakeJob, run_job
+
+SAMPLE = SampleSpec(days=2, events_per_day=60, files_per_day=2, hours=3)
+
+
+class InProcessEngine(SparkEngine):
+    """Runs jobs with whatever data flow `flow` makes."""
+
+    def run(self, job: LakeJob, listener: Listener) -> Iterator[Published]:
+        return run_job(job, self.flow, listener)
+
+    def flow(self) -> Dataflow:
+        return InProcess()
+
+    def check(self) -> None:
+        pass
+
+
+@dataclass
+class Platform:
+    """A lake, its account, and Dagster over it."""
+
+    lake: Lake
+    account: Account
+    instance: dg.DagsterInstance
+    engine: SparkEngine
+
+    def definitions(self) -> dg.Definitions:
+        return build(self.lake, read_snapshot(self.lake), self.engine)
+
+    def sync(self, slug: str) -> dg.ExecuteInProcessResult:
+        job = self.definitions().resolve_job_def(f"sync_{slug}")
+        return job.execute_in_process(instance=self.instance, raise_on_error=False)
+
+    def materialize(
+        self, keys: list[dg.AssetKey], first: date, last: date
+    ) -> dg.ExecuteInProcessResult:
+        """What the UI launches for a selection of assets and days."""
+        job = self.definitions().resolve_implicit_global_asset_job_def()
+        return job.execute_in_process(
+            instance=self.instance,
+            asset_selection=keys,
+            tags={
+                "dagster/asset_partition_range_start": f"{first}",
+                "dagster/asset_partition_range_end": f"{last}",
+            },
+            raise_on_error=False,
+        )
+
+    def rows(self, table: str) -> dict[str, int]:
+        """Rows of a table by day, as the catalog tells them."""
+        found: dict[str, int] = {}
+        database, name = table.split(".")
+        for partition in self.lake.catalog.partitions(database, name):
+            day = partition.values[0]
+            found[day] = found.get(day, 0) + partition.rows
+        return found
+
+
+MakePlatform = Callable[..., Platform]
+
+
+@pytest.fixture
+def make_platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakePlatform]:
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    with dg.DagsterInstance.ephemeral() as instance:
+
+        def make(engine: SparkEngine | None = None, arrived: int | None = None) -> Platform:
+            root = tmp_path / "lake"
+            settings = Settings(
+                workspace_id="WS",
+                storage=str(root),
+                sources=[{"id": s.id, "slug": s.slug} for s in (WEB_SHOP, IOS_PROD)],
+            )
+            account = write_archive(root, SAMPLE, arrived=arrived)
+            return Platform(Lake.open(settings), account, instance, engine or InProcessEngine())
+
+        yield make
+
+
+@pytest.fixture
+def platform(make_platform: MakePlatform) -> Platform:
+    return make_platform()

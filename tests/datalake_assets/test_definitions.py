@@ -1,0 +1,137 @@
+"""The asset graph over `lake.yaml`."""
+
+import time
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from datalake_assets.definitions import build, defs
+from datalake_assets.snapshot import Snapshot, SourceSnapshot, read_snapshot
+from lake.errors import UsageError
+from lake.lake import Lake
+from lake.names import Naming
+from lake.resolve import standard_columns
+from lake.schema import Column, TableSchema
+from lake.settings import Settings
+from lake.types import LakeType
+from tests.datalake_assets.conftest import MakePlatform, Platform
+
+
+def _keys(definitions: dg.Definitions) -> set[str]:
+    return {key.to_user_string() for key in definitions.resolve_all_asset_keys()}
+
+
+def test_before_the_first_sync_there_are_archives_and_reports(platform: Platform) -> None:
+    assert _keys(platform.definitions()) == {
+        "landing/web_shop",
+        "landing/ios_prod",
+        "__segment_datalake/sync_reports/web_shop",
+        "__segment_datalake/sync_reports/ios_prod",
+    }
+
+
+def test_new_event_types_become_assets(make_platform: MakePlatform) -> None:
+    platform = make_platform(arrived=1)
+    platform.sync("web_shop")
+    first = _keys(platform.definitions())
+    make_platform(arrived=2).sync("web_shop")
+    second = _keys(platform.definitions())
+
+    assert {"web_shop/page", "web_shop/page/schema"} < first
+    assert "web_shop/track_gift_card_redeemed" in second - first
+    assert first < second
+
+
+def test_jobs_and_schedules_of_every_source(platform: Platform) -> None:
+    repository = platform.definitions().get_repository_def()
+
+    assert {job for job in repository.job_names if not job.startswith("__")} == {
+        "sync_web_shop",
+        "replay_web_shop",
+        "sync_ios_prod",
+        "replay_ios_prod",
+    }
+    schedules = {s.name: s.cron_schedule for s in repository.schedule_defs}
+    assert schedules == {
+        "sync_web_shop_schedule": "0 */2 * * *",
+        "sync_ios_prod_schedule": "0 */2 * * *",
+    }
+
+
+def test_a_source_that_is_not_enabled_has_no_schedule(tmp_path: Path) -> None:
+    settings = Settings(
+        workspace_id="WS",
+        storage=str(tmp_path),
+        sources=[{"id": "a1", "slug": "on"}, {"id": "b2", "slug": "off", "enabled": False}],
+    )
+    repository = build(Lake.open(settings), Snapshot()).get_repository_def()
+    assert [schedule.name for schedule in repository.schedule_defs] == ["sync_on_schedule"]
+
+
+def test_an_asset_tells_what_it_is(platform: Platform) -> None:
+    platform.sync("web_shop")
+    graph = platform.definitions().resolve_asset_graph()
+    page = graph.get(dg.AssetKey(["web_shop", "page"]))
+
+    assert page.group_name == "web_shop"
+    assert page.kinds == {"spark", "parquet"}
+    assert page.owners == ["team:data-platform"]
+    assert page.description == "Every `page` event of web_shop, one row each."
+    assert page.metadata["dagster/table_name"].value == "web_shop.page"
+    assert page.parent_keys == {dg.AssetKey(["landing", "web_shop"])}
+    assert page.backfill_policy == dg.BackfillPolicy.single_run()
+    assert page.partitions_def is not None
+    assert page.partitions_def.get_first_partition_key() == "2026-10-01"
+
+
+def test_the_snapshot_never_forgets_a_table(platform: Platform) -> None:
+    platform.sync("web_shop")
+    before = read_snapshot(platform.lake)
+    platform.lake.storage.delete_folder("segment-data")
+
+    assert read_snapshot(platform.lake) == before
+
+
+def test_definitions_without_settings_say_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DATALAKE_CONFIG", raising=False)
+    with pytest.raises(UsageError, match="datalake init"):
+        defs()
+
+
+def test_ten_sources_of_two_hundred_tables_load_in_seconds(tmp_path: Path) -> None:
+    """A bound far above what is measured (see docs): it is to catch a change of order."""
+    lake, snapshot = many_tables(tmp_path, sources=10, tables=200)
+    began = time.perf_counter()
+    definitions = build(lake, snapshot)
+    dg.Definitions.validate_loadable(definitions)
+
+    assert time.perf_counter() - began < 20
+    assert len(_keys(definitions)) == 10 * (200 * 2 + 2)
+
+
+def many_tables(root: Path, sources: int, tables: int) -> tuple[Lake, Snapshot]:
+    settings = Settings(
+        workspace_id="WS",
+        storage=str(root),
+        sources=[{"id": f"s{n}", "slug": f"source_{n}"} for n in range(sources)],
+    )
+    columns = standard_columns(Naming.NATIVE) + tuple(
+        Column(f"properties_{n}", LakeType.STRING, f"/properties/{n}") for n in range(50)
+    )
+    known = {
+        source.id: SourceSnapshot(
+            "2026-10-01",
+            {
+                f"{source.database}.track_{n}": TableSchema(
+                    f"track_{n}", source.database, f"track_{n}", f"Event {n}", columns
+                )
+                for n in range(tables)
+            },
+        )
+        for source in settings.sources
+    }
+    return Lake.open(settings), Snapshot(known)

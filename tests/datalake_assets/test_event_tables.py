@@ -1,0 +1,110 @@
+"""Materializing tables and days is a replay of exactly those."""
+
+from datetime import date
+
+import dagster as dg
+
+from lake.sample import WEB_SHOP
+from tests.datalake_assets.conftest import Platform
+
+PAGE = dg.AssetKey(["web_shop", "page"])
+PAGE_SCHEMA = dg.AssetKey(["web_shop", "page", "schema"])
+IDENTIFY = dg.AssetKey(["web_shop", "identify"])
+ONE, TWO = date(2026, 10, 1), date(2026, 10, 2)
+
+
+def _locations(platform: Platform, table: str) -> dict[tuple[str, ...], str]:
+    found = platform.lake.catalog.partitions("web_shop", table)
+    return {partition.values: partition.location for partition in found}
+
+
+def _tables(platform: Platform) -> list[str]:
+    return [table.name for table in platform.lake.catalog.tables("web_shop")]
+
+
+def test_one_table_and_one_day_move_and_all_else_stays(platform: Platform) -> None:
+    platform.sync("web_shop")
+    before = {
+        t.name: _locations(platform, t.name) for t in platform.lake.catalog.tables("web_shop")
+    }
+    rows = platform.rows("web_shop.page")
+
+    assert platform.materialize([PAGE, PAGE_SCHEMA], ONE, ONE).success
+
+    after = {table: _locations(platform, table) for table in _tables(platform)}
+    moved = {
+        (table, values)
+        for table, places in after.items()
+        for values, place in places.items()
+        if place != before[table].get(values)
+    }
+    assert moved == {("page", values) for values in before["page"] if values[0] == f"{ONE}"}
+    assert all("/_v/" in after[table][values] for table, values in moved)
+    assert platform.rows("web_shop.page") == rows
+
+
+def test_a_range_of_all_tables_gives_the_same_rows_in_one_run(platform: Platform) -> None:
+    platform.sync("web_shop")
+    before = {table: platform.rows(f"web_shop.{table}") for table in _tables(platform)}
+    keys = [
+        key
+        for key in platform.definitions().resolve_all_asset_keys()
+        if key.path[0] == "web_shop" or (key.path[-1] == "web_shop" and len(key.path) == 3)
+    ]
+    result = platform.materialize(keys, ONE, TWO)
+
+    assert result.success
+    after = {table: platform.rows(f"web_shop.{table}") for table in _tables(platform)}
+    assert after == before
+    days = platform.instance.get_materialized_partitions(PAGE)
+    assert days == {f"{ONE}", f"{TWO}"}
+
+
+def test_the_schema_alone_replays_nothing(platform: Platform) -> None:
+    platform.sync("web_shop")
+    before = _locations(platform, "page")
+
+    assert platform.materialize([PAGE_SCHEMA], ONE, ONE).success
+    assert _locations(platform, "page") == before
+
+
+def test_a_replay_is_reported_as_one(platform: Platform) -> None:
+    from lake.sql import LakeSql
+
+    platform.sync("web_shop")
+    platform.materialize([PAGE, IDENTIFY], ONE, ONE)
+    sql = LakeSql(platform.lake.catalog, platform.lake.storage)
+    found = sql.query(
+        "select table_name, replay, cast(replay_from as varchar), cast(replay_to as varchar)"
+        f" from __segment_datalake.sync_reports where replay and source_id = '{WEB_SHOP.id}'"
+        " order by table_name"
+    )
+    day = ("2026-10-01 00:00:00+00", "2026-10-02 00:00:00+00")
+    assert [tuple(row.values()) for row in found.to_pylist()] == [
+        ("", True, *day),
+        ("identify", True, *day),
+        ("page", True, *day),
+    ]
+
+
+def test_checks_by_themselves_look_at_what_is_published(platform: Platform) -> None:
+    platform.sync("web_shop")
+    names = ("dedup", "types", "conservation")
+    job = platform.definitions().resolve_implicit_global_asset_job_def()
+    alone = job.get_subset(
+        asset_selection=set(), asset_check_selection={dg.AssetCheckKey(PAGE, n) for n in names}
+    )
+
+    found = alone.execute_in_process(instance=platform.instance).get_asset_check_evaluations()
+    assert {check.check_name: check.passed for check in found} == dict.fromkeys(names, True)
+
+    partition = platform.lake.catalog.partitions("web_shop", "page")[0]
+    file = platform.lake.storage.files(partition.location)[0]
+    platform.lake.storage.copy(file.path, f"{partition.location}/doubled.parquet")
+    again = alone.execute_in_process(instance=platform.instance, raise_on_error=False)
+    found = again.get_asset_check_evaluations()
+    assert {check.check_name: check.passed for check in found} == {
+        "dedup": False,
+        "types": True,
+        "conservation": False,
+    }
