@@ -1,0 +1,125 @@
+"""A sync and a replay on real Spark, held to the sample's own account and to other readers."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from dagster_pyspark import LazyPySparkResource
+from pyspark.sql import SparkSession
+
+from datalake_assets.running import new_job
+from datalake_assets.times import parse_range
+from lake.lake import Lake
+from lake.sample import IOS_PROD, Account, SampleSpec, write_archive
+from lake.settings import Settings
+from lake.sql import LakeSql
+from lake.work.unit import Window
+from spark_resources.jobs.lake_job import LakeJob, run_job
+from spark_resources.local import SPARK_CONFIG, LocalEngine
+
+pytestmark = pytest.mark.spark
+SAMPLE = SampleSpec(days=2, events_per_day=400, files_per_day=3, hours=4)
+SOURCE = IOS_PROD
+
+
+class Silent:
+    def log(self, message: str) -> None: ...
+
+    def warn(self, message: str) -> None: ...
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[LocalEngine]:
+    config = SPARK_CONFIG | {"spark.master": "local[2]"}
+    yield LocalEngine(pyspark=LazyPySparkResource(spark_config=config))
+    SparkSession.builder.getOrCreate().stop()
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    root = tmp_path_factory.mktemp("lake")
+    sources = [{"id": SOURCE.id, "slug": SOURCE.slug}]
+    settings = {"workspace_id": "WS", "storage": str(root), "sources": sources}
+    return Lake.open(Settings.model_validate(settings))
+
+
+@pytest.fixture(scope="module")
+def account(lake: Lake, engine: LocalEngine) -> Account:
+    """The lake after two syncs on Spark: a day each."""
+    root = Path(lake.settings.storage_uri)
+    for arrived in (1, 2):
+        account = write_archive(root, SAMPLE, arrived=arrived)
+        run(engine, lake)
+    return account
+
+
+def run(engine: LocalEngine, lake: Lake, **what: object) -> int:
+    """Run a job to its end; how many rows it loaded."""
+    job: LakeJob = new_job(lake.settings, lake.settings.sources[0], "", **what)  # type: ignore[arg-type]
+    return sum(unit.report.row_count for unit in engine.run(job, Silent()))
+
+
+def rows_by_slot(lake: Lake) -> Counter[tuple[str, ...]]:
+    """Rows by table, day and hour, counted from the files themselves."""
+    found: Counter[tuple[str, ...]] = Counter()
+    for table in lake.catalog.tables(SOURCE.slug):
+        for partition in lake.catalog.partitions(SOURCE.slug, table.name):
+            for file in lake.storage.files(partition.location):
+                rows = pq.read_metadata(lake.storage.full(file.path)).num_rows
+                found[(table.name, *partition.values)] += rows
+    return found
+
+
+def expected(account: Account) -> Counter[tuple[str, ...]]:
+    total: Counter[tuple[str, ...]] = Counter()
+    for added in account.per_sync(SOURCE.id)[:2]:
+        total.update({(s.table, s.day, s.hr): rows for s, rows in added.rows.items()})
+    return total
+
+
+def test_every_table_and_hour_has_the_rows_of_the_account(lake: Lake, account: Account) -> None:
+    assert rows_by_slot(lake) == expected(account)
+
+
+def test_three_readers_see_the_same_table(lake: Lake, account: Account) -> None:
+    sql = LakeSql(lake.catalog, lake.storage)
+    session = SparkSession.builder.getOrCreate()
+    for name in ("track_order_completed", "identify", "screen"):
+        columns = [c.name for c in lake.catalog.table(SOURCE.slug, name).columns]  # type: ignore[union-attr]
+        files = [
+            lake.storage.full(file.path)
+            for partition in lake.catalog.partitions(SOURCE.slug, name)
+            for file in lake.storage.files(partition.location)
+        ]
+        listed = ", ".join(f'"{column}"' for column in columns)
+        by_duckdb = sql.query(f"select {listed} from {SOURCE.slug}.{name} order by message_id")
+        read = session.read.option("mergeSchema", "true").parquet(*files)
+        by_spark = read.select(columns).orderBy("message_id").toArrow()
+        by_pyarrow = pa.concat_tables(
+            (pq.ParquetFile(file).read() for file in files), promote_options="default"
+        ).sort_by("message_id")
+
+        assert len(by_duckdb) > 0
+        assert by_spark.cast(by_duckdb.schema).equals(by_duckdb)
+        assert by_pyarrow.select(columns).cast(by_duckdb.schema).equals(by_duckdb)
+
+
+def test_a_replay_leaves_the_same_rows(lake: Lake, account: Account, engine: LocalEngine) -> None:
+    before = rows_by_slot(lake)
+    loaded = run(engine, lake, window=Window(*parse_range("2026-10-01T01", "2026-10-01T03")))
+
+    assert rows_by_slot(lake) == before
+    replayed = {("2026-10-01", "01"), ("2026-10-01", "02")}
+    assert loaded == sum(rows for slot, rows in before.items() if slot[1:] in replayed)
+
+
+def test_nothing_new_does_not_even_start_spark(lake: Lake, account: Account) -> None:
+    job = new_job(lake.settings, lake.settings.sources[0], "")
+
+    def never() -> object:
+        raise AssertionError("Spark was asked for")
+
+    assert list(run_job(job, never, Silent())) == []  # type: ignore[arg-type]
