@@ -1,9 +1,10 @@
 """A small lake under Dagster, without Spark: the tasks run in this process, all else is real."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -18,7 +19,13 @@ from lake.work.run_context import Listener, Published
 from spark_resources.engine import SparkEngine
 from spark_resources.jobs.lake_job import LakeJob, run_job
 
+SOURCES = (WEB_SHOP, IOS_PROD)
 SAMPLE = SampleSpec(days=2, events_per_day=60, files_per_day=2, hours=3)
+
+
+def settings_of(root: Path, *sources: Mapping[str, object]) -> Settings:
+    given = {"workspace_id": "WS", "storage": str(root), "sources": sources}
+    return Settings.model_validate(given)
 
 
 class InProcessEngine(SparkEngine):
@@ -87,11 +94,7 @@ def make_platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[M
 
         def make(engine: SparkEngine | None = None, arrived: int | None = None) -> Platform:
             root = tmp_path / "lake"
-            settings = Settings(
-                workspace_id="WS",
-                storage=str(root),
-                sources=[{"id": s.id, "slug": s.slug} for s in (WEB_SHOP, IOS_PROD)],
-            )
+            settings = settings_of(root, *({"id": s.id, "slug": s.slug} for s in SOURCES))
             account = write_archive(root, SAMPLE, arrived=arrived)
             return Platform(Lake.open(settings), account, instance, engine or InProcessEngine())
 
@@ -101,3 +104,12 @@ def make_platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[M
 @pytest.fixture
 def platform(make_platform: MakePlatform) -> Platform:
     return make_platform()
+
+
+def events(result: dg.ExecuteInProcessResult, kind: dg.DagsterEventType) -> list[Any]:
+    """What the events of one kind carry."""
+    return [e.event_specific_data for e in result.all_events if e.event_type is kind]
+
+
+def values(metadata: Mapping[str, dg.MetadataValue]) -> dict[str, Any]:
+    return {key: entry.value for key, entry in metadata.items()}

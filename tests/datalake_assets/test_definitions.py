@@ -13,9 +13,8 @@ from lake.lake import Lake
 from lake.names import Naming
 from lake.resolve import standard_columns
 from lake.schema import Column, TableSchema
-from lake.settings import Settings
 from lake.types import LakeType
-from tests.datalake_assets.conftest import MakePlatform, Platform
+from tests.datalake_assets.conftest import MakePlatform, Platform, settings_of
 
 
 def _keys(definitions: dg.Definitions) -> set[str]:
@@ -60,11 +59,8 @@ def test_jobs_and_schedules_of_every_source(platform: Platform) -> None:
 
 
 def test_a_source_that_is_not_enabled_has_no_schedule(tmp_path: Path) -> None:
-    settings = Settings(
-        workspace_id="WS",
-        storage=str(tmp_path),
-        sources=[{"id": "a1", "slug": "on"}, {"id": "b2", "slug": "off", "enabled": False}],
-    )
+    off = {"id": "b2", "slug": "off", "enabled": False}
+    settings = settings_of(tmp_path, {"id": "a1", "slug": "on"}, off)
     repository = build(Lake.open(settings), Snapshot()).get_repository_def()
     assert [schedule.name for schedule in repository.schedule_defs] == ["sync_on_schedule"]
 
@@ -114,11 +110,7 @@ def test_ten_sources_of_two_hundred_tables_load_in_seconds(tmp_path: Path) -> No
 
 
 def many_tables(root: Path, sources: int, tables: int) -> tuple[Lake, Snapshot]:
-    settings = Settings(
-        workspace_id="WS",
-        storage=str(root),
-        sources=[{"id": f"s{n}", "slug": f"source_{n}"} for n in range(sources)],
-    )
+    settings = settings_of(root, *({"id": f"s{n}", "slug": f"source_{n}"} for n in range(sources)))
     columns = standard_columns(Naming.NATIVE) + tuple(
         Column(f"properties_{n}", LakeType.STRING, f"/properties/{n}") for n in range(50)
     )

@@ -1,12 +1,24 @@
 """A sync under Dagster: what it loads, what it records, what stops it."""
 
+from collections.abc import Mapping
+
 import dagster as dg
 
+from lake.loading.task import LoadedFile, LoadJob
 from lake.sample import WEB_SHOP
 from lake.work.dataflow import Dataflow, InProcess
-from tests.datalake_assets.conftest import InProcessEngine, MakePlatform, Platform
+from tests.datalake_assets.conftest import (
+    InProcessEngine,
+    MakePlatform,
+    Platform,
+    events,
+    values,
+)
 
 PAGE = dg.AssetKey(["web_shop", "page"])
+CHECK = dg.DagsterEventType.ASSET_CHECK_EVALUATION
+MATERIALIZATION = dg.DagsterEventType.ASSET_MATERIALIZATION
+OBSERVATION = dg.DagsterEventType.ASSET_OBSERVATION
 
 
 def test_every_table_and_day_that_was_touched_is_a_materialization(platform: Platform) -> None:
@@ -27,7 +39,7 @@ def test_a_materialization_carries_what_the_ui_draws(platform: Platform) -> None
     event = platform.instance.get_latest_materialization_event(PAGE)
 
     assert event is not None and event.asset_materialization is not None
-    metadata = event.asset_materialization.metadata
+    metadata = values(event.asset_materialization.metadata)
     assert set(metadata) >= {
         "dagster/partition_row_count",
         "dagster/column_schema",
@@ -36,44 +48,35 @@ def test_a_materialization_carries_what_the_ui_draws(platform: Platform) -> None
         "new_columns",
     }
     day = event.asset_materialization.partition
-    assert metadata["dagster/partition_row_count"].value == platform.rows("web_shop.page")[day]
-    columns = metadata["dagster/column_schema"].value.columns
+    assert day is not None
+    assert metadata["dagster/partition_row_count"] == platform.rows("web_shop.page")[day]
+    columns = metadata["dagster/column_schema"].columns
     assert [column.name for column in columns][:3] == ["message_id", "anonymous_id", "user_id"]
 
 
 def test_the_checks_of_every_table_are_recorded_with_their_numbers(platform: Platform) -> None:
     result = platform.sync("web_shop")
-    checks = [
-        event.event_specific_data
-        for event in result.all_events
-        if event.event_type is dg.DagsterEventType.ASSET_CHECK_EVALUATION
-    ]
+    checks = events(result, CHECK)
 
     of_page = {check.check_name: check for check in checks if check.asset_key == PAGE}
     assert set(of_page) == {"dedup", "types", "conservation"}
     assert all(check.passed for check in checks)
-    evidence = of_page["conservation"].metadata
-    assert evidence["rows_in"].value == (
-        evidence["loaded"].value + evidence["duplicates"].value + evidence["rejected"].value
-    )
+    told = values(of_page["conservation"].metadata)
+    assert told["rows_in"] == told["loaded"] + told["duplicates"] + told["rejected"]
 
 
 def test_the_archive_is_observed_and_the_report_recorded(platform: Platform) -> None:
     result = platform.sync("web_shop")
-    observed = [
-        event.asset_observation_data.asset_observation
-        for event in result.all_events
-        if event.event_type is dg.DagsterEventType.ASSET_OBSERVATION
-    ]
+    observed = [event.asset_observation for event in events(result, OBSERVATION)]
     report = platform.instance.get_latest_materialization_event(
         dg.AssetKey(["__segment_datalake", "sync_reports", "web_shop"])
     )
 
     raw_files = len(platform.account.files[WEB_SHOP.id])
-    assert [o.metadata["files"].value for o in observed] == [raw_files]
+    assert [values(o.metadata)["files"] for o in observed] == [raw_files]
     assert report is not None and report.asset_materialization is not None
     totals = platform.account.expected(WEB_SHOP.id).totals
-    assert report.asset_materialization.metadata["rows_loaded"].value == totals.row_count
+    assert values(report.asset_materialization.metadata)["rows_loaded"] == totals.row_count
 
 
 def test_a_sync_with_nothing_new_succeeds_and_touches_no_table(platform: Platform) -> None:
@@ -91,8 +94,8 @@ def test_a_sync_with_nothing_new_succeeds_and_touches_no_table(platform: Platfor
 class LosesARow(InProcess):
     """A data flow with a fault: one file is written but not told of."""
 
-    def load(self, *args):  # type: ignore[no-untyped-def]
-        return super().load(*args)[1:]
+    def load(self, job: LoadJob, splits: Mapping[str, int]) -> list[LoadedFile]:
+        return super().load(job, splits)[1:]
 
 
 class FaultyEngine(InProcessEngine):
@@ -107,31 +110,18 @@ def test_a_failed_check_is_recorded_stops_publication_and_says_why(
     result = platform.sync("web_shop")
 
     assert not result.success
-    failed = {
-        event.event_specific_data.check_name
-        for event in result.all_events
-        if event.event_type is dg.DagsterEventType.ASSET_CHECK_EVALUATION
-        and not event.event_specific_data.passed
-    }
+    failed = {check.check_name for check in events(result, CHECK) if not check.passed}
     assert failed == {"dedup", "conservation"}
     assert platform.lake.catalog.tables("web_shop") == []
-    failures = [e.step_failure_data for e in result.all_events if e.is_step_failure]
-    told = failures[0].user_failure_data
-    assert told is not None and "nothing was published" in (told.description or "")
+    told = events(result, dg.DagsterEventType.STEP_FAILURE)[0].user_failure_data
+    assert "nothing was published" in told.description
 
     mended = Platform(platform.lake, platform.account, platform.instance, InProcessEngine())
     assert mended.sync("web_shop").success
     rows = platform.account.expected(WEB_SHOP.id).totals.row_count
-    assert sum(sum(mended.rows(t.full_name).values()) for t in _tables(mended)) == rows
-
-
-def _tables(platform: Platform):  # type: ignore[no-untyped-def]
-    return platform.lake.catalog.tables("web_shop")
+    tables = platform.lake.catalog.tables("web_shop")
+    assert sum(sum(mended.rows(table.full_name).values()) for table in tables) == rows
 
 
 def _materializations(result: dg.ExecuteInProcessResult) -> list[dg.AssetMaterialization]:
-    return [
-        event.step_materialization_data.materialization
-        for event in result.all_events
-        if event.event_type is dg.DagsterEventType.ASSET_MATERIALIZATION
-    ]
+    return [event.materialization for event in events(result, MATERIALIZATION)]
