@@ -36,13 +36,14 @@ class RunEvents:
     source: Source
 
     def table_days(self, unit: Published) -> Iterator[TableDay]:
-        tables = read_state(self.lake.storage, self.source.id).tables
+        state = read_state(self.lake.storage, self.source.id)
         for key, report in unit.report.tables.items():
-            schema = tables[key]
+            schema, total = state.tables[key], state.rows.get(key, 0)
             for day in report.day_rows:
                 in_day = self.lake.catalog.partitions(schema.database, schema.name, (day, day))
                 rows = sum(partition.rows for partition in in_day)
-                yield TableDay(schema, day, report, metadata.table_day(schema, report, rows, day))
+                shown = metadata.table_day(schema, report, day, rows, total)
+                yield TableDay(schema, day, report, shown)
 
     def of_unit(
         self, unit: Published

@@ -32,11 +32,14 @@ def table_definition(source: Source, schema: TableSchema, storage: Storage) -> M
     }
 
 
-def table_day(schema: TableSchema, report: TableReport, rows_now: int, day: str) -> Metadata:
-    """What a run did to a table on one day."""
+def table_day(
+    schema: TableSchema, report: TableReport, day: str, day_rows: int, table_rows: int
+) -> Metadata:
+    """What a run did to a table on one day, and what day and table hold since."""
     new = ", ".join(f"{c.name} {c.type}" for c in report.new_columns)
     return {
-        "dagster/partition_row_count": dg.MetadataValue.int(rows_now),
+        "dagster/row_count": dg.MetadataValue.int(table_rows),
+        "dagster/partition_row_count": dg.MetadataValue.int(day_rows),
         "rows_loaded": dg.MetadataValue.int(report.day_rows.get(day, 0)),
         "duplicates_in_run": dg.MetadataValue.int(report.duplicates),
         "rejected_in_run": dg.MetadataValue.int(report.rejected),

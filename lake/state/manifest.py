@@ -39,6 +39,7 @@ class PartitionChange(msgspec.Struct, frozen=True):
     rows: int
     bytes: int
     files: int
+    rows_before: int = 0
     dropped: bool = False
 
 

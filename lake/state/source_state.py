@@ -19,6 +19,7 @@ class SourceState(msgspec.Struct, frozen=True):
     date_partition: str | None = None
     naming: str | None = None
     tables: dict[str, TableSchema] = {}  # by name in the catalog: database.table
+    rows: dict[str, int] = {}  # of the tables
     index: dict[str, tuple[IndexFile, ...]] = {}  # by received day
 
     def tables_of(self, source: Source) -> dict[str, TableSchema]:
@@ -37,6 +38,9 @@ class SourceState(msgspec.Struct, frozen=True):
         index = {d: f for d, f in self.index.items() if d not in manifest.index_days_replaced}
         for file in manifest.index_added:
             index[file.day] = (*index.get(file.day, ()), file)
+        rows = dict(self.rows)
+        for change in manifest.partitions:
+            rows[change.table] = rows.get(change.table, 0) + change.rows - change.rows_before
         return SourceState(
             source_id=self.source_id,
             manifest=manifest.number,
@@ -44,6 +48,7 @@ class SourceState(msgspec.Struct, frozen=True):
             date_partition=manifest.date_partition,
             naming=manifest.naming,
             tables=self.tables | {table.key: table for table in manifest.tables},
+            rows=rows,
             index=index,
         )
 

@@ -112,4 +112,5 @@ def _change(storage: Storage, placement: Placement, new: list[LoadedFile]) -> Pa
         rows=(before.rows if before else 0) + sum(file.rows for file in new),
         bytes=(before.bytes if before else 0) + sum(file.size for file in new),
         files=(before.files if before else 0) + len(new),
+        rows_before=placement.before.rows if placement.before else 0,
     )

@@ -202,7 +202,7 @@ def _emptied(work: UnitWork, loaded: list[LoadedFile]) -> list[PartitionChange]:
     filled = {(file.table, partition_values(file.partition)) for file in loaded if file.path}
     days = (f"{window.start:%Y-%m-%d}", f"{window.end - _MICROSECOND:%Y-%m-%d}")
     return [
-        PartitionChange(schema.key, p.values, p.location, (), 0, 0, 0, dropped=True)
+        PartitionChange(schema.key, p.values, p.location, (), 0, 0, 0, p.rows, dropped=True)
         for table, schema in work.tables.items()
         if work.unit.tables is None or table in work.unit.tables
         for p in catalog.partitions(schema.database, schema.name, days)
