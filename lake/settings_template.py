@@ -11,7 +11,7 @@ STARTER = """\
 workspace_id: my_workspace
 
 # Where the lake lies: a folder, relative to this file. (s3:// and abfss:// come later.)
-storage: ./lake
+storage: ./data
 
 # Where tables are registered: local | glue | hive. This release has local.
 catalog: local

@@ -19,7 +19,7 @@ def switched_on(text: str) -> str:
 
 def test_the_starter_can_be_used_as_it_is(tmp_path: Path) -> None:
     lake = load(tmp_path, STARTER)
-    assert lake.storage_uri == f"{tmp_path}/lake"
+    assert lake.storage_uri == f"{tmp_path}/data"
     assert [source.slug for source in lake.sources] == ["web"]
 
 

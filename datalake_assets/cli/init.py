@@ -1,0 +1,47 @@
+"""`datalake init`: a commented `lake.yaml` to begin with."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from datalake_assets.cli.invocation import invocation
+from datalake_assets.cli.output import say
+
+
+def init(
+    context: typer.Context,
+    force: Annotated[bool, typer.Option(help="Overwrite the file that is there.")] = False,
+) -> None:
+    """Write a commented lake.yaml to begin with.
+
+    \b
+    Examples:
+      datalake init
+      datalake init --config shop/lake.yaml
+    """
+    from lake.errors import UsageError
+    from lake.settings_file import DEFAULT_FILE
+    from lake.settings_template import STARTER
+
+    file = invocation(context).file()
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("w" if force else "x", encoding="utf-8") as out:
+            out.write(STARTER)
+    except FileExistsError:
+        raise UsageError(
+            f"{file} is there already and was left as it is. To write it anew, losing what is in "
+            "it, add --force; to write another file, name it with --config."
+        ) from None
+    except OSError as error:
+        raise UsageError(f"{file} cannot be written: {error.strerror}.") from error
+    named = "" if file == Path.cwd() / DEFAULT_FILE else f" --config {file}"
+    say(f"Wrote {file}")
+    say(
+        "Next:\n"
+        "  1. Name your sources in it: the id as in the archive, and a short slug.\n"
+        "  2. Put their archives below `storage`: segment-logs/<id>/<day in epoch ms>/*.gz\n"
+        f"  3. datalake{named} check\n"
+        f"  4. datalake{named} sync"
+    )

@@ -1,0 +1,118 @@
+"""`datalake reports`: what syncs and replays did."""
+
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from datalake_assets.cli.invocation import invocation
+from datalake_assets.cli.output import fail, grid, note, print_json, say, show
+from datalake_assets.cli.runs import what_is_new
+from datalake_assets.cli.text import headline, moment, number, plain, plural, size, span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lake.lake import Lake
+    from lake.report_history import RunReport
+
+
+def reports(
+    context: typer.Context,
+    source: Annotated[str | None, typer.Option(help="Slug or id. Default: all.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many runs.")] = 20,
+    failed: Annotated[bool, typer.Option("--failed", help="Only runs that failed.")] = False,
+    run: Annotated[
+        str | None, typer.Option(help="The tables of one run, by its id or Dagster's.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show what syncs and replays did, the newest first.
+
+    \b
+    Examples:
+      datalake reports
+      datalake reports --source ios_prod --failed
+      datalake reports --run 1790899200000000000
+    """
+    from lake.report_history import newest_reports
+
+    lake = invocation(context).lake()
+    ids = None if source is None else {lake.settings.source(source).id}
+    found = newest_reports(lake, ids)
+    if run is not None:
+        return _one_run(run, found, as_json)
+    runs = list(islice((r for r in found if r.failed or not failed), limit))
+    if as_json:
+        return print_json([report.source for report in runs])
+    if not runs:
+        return note(
+            "No run has failed." if failed else "No reports yet: `datalake sync` makes one."
+        )
+    show_reports(lake, runs)
+    for report in runs:
+        if report.failed:
+            fail(f"run {report.run_id}: {headline(report.source.get('error'))}")
+
+
+def show_reports(lake: "Lake", runs: "Iterable[RunReport]") -> None:
+    slugs = {source.id: source.slug for source in lake.settings.sources}
+    show(
+        grid(
+            [_row(report, slugs) for report in runs],
+            left=("started (UTC)", "source", "kind", "status", "new"),
+            right=("rows", "duplicates", "rejected", "time", "run"),
+            spare=("time", "duplicates", "kind", "new", "rejected"),
+        )
+    )
+
+
+def _row(report: "RunReport", slugs: dict[str, str]) -> tuple[object, ...]:
+    line = report.source
+    return (
+        moment(report.started),
+        slugs.get(line["source_id"], line["source_id"]),
+        "replay" if report.is_replay else "sync",
+        line.get("status", ""),
+        what_is_new(report),
+        *(number(line.get(name)) for name in ("row_count", "duplicates", "rejected")),
+        span(report.seconds),
+        report.run_id,
+    )
+
+
+def _one_run(run: str, found: "Iterable[RunReport]", as_json: bool) -> None:
+    from lake.errors import UsageError
+
+    match = next((r for r in found if run in (r.run_id, r.dagster_run_id)), None)
+    if match is None:
+        raise UsageError(
+            f"No report has the run id {run!r}. `datalake reports` lists them; a run that still "
+            "goes on has none yet."
+        )
+    if as_json:
+        return print_json([match.source, *match.tables])
+    line = match.source
+    kind = "Replay" if match.is_replay else "Sync"
+    say(
+        f"{kind} {match.run_id} of {plain(line['database'])}: {line['status']} after "
+        f"{span(match.seconds)}, {plural(line.get('rows_in', 0), 'row')} in, "
+        f"{line.get('row_count', 0):,} loaded, {line.get('duplicates', 0):,} duplicates, "
+        f"{line.get('rejected', 0):,} rejected, {plural(line.get('raw_files', 0), 'raw file')}"
+    )
+    if match.failed:
+        return fail(f"{line.get('error_code', '')}: {line.get('error', '')}")
+    rows = [
+        (
+            table["table_name"],
+            "table" if table.get("is_new") else "",
+            *(number(table.get(name)) for name in ("row_count", "duplicates", "rejected")),
+            number(len(table.get("new_columns", ()))),
+            number(len(table.get("partitions", ()))),
+            size(table.get("bytes_written")),
+        )
+        for table in sorted(match.tables, key=lambda table: str(table["table_name"]))
+    ]
+    right = ("rows", "duplicates", "rejected", "new columns", "partitions", "size")
+    spare = ("size", "partitions", "rejected", "duplicates")
+    show(grid(rows, left=("table", "new"), right=right, spare=spare))

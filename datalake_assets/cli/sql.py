@@ -1,0 +1,44 @@
+"""`datalake sql`: questions to the lake."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from datalake_assets.cli.invocation import invocation
+from datalake_assets.cli.output import print_json
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def sql(
+    context: typer.Context,
+    query: Annotated[str, typer.Argument(metavar="SQL", help="One statement; - reads stdin.")],
+    rows: Annotated[int, typer.Option(min=0, help="Show at most so many rows; 0: all.")] = 50,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all rows as JSON.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print all rows as CSV.")] = False,
+) -> None:
+    """Ask the lake in SQL (DuckDB's). Times and days are UTC.
+
+    \b
+    Examples:
+      datalake sql "SELECT count(*) FROM ios_prod.screen"
+      datalake sql "SELECT * FROM __segment_datalake.sync_reports" --json
+      datalake sql --csv - < question.sql > answer.csv
+    """
+    from datalake_assets.cli.answers import print_csv, show_answer, unique_names
+    from lake.errors import UsageError
+    from lake.sql import LakeSql
+
+    if as_json and as_csv:
+        raise UsageError("--json and --csv exclude each other: choose one.")
+    lake = invocation(context).lake()
+    text = sys.stdin.read() if query == "-" else query
+    answer: pa.Table = LakeSql(lake.catalog, lake.storage).query(text)
+    if as_json:
+        print_json(unique_names(answer).to_pylist(maps_as_pydicts="strict"))
+    elif as_csv:
+        print_csv(answer)
+    else:
+        show_answer(answer, rows)

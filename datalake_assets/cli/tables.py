@@ -1,0 +1,105 @@
+"""`datalake tables`: what there is to ask."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from datalake_assets.cli.invocation import invocation
+from datalake_assets.cli.output import grid, note, print_json, say, show
+from datalake_assets.cli.text import number, plain, plural, size
+
+if TYPE_CHECKING:
+    from lake.catalog.base import Catalog, CatalogTable
+
+
+def tables(
+    context: typer.Context,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[DB[.TABLE]]", help="A database, or one of its tables.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List databases and tables; with DB.TABLE, the columns of a table.
+
+    \b
+    Examples:
+      datalake tables
+      datalake tables ios_prod
+      datalake tables ios_prod.track_order_completed --json
+    """
+    catalog = invocation(context).lake().catalog
+    database, _, table = (name or "").partition(".")
+    if table:
+        return _columns(_table(catalog, database, table), as_json)
+    databases = [_database(catalog, database)] if database else catalog.databases()
+    found = [_summary(catalog, one) for place in databases for one in catalog.tables(place)]
+    if as_json:
+        return print_json(found)
+    if not found:
+        return note("No tables yet: `datalake sync` makes them.")
+    columns = ("columns", "partitions", "rows", "files")
+    rows = [
+        (one["database"], one["table"], *(number(one[c]) for c in columns), size(one["bytes"]))
+        for one in found
+    ]
+    spare = ("files", "partitions", "columns")
+    show(grid(rows, left=("database", "table"), right=(*columns, "size"), spare=spare))
+
+
+def _summary(catalog: "Catalog", table: "CatalogTable") -> dict[str, Any]:
+    partitions = catalog.partitions(table.database, table.name)
+    # Only event tables count their rows in the catalog.
+    counted = table.format == "parquet"
+    return {
+        "database": table.database,
+        "table": table.name,
+        "event": table.comment,
+        "columns": len(table.columns) + len(table.partition_keys),
+        "partitions": len(partitions),
+        "rows": sum(p.rows for p in partitions) if counted else None,
+        "files": sum(p.files for p in partitions) if counted else None,
+        "bytes": sum(p.bytes for p in partitions) if counted else None,
+        "location": table.location,
+    }
+
+
+def _columns(table: "CatalogTable", as_json: bool) -> None:
+    columns = [
+        {"name": c.name, "type": c.type, "path": c.comment, "partition_key": False}
+        for c in table.columns
+    ]
+    columns += [
+        {"name": key, "type": "string", "path": "", "partition_key": True}
+        for key in table.partition_keys
+    ]
+    if as_json:
+        return print_json(columns)
+    about = f": {plain(table.comment)}" if table.comment else ""
+    say(f"{table.full_name}{about}, {plural(len(columns), 'column')}, in {table.location}")
+    rows = [(c["name"], c["type"], c["path"] or "partition key") for c in columns]
+    show(grid(rows, left=("column", "type", "path in the event")))
+
+
+def _database(catalog: "Catalog", name: str) -> str:
+    from lake.errors import UsageError, did_you_mean
+
+    known = catalog.databases()
+    if name in known:
+        return name
+    listed = ", ".join(known) or "none yet; `datalake sync` makes them"
+    raise UsageError(
+        f"There is no database {name!r}{did_you_mean(name, known)} (databases: {listed})."
+    )
+
+
+def _table(catalog: "Catalog", database: str, name: str) -> "CatalogTable":
+    from lake.errors import UsageError, did_you_mean
+
+    found = catalog.table(_database(catalog, database), name)
+    if found is None:
+        known = [table.name for table in catalog.tables(database)]
+        raise UsageError(
+            f"Database {database} has no table {name!r}{did_you_mean(name, known) or '.'} "
+            f"`datalake tables {database}` lists its tables."
+        )
+    return found
