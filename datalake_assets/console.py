@@ -7,12 +7,11 @@ import dagster as dg
 
 
 class _OwnWords(logging.Filter):
-    """Lets through what was logged by people, and errors; not the events of the framework."""
+    """Lets through what was logged in our words; not the events of the framework."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         meta = getattr(record, "dagster_meta", {})
-        is_event = meta.get("dagster_event") is not None if isinstance(meta, dict) else False
-        return not is_event or record.levelno >= logging.ERROR
+        return not isinstance(meta, dict) or meta.get("dagster_event") is None
 
 
 class _Format(logging.Formatter):

@@ -1,5 +1,6 @@
 """Syncs and replays from the command line: through Dagster, so that the UI shows them."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -26,6 +27,7 @@ from lake.state.source_state import read_state
 from lake.work.unit import Window
 
 RANGE_TAGS = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
+_INTERRUPTS = ("KeyboardInterrupt", "DagsterExecutionInterruptedError")
 # With this the UI shows a run among those of its job.
 _REPOSITORY_TAG = {".dagster/repository": f"__repository__@{LOCATION}"}
 
@@ -94,7 +96,7 @@ def _execute(
     tags: Mapping[str, str] | None = None,
     asset_selection: list[dg.AssetKey] | None = None,
 ) -> Outcome:
-    with dg.DagsterInstance.get() as instance:
+    with _instance() as instance:
         result = job.execute_in_process(
             run_config={**run_config, "loggers": {"console": {"config": {}}}},
             instance=instance,
@@ -104,8 +106,30 @@ def _execute(
         )
     if result.success:
         return Outcome(result.run_id, succeeded=True)
+    if _was_interrupted(result):
+        raise KeyboardInterrupt
     error, exit_code = _failure(result)
     return Outcome(result.run_id, False, error, exit_code)
+
+
+def _instance() -> dg.DagsterInstance:
+    """The instance of $DAGSTER_HOME, but what a run prints stays on the terminal.
+
+    Otherwise it would go through a file and a `tail` on it: late, and lost when interrupted.
+    """
+    no_files = {
+        "module": "dagster._core.storage.noop_compute_log_manager",
+        "class": "NoOpComputeLogManager",
+    }
+    # Of the public ways to an instance this one takes overrides; nothing about it is temporary.
+    return dg.DagsterInstance.local_temp(os.environ["DAGSTER_HOME"], {"compute_logs": no_files})
+
+
+def _was_interrupted(result: dg.ExecuteInProcessResult) -> bool:
+    """Dagster turns an interrupt into a failed step, or into a run that ends without one."""
+    errors = [e.step_failure_data.error for e in result.all_events if e.is_step_failure]
+    names = [error.cls_name for error in errors if error]
+    return any(name in _INTERRUPTS for name in names)
 
 
 def _failure(result: dg.ExecuteInProcessResult) -> tuple[str, int]:

@@ -56,6 +56,7 @@ def sync_job(lake: Lake, source: Source) -> dg.JobDefinition:
                 refresh_snapshot(lake)
             yield events.of_report(job.facts(), done)
             context.log.info(_summary(done))
+            yield dg.Output(None)
 
     @dg.job(
         name=sync_job_name(source),

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -13,6 +14,9 @@ from spark_resources.engine import SparkEngine
 from spark_resources.java import require_java
 from spark_resources.jobs.dataflow import SparkDataflow
 from spark_resources.jobs.lake_job import LakeJob, run_job
+from spark_resources.jvm_words import without_greeting
+
+_LOG_SETTINGS = Path(__file__).absolute().with_name("log4j2.properties")
 
 SPARK_CONFIG: dict[str, Any] = {
     "spark.master": "local[*]",
@@ -22,7 +26,7 @@ SPARK_CONFIG: dict[str, Any] = {
     "spark.driver.memory": "2g",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
     # A row is a batch of events: few of them at a time between the JVM and Python.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16",
     # Groups are large or few; making partitions fewer would only take slots away.
@@ -39,7 +43,11 @@ class LocalEngine(SparkEngine):
     def run(self, job: LakeJob, listener: Listener) -> Iterator[Published]:
         # Spark starts its workers with whatever `python3` is; they need our packages.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        return run_job(job, lambda: SparkDataflow(self.pyspark.spark_session), listener)
+        return run_job(job, self._dataflow, listener)
+
+    def _dataflow(self) -> SparkDataflow:
+        with without_greeting():
+            return SparkDataflow(self.pyspark.spark_session)
 
     def check(self) -> None:
         require_java()
