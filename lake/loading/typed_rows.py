@@ -6,7 +6,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lake.casting.column import CastColumn, cast_column, json_values
+from lake.casting.column import cast_column, json_values
 from lake.casting.encoding import Encoding
 from lake.counts import CastCounts
 from lake.names import RESCUED_DATA
@@ -28,61 +28,59 @@ def typed_rows(staged: pa.Table, schema: TableSchema) -> TypedRows:
     types = {n: t for n, t in schema.types().items() if n != RESCUED_DATA}
     columns: dict[str, pa.Array] = {}
     casts: dict[str, CastCounts] = {}
-    fragments: list[pa.Array] = []
+    rescue = _Rescue()
     for field, chunks in zip(staged.schema, staged.columns, strict=True):
-        if not field.name.startswith("/"):
-            continue
         array = chunks.combine_chunks() if chunks.num_chunks != 1 else chunks.chunk(0)
+        values = len(array) - array.null_count
+        if not field.name.startswith("/") or not values:
+            continue
         column = field.metadata[b"column"].decode()
         encoding = Encoding(field.metadata[b"as"].decode())
         if column not in types:  # past the limit of columns
-            fragments.append(_fragments(field.name, array, encoding, array.is_valid()))
+            rescue.add(field.name, array, encoding, array.is_valid())
             continue
         cast = cast_column(array, encoding, types[column])
-        _count(casts, column, cast, len(array) - array.null_count)
+        casts[column] = casts.get(column, CastCounts()) + cast.counts(values)
         if cast.rescued is not None:
-            fragments.append(_fragments(field.name, array, encoding, cast.rescued))
+            rescue.add(field.name, array, encoding, cast.rescued)
         # Of several fields that go to one column each row has at most one.
         columns[column] = (
             pc.coalesce(columns[column], cast.array) if column in columns else cast.array
         )
     if RESCUED in staged.column_names:
-        inner = pc.utf8_slice_codeunits(staged[RESCUED].combine_chunks(), 1, -1)
-        fragments.append(inner)
-    return _assemble(len(staged), schema, columns, casts, fragments)
-
-
-def _count(casts: dict[str, CastCounts], column: str, cast: CastColumn, values: int) -> None:
-    casts[column] = casts.get(column, CastCounts()) + cast.counts(values)
-
-
-def _fragments(pointer: str, array: pa.Array, encoding: Encoding, where: pa.Array) -> pa.Array:
-    """`"<pointer>":<value>` in the rows asked for, null in all others."""
-    key = msgspec.json.encode(pointer).decode() + ":"
-    return pc.binary_join_element_wise(key, json_values(array, encoding, where), "")
-
-
-def _assemble(
-    length: int,
-    schema: TableSchema,
-    columns: dict[str, pa.Array],
-    casts: dict[str, CastCounts],
-    fragments: list[pa.Array],
-) -> TypedRows:
+        rescue.add_members(staged[RESCUED].combine_chunks())
     filled = {
-        c.name: columns[c.name] if c.name in columns else pa.nulls(length, c.type.arrow)
+        c.name: columns[c.name] if c.name in columns else pa.nulls(len(staged), c.type.arrow)
         for c in schema.columns
     }
-    if fragments:
-        filled[RESCUED_DATA] = _objects(fragments)
-    rescued = sum(length - fragment.null_count for fragment in fragments)
-    return TypedRows(pa.table(filled), casts, rescued)
+    if rescue.cells:
+        filled[RESCUED_DATA] = rescue.objects()
+    return TypedRows(pa.table(filled), casts, rescue.cells)
 
 
-def _objects(fragments: list[pa.Array]) -> pa.Array:
-    """The members of each row as one JSON object, null where there are none."""
-    # Not null_handling="skip": pyarrow 26 then leaves out rows in which all are null.
-    members = [pc.fill_null(pc.binary_join_element_wise(f, ",", ""), "") for f in fragments]
-    joined = pc.binary_join_element_wise(*members, "")
-    text = pc.binary_join_element_wise("{", pc.utf8_slice_codeunits(joined, 0, -1), "}", "")
-    return pc.if_else(pc.equal(joined, ""), pa.scalar(None, pa.string()), text)
+class _Rescue:
+    """Gathers the members of each row's `rescued_data`: `"<pointer>":<value>`."""
+
+    def __init__(self) -> None:
+        self.cells = 0
+        self._members: list[pa.Array] = []
+
+    def add(self, pointer: str, array: pa.Array, encoding: Encoding, where: pa.Array) -> None:
+        """The values of one field in the rows asked for."""
+        values = json_values(array, encoding, where)
+        key = msgspec.json.encode(pointer).decode() + ":"
+        self.cells += len(values) - values.null_count
+        self._members.append(pc.binary_join_element_wise(key, values, ""))
+
+    def add_members(self, lists: pa.Array) -> None:
+        """Values that had no column to begin with."""
+        self.cells += pc.sum(pc.list_value_length(lists)).as_py() or 0
+        self._members.append(pc.binary_join(lists, ","))
+
+    def objects(self) -> pa.Array:
+        """The members of each row as one JSON object, null where there are none."""
+        # Not null_handling="skip": pyarrow 26 then leaves out rows in which all are null.
+        members = [pc.fill_null(pc.binary_join_element_wise(m, ",", ""), "") for m in self._members]
+        joined = pc.binary_join_element_wise(*members, "")
+        text = pc.binary_join_element_wise("{", pc.utf8_slice_codeunits(joined, 0, -1), "}", "")
+        return pc.if_else(pc.equal(joined, ""), pa.scalar(None, pa.string()), text)

@@ -119,6 +119,6 @@ def _paths(event: Event, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...
             yield (*above, key)
 
 
-def rescue_text(values: dict[str, Any]) -> str:
-    """Rescued values as `rescued_data` holds them: a JSON object from pointer to value."""
-    return msgspec.json.encode(values).decode()
+def rescued_members(values: dict[str, Any]) -> list[str]:
+    """Rescued values as members of the JSON object in `rescued_data`: `"<pointer>":<value>`."""
+    return [msgspec.json.encode({at: value}).decode()[1:-1] for at, value in values.items()]

@@ -10,7 +10,7 @@ from lake.casting.encoding import encode
 from lake.envelope import Envelope
 from lake.names import Naming, pointer
 from lake.staging.blob import Blob, BlobKind, to_ipc
-from lake.staging.fields import Event, Fields, rescue_text
+from lake.staging.fields import Event, Fields, rescued_members
 from lake.staging.seen import SeenColumn, SeenTable
 
 FILE, LINE, ID, RECEIVED, RESCUED = "#file", "#line", "#id", "#received", "#rescued"
@@ -40,7 +40,7 @@ class TableRows:
         self.ids: list[bytes] = []
         self.received: list[int] = []
         self._partitions: list[str] = []
-        self._rescued: dict[int, str] = {}
+        self._rescued: dict[int, list[str]] = {}
         self._original: str | None = None
 
     def __len__(self) -> int:
@@ -59,7 +59,7 @@ class TableRows:
     ) -> None:
         row = len(self.files)
         if (homeless := self._fields.add(event, row)) is not None:
-            self._rescued[row] = rescue_text(homeless)
+            self._rescued[row] = rescued_members(homeless)
         self.files.append(file)
         self.lines.append(line)
         self.ids.append(id)
@@ -100,9 +100,9 @@ class TableRows:
             for name, array in zip((FILE, LINE, ID, RECEIVED), arrays, strict=True)
         ]
         if self._rescued:
-            rescued = pa.array(self._rescued.values(), pa.string())
+            rescued = pa.array(self._rescued.values(), pa.list_(pa.string()))
             arrays.append(_spread(rescued, list(self._rescued), order))
-            fields.append(pa.field(RESCUED, pa.string()))
+            fields.append(pa.field(RESCUED, rescued.type))
         seen: list[SeenColumn] = []
         for field in self._fields.columns():
             encoding, array, kinds = encode(field.cells)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lake.dedup.ids import bucket_numbers, hash_id
 from lake.envelope import open_envelope
-from lake.names import Naming, table_name
+from lake.names import STANDARD_COLUMNS, Naming, table_name
 from lake.parse import parse_line
 from lake.partitions import DatePartition
 from lake.rejects import Reason, Reject
@@ -28,6 +28,7 @@ FLUSH_BYTES = 64 << 20  # of raw lines; bounds the memory of a task, not what it
 SAMPLES = 3  # rejected rows shown of each reason and task
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _HOUR_US = 3_600_000_000
+_STANDARD = {naming: frozenset(c.name(naming) for c in STANDARD_COLUMNS) for naming in Naming}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class RawFile:
     size: int
     stamp: str
     skip_lines: int = 0
+    skip_hours: tuple[str, ...] = ()  # in which these lines were received
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ class _StageTask:
         yield Blob(BlobKind.SEEN, "", self.task, 1, self.seen.encode())
 
     def _file(self, file: RawFile) -> Iterator[Blob]:
-        seen = SeenFile(file.number)
+        seen = SeenFile(file.number, hours=set(file.skip_hours))
         lines = RawLines(
             lambda: self.job.storage.open_stream(file.path), self.job.limits.line_bytes
         )
@@ -144,15 +146,15 @@ class _StageTask:
     def _rows(self, table: str, event: Event, line: bytes) -> TableRows:
         """The rows of the event's table, if the limits leave room for it."""
         rows = self.tables.get(table)
-        known = self.job.columns.get(table)
         if rows is None:
-            new = len(self.tables.keys() - self.job.columns.keys())
-            if known is None and len(self.job.columns) + new >= self.job.limits.tables:
+            tables = self.job.columns.keys() | self.tables.keys()
+            if table not in tables and len(tables) >= self.job.limits.tables:
                 raise Reject(Reason.TOO_MANY_TABLES, f"{self.job.limits.tables} tables")
             rows = TableRows(table, self.job.naming, self.job.date_partition.keys)
+        known = self.job.columns.get(table, _STANDARD[self.job.naming])
         # As many colons, at least, as keys: the exact count is needed only near the limit.
-        if len(known or ()) + rows.width + line.count(b":") > self.job.limits.columns:
-            columns = (known or frozenset()) | rows.columns_with(event)
+        if len(known) + rows.width + line.count(b":") > self.job.limits.columns:
+            columns = known | rows.columns_with(event)
             if len(columns) > self.job.limits.columns:
                 raise Reject(Reason.TOO_MANY_COLUMNS, f"{self.job.limits.columns} columns")
         self.tables[table] = rows
@@ -211,7 +213,7 @@ class _StageTask:
 
 @lru_cache(4096)
 def _hour(hours: int) -> str:
-    return f"{_at(hours):%Y-%m-%dT%H}"
+    return _at(hours).isoformat(timespec="hours")[:13]  # %Y does not pad years below 1000
 
 
 @lru_cache(4096)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from typing import TYPE_CHECKING
 
 from lake.dedup.index import write_index
@@ -43,12 +43,14 @@ def index_window(work: "UnitWork", days: Sequence[str]) -> IndexWindow:
 
 
 def _around(days: Sequence[str], reach: int) -> list[str]:
+    """The days at most so far from one of these; the calendar ends at both sides."""
     found = {
-        str(date.fromisoformat(day) + timedelta(days=offset))
-        for day in days
-        for offset in range(-reach, reach + 1)
+        date.fromordinal(ordinal)
+        for day in map(date.fromisoformat, days)
+        for ordinal in range(day.toordinal() - reach, day.toordinal() + reach + 1)
+        if date.min.toordinal() <= ordinal <= date.max.toordinal()
     }
-    return sorted(found)
+    return sorted(map(str, found))
 
 
 def _made_from_lake(work: "UnitWork", day: str) -> Iterable[IndexFile]:

@@ -77,16 +77,16 @@ def plan_sync(
 
 def _unloaded(
     files: list[StoredFile], ledger: dict[str, LedgerEntry], warnings: list[str]
-) -> Iterable[tuple[StoredFile, int]]:
-    """Files to load, each with the number of its lines that are loaded already."""
+) -> Iterable[tuple[StoredFile, LedgerEntry | None]]:
+    """Files to load, each with what the ledger has of a broken one that came before it."""
     for file in files:
         entry = ledger.get(file.path)
         if entry is None:
-            yield file, 0
+            yield file, None
         elif entry.matches(file):
             continue
         elif entry.broken:
-            yield file, entry.lines
+            yield file, entry
         else:
             warnings.append(
                 f"{file.path} changed after it was loaded ({entry.size} bytes then, {file.size} "
@@ -103,7 +103,7 @@ def plan_replay(
     units: list[Unit] = []
     for day in _days(window):
         files = [
-            (file, 0)
+            (file, None)
             for folder, stored in archive.folders.items()
             for file in stored
             if _may_hold(file, folder, ledger.get(file.path), day)
@@ -134,8 +134,15 @@ def _ledger(storage: Storage, source: Source, folders: Iterable[date]) -> dict[s
     return read_ledger(storage, source.id, [paths.day_folder(day) for day in folders])
 
 
-def _numbered(files: Iterable[tuple[StoredFile, int]]) -> tuple[RawFile, ...]:
+def _numbered(files: Iterable[tuple[StoredFile, LedgerEntry | None]]) -> tuple[RawFile, ...]:
     return tuple(
-        RawFile(number, file.path, file.size, file.stamp, skip)
-        for number, (file, skip) in enumerate(sorted(files, key=lambda item: item[0].path))
+        RawFile(
+            number,
+            file.path,
+            file.size,
+            file.stamp,
+            skip_lines=loaded.lines if loaded else 0,
+            skip_hours=loaded.hours if loaded else (),
+        )
+        for number, (file, loaded) in enumerate(sorted(files, key=lambda item: item[0].path))
     )

@@ -1,0 +1,179 @@
+"""A lake in a folder with one source, its runs without Spark, and what they left behind."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lake import paths
+from lake.catalog.base import CatalogPartition, CatalogTable
+from lake.catalog.local import LocalCatalog
+from lake.counts import UnitReport
+from lake.dedup.index import read_index
+from lake.report import RunFacts
+from lake.settings import Settings, Source
+from lake.state.ledger import LedgerEntry, read_ledger
+from lake.state.manifest import RunKind
+from lake.state.source_state import SourceState, read_state
+from lake.storage import Storage
+from lake.work.dataflow import Dataflow, InProcess
+from lake.work.run import replay, sync
+from lake.work.run_context import RunContext
+from lake.work.unit import Window
+from tests.lake.archive import Archive
+
+SOURCE_ID = "S1"
+Row = dict[str, Any]
+
+
+def utc(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+class Runs:
+    """Syncs and replays of source `S1` (slug `shop`); other settings of it as keywords."""
+
+    def __init__(self, root: Path, **source: Any) -> None:
+        self.root = root
+        self.storage = Storage(str(root))
+        self.archive = Archive(root / paths.raw_root(SOURCE_ID))
+        self.flow: Callable[[], Dataflow] = InProcess
+        self.logged: list[str] = []
+        self.warnings: list[str] = []
+        self._numbers = count(1)
+        self.set(**source)
+
+    def set(self, **source: Any) -> None:
+        """Other settings from now on."""
+        self.settings = Settings.model_validate(
+            {
+                "workspace_id": "W1",
+                "storage": str(self.root),
+                "sources": [{"id": SOURCE_ID, "slug": "shop", **source}],
+            }
+        )
+
+    @property
+    def source(self) -> Source:
+        return self.settings.sources[0]
+
+    @property
+    def catalog(self) -> LocalCatalog:
+        return LocalCatalog(self.storage)
+
+    def log(self, message: str) -> None:
+        self.logged.append(message)
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
+
+    def context(self, kind: RunKind = RunKind.SYNC, window: Window | None = None) -> RunContext:
+        number = next(self._numbers)
+        facts = RunFacts(
+            workspace_id="W1",
+            source_id=SOURCE_ID,
+            database=self.source.database,
+            run_id=f"R{number}",
+            start_time=utc(f"2026-10-20T00:{number:02}:00.123456"),
+            s3_bucket=str(self.root),
+            replay=kind is RunKind.REPLAY,
+            replay_from=window.start if window else None,
+            replay_to=window.end if window else None,
+        )
+        return RunContext(
+            self.settings, self.source, self.storage, self.catalog, kind, facts, self.flow, self
+        )
+
+    def sync(self, days: tuple[date, date] | None = None) -> UnitReport:
+        return sync(self.context(), days)
+
+    def replay(self, start: str, end: str, *tables: str) -> UnitReport:
+        window = Window(utc(start), utc(end))
+        return replay(self.context(RunKind.REPLAY, window), window, frozenset(tables) or None)
+
+    def tables(self) -> list[str]:
+        return [table.name for table in self.catalog.tables(self.source.database)]
+
+    def table(self, name: str) -> CatalogTable:
+        table = self.catalog.table(self.source.database, name)
+        assert table is not None, f"no table {name} among {self.tables()}"
+        return table
+
+    def columns(self, name: str) -> list[tuple[str, str, str]]:
+        """Name, type and comment of each column in the catalog, in order."""
+        return [(column.name, column.type, column.comment) for column in self.table(name).columns]
+
+    def partitions(self, name: str) -> dict[tuple[str, ...], CatalogPartition]:
+        found = self.catalog.partitions(self.source.database, name)
+        return {partition.values: partition for partition in found}
+
+    def files(self, name: str) -> dict[str, list[str]]:
+        """The files of each partition's location."""
+        return {
+            partition.location: [file.name for file in self.storage.files(partition.location)]
+            for partition in self.partitions(name).values()
+        }
+
+    def rows(self, name: str, *columns: str) -> list[Row]:
+        """The rows of a table as the catalog leads to them, with their partition's values."""
+        table, rows = self.table(name), []
+        for partition in self.partitions(name).values():
+            keys = dict(zip(table.partition_keys, partition.values, strict=True))
+            found = [keys | row for row in self._read(partition.location)]
+            assert len(found) == partition.rows
+            rows += found
+        return [{c: row.get(c) for c in columns} for row in rows] if columns else rows
+
+    def _read(self, location: str) -> list[Row]:
+        rows: list[Row] = []
+        for file in self.storage.files(location):
+            # One file at a time and no dataset, so that nothing is read into folder names.
+            with self.storage.open_input(file.path) as stream:
+                rows += _timestamps_as_micros(pq.ParquetFile(stream).read()).to_pylist()
+        return rows
+
+    def ids(self, name: str) -> list[str]:
+        return sorted(row["message_id"] for row in self.rows(name))
+
+    def reports(self) -> dict[str, list[dict[str, Any]]]:
+        """The lines of every report, by run."""
+        found = {}
+        for file in self.storage.files(paths.reports_root()):
+            data = self.storage.read(file.path) or b""
+            found[file.path.split("run_id=")[1].split("/")[0]] = [
+                json.loads(line) for line in data.splitlines()
+            ]
+        return found
+
+    def state(self) -> SourceState:
+        return read_state(self.storage, SOURCE_ID)
+
+    def ledger(self) -> dict[str, LedgerEntry]:
+        """What the ledger has, by name of file."""
+        folders = self.storage.folders(paths.raw_root(SOURCE_ID))
+        entries = read_ledger(self.storage, SOURCE_ID, folders)
+        return {path.rsplit("/", 1)[-1]: entry for path, entry in entries.items()}
+
+    def index(self) -> dict[str, list[tuple[int, ...]]]:
+        """The ids and times that the index has of each day."""
+        found = {}
+        for day, files in self.state().index.items():
+            ids, received = read_index(self.storage, files)
+            found[day] = sorted(
+                (*map(int, id), int(at)) for id, at in zip(ids, received, strict=True)
+            )
+        return found
+
+
+def _timestamps_as_micros(table: pa.Table) -> pa.Table:
+    """Python's times end before some that Arrow has, and are slow to compare."""
+    fields = [
+        field.with_type(pa.int64()) if pa.types.is_timestamp(field.type) else field
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(fields))

@@ -1,0 +1,134 @@
+"""Whatever an archive holds, the lake made of it is the one that the plain rules make."""
+
+import os
+from collections import Counter
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from lake.casts import Outcome
+from lake.counts import CastCounts, UnitReport
+from lake.names import RESCUED_DATA
+from lake.parse import parse_value
+from lake.reference import Account, ReferenceLake, Scope
+from lake.work.dataflow import InProcess
+from tests.lake.archive import as_line
+from tests.lake.casting.leaves import json_of
+from tests.lake.random_archives import Replay, Story, Sync, stories
+from tests.lake.runs import Row, Runs, utc
+
+DAY = timedelta(days=1)
+EPOCH = utc("1970-01-01")
+
+
+class Told:
+    """A story as the reference tells it, step by step."""
+
+    def __init__(self, runs: Runs) -> None:
+        self.runs = runs
+        self.lake = ReferenceLake(runs.source)
+        self.archive: dict[tuple[str, str], list[bytes]] = {}
+
+    def sync(self, step: Sync) -> list[Account]:
+        """Each day folder is a unit; its files are in order of name."""
+        new = {place: [as_line(line) for line in lines] for place, lines in step.files.items()}
+        self.archive |= new
+        days = sorted({day for day, _ in new})
+        return [
+            self.lake.load([new[place] for place in sorted(new) if place[0] == day]) for day in days
+        ]
+
+    def replay(self, step: Replay) -> list[Account]:
+        """Each day is a unit, over all files."""
+        files = [self.archive[place] for place in sorted(self.archive)]
+        accounts, start = [], utc(step.start)
+        while start < utc(step.end):
+            window = (start - EPOCH, start + DAY - EPOCH)
+            scope = Scope(*(w // timedelta(microseconds=1) for w in window), step.tables or None)
+            accounts.append(self.lake.load(files, scope))
+            start += DAY
+        return accounts
+
+
+def play(step: Sync | Replay, runs: Runs) -> UnitReport:
+    if isinstance(step, Replay):
+        return runs.replay(step.start, step.end, *step.tables)
+    for (day, name), lines in step.files.items():
+        runs.archive.day(day).file(name, *lines)
+    return runs.sync()
+
+
+def check_report(report: UnitReport, accounts: list[Account], told: Told) -> None:
+    total: dict[str, Counter[Any]] = {}
+    for part in ("rejected", "duplicates", "loaded", "casts", "rescued"):
+        total[part] = sum((getattr(account, part) for account in accounts), Counter())
+    assert report.rows_in == sum(account.rows_in for account in accounts)
+    assert report.skipped == sum(account.skipped for account in accounts)
+    assert report.rejected == total["rejected"].total()
+    assert report.duplicates == total["duplicates"].total()
+    assert report.row_count == total["loaded"].total()
+    for table in report.tables.values():
+        assert table.row_count == total["loaded"][table.table]
+        assert table.duplicates == total["duplicates"][table.table]
+        assert table.rescued_cells == total["rescued"][table.table]
+        names = {name for of, name, _ in total["casts"] if of == table.table}
+        assert table.casts == {
+            name: CastCounts(*(total["casts"][table.table, name, outcome] for outcome in Outcome))
+            for name in names
+        }
+
+
+def rows_of(runs: Runs, table: str) -> list[Any]:
+    keys = runs.table(table).partition_keys
+    return sorted((_row(row, keys) for row in runs.rows(table)), key=repr)
+
+
+def _row(row: Row, keys: tuple[str, ...]) -> Any:
+    rescued = parse_value(row[RESCUED_DATA]) if row.get(RESCUED_DATA) is not None else {}
+    cells = {
+        name: cell
+        for name, cell in row.items()
+        if cell is not None and name not in (*keys, RESCUED_DATA)
+    }
+    return (
+        tuple(row[key] for key in keys),
+        sorted(cells.items()),
+        sorted((pointer, json_of(value)) for pointer, value in rescued.items()),
+    )
+
+
+def check_lake(runs: Runs, lake: ReferenceLake) -> None:
+    assert runs.tables() == sorted(map(runs.source.catalog_table, lake.tables))
+    for name, table in lake.tables.items():
+        catalog_name = runs.source.catalog_table(name)
+        assert runs.table(catalog_name).comment == table.original
+        wanted_columns = [(c.name, c.type.sql, c.pointer) for c in table.columns.values()]
+        assert runs.columns(catalog_name) == wanted_columns
+        wanted = [
+            (
+                row.partition,
+                sorted((name, cell) for name, cell in row.cells.items() if cell is not None),
+                sorted((pointer, json_of(value)) for pointer, value in row.rescued.items()),
+            )
+            for row in table.rows
+        ]
+        assert rows_of(runs, catalog_name) == sorted(wanted, key=repr)
+
+
+@settings(max_examples=30)
+@given(stories())
+def test_the_lake_is_what_the_plain_rules_make_of_the_archive(story: Story) -> None:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)  # this lake need not survive a power cut
+        runs = Runs(Path(folder), **story.settings)
+        patch.setattr(InProcess, "slots", story.tasks)
+        told = Told(runs)
+        for step in story.steps:
+            report = play(step, runs)
+            accounts = told.sync(step) if isinstance(step, Sync) else told.replay(step)
+            check_report(report, accounts, told)
+            check_lake(runs, told.lake)
