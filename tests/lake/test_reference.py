@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,7 +22,10 @@ from tests.lake.random_archives import Replay, Story, Sync, stories
 from tests.lake.runs import Row, Runs, utc
 
 DAY = timedelta(days=1)
-EPOCH = utc("1970-01-01")
+
+
+def micros(moment: datetime) -> int:
+    return (moment - utc("1970-01-01")) // timedelta(microseconds=1)
 
 
 class Told:
@@ -47,8 +50,7 @@ class Told:
         files = [self.archive[place] for place in sorted(self.archive)]
         accounts, start = [], utc(step.start)
         while start < utc(step.end):
-            window = (start - EPOCH, start + DAY - EPOCH)
-            scope = Scope(*(w // timedelta(microseconds=1) for w in window), step.tables or None)
+            scope = Scope(micros(start), micros(start + DAY), step.tables or None)
             accounts.append(self.lake.load(files, scope))
             start += DAY
         return accounts
