@@ -94,7 +94,7 @@ def test_rows_come_out_by_table_and_partition_with_their_places(tmp_path: Path) 
 def test_every_id_comes_out_once_in_its_bucket(tmp_path: Path) -> None:
     names = [f"m{n}" for n in range(40)]
     staged = Staged(tmp_path, [track("Order", name, "2026-10-01T07:00") for name in names])
-    found = {}
+    found: dict[bytes, int] = {}
     for blob in staged.of(BlobKind.IDS):
         ids = from_ipc(blob.data)
         assert set(bucket_numbers(ids["id"].combine_chunks())) == {int(blob.key)}

@@ -1,0 +1,83 @@
+"""A dedup task: duplicates among its ids and of the index, counted by table; the rest indexed."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lake.dedup.ids import checksum, hash_id
+from lake.dedup.index import SCHEMA, read_index, write_index
+from lake.dedup.task import DedupJob, TableIds, dedup
+from lake.loading.task import places
+from lake.staging.blob import Blob, BlobKind, to_ipc
+from lake.storage import Storage
+
+OCTOBER_1 = 1_790_812_800_000_000
+WEEK = 7 * 86_400_000_000
+Row = tuple[str, int, int, int, str]
+
+
+def blob(*rows: Row) -> Blob:
+    """Ids with received time, file, line and table."""
+    names, received, files, lines, tables = zip(*rows, strict=True)
+    table = pa.table(
+        {
+            "id": pa.array([hash_id(name) for name in names], pa.binary(16)),
+            "received": pa.array(received, pa.int64()),
+            "file": pa.array(files, pa.int32()),
+            "line": pa.array(lines, pa.int32()),
+            "table": pa.array(tables, pa.string()).dictionary_encode(),
+        }
+    )
+    return Blob(BlobKind.IDS, "0", 0, len(table), to_ipc(table))
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return Storage(str(tmp_path))
+
+
+def test_duplicates_cross_tables_blobs_and_the_index(storage: Storage) -> None:
+    known = pa.table({"id": [hash_id("m3")], "received": [OCTOBER_1 - WEEK]}, schema=SCHEMA)
+    index = tuple(write_index(storage, "S1", "R0-0", known))
+    job = DedupJob(storage, "S1", "R1-0", groups=1, window_us=WEEK, index=index)
+    found = dedup(
+        job,
+        0,
+        [
+            blob(("m1", OCTOBER_1 + 1, 0, 1, "page"), ("m3", OCTOBER_1, 0, 2, "page")),
+            blob(("m1", OCTOBER_1, 1, 1, "identify"), ("m2", OCTOBER_1, 1, 2, "page")),
+        ],
+    )
+    losers = np.frombuffer(found.places, np.uint64)
+    assert sorted(losers.tolist()) == sorted(places(np.array([0, 0]), np.array([1, 2])).tolist())
+    assert found.tables == {
+        "page": TableIds(kept=1, duplicates=2, checksum=_sum("m2")),
+        "identify": TableIds(kept=1, duplicates=0, checksum=_sum("m1")),
+    }
+    ids, received = read_index(storage, found.index)
+    assert len(ids) == 2
+    assert received.tolist() == [OCTOBER_1, OCTOBER_1]
+    assert [file.day for file in found.index] == ["2026-10-01"]
+
+
+def _sum(*names: str) -> int:
+    return checksum(pa.array([hash_id(name) for name in names], pa.binary(16)))
+
+
+def test_where_all_are_duplicates_nothing_is_indexed(storage: Storage) -> None:
+    known = pa.table({"id": [hash_id("m1")], "received": [OCTOBER_1]}, schema=SCHEMA)
+    index = tuple(write_index(storage, "S1", "R0-0", known))
+    job = DedupJob(storage, "S1", "R1-0", groups=1, window_us=WEEK, index=index)
+    found = dedup(job, 0, [blob(("m1", OCTOBER_1, 0, 1, "page"))])
+    assert found.index == []
+    assert found.tables == {"page": TableIds(kept=0, duplicates=1, checksum=0)}
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4, 8, 16])
+def test_every_bucket_belongs_to_one_group(groups: int) -> None:
+    job = DedupJob(Storage("."), "S1", "R1-0", groups=groups, window_us=WEEK, index=())
+    for bucket in range(16):
+        first, end = job.buckets(job.group_of(str(bucket)))
+        assert first <= bucket < end
