@@ -23,7 +23,10 @@ class _Format(logging.Formatter):
 
 
 @dg.logger(
-    config_schema={"log_level": dg.Field(str, default_value="INFO", is_required=False)},
+    config_schema={
+        "log_level": dg.Field(str, default_value="INFO", is_required=False),
+        "warnings": dg.Field(bool, default_value=True, is_required=False),
+    },
     description="The run's own words on standard error.",
 )
 def console(init_context: dg.InitLoggerContext) -> logging.Logger:
@@ -31,5 +34,7 @@ def console(init_context: dg.InitLoggerContext) -> logging.Logger:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Format())
     handler.addFilter(_OwnWords())
+    if not init_context.logger_config["warnings"]:
+        handler.addFilter(lambda record: record.levelno != logging.WARNING)
     logger.addHandler(handler)
     return logger

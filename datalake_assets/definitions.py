@@ -11,7 +11,7 @@ from datalake_assets.keys import replay_job_name
 from datalake_assets.landing import landing
 from datalake_assets.reloading import reload_for_new_tables
 from datalake_assets.snapshot import Snapshot, read_snapshot
-from datalake_assets.sync import sync_job, sync_schedule
+from datalake_assets.sync import SCHEDULES_VARIABLE, sync_job, sync_schedule
 from lake.lake import Lake
 from lake.settings_file import load_settings
 from spark_resources.engine import SparkEngine
@@ -22,10 +22,16 @@ from spark_resources.local import local_engine
 def defs() -> dg.Definitions:
     """Read the settings and the snapshot of tables; nothing else, and nothing at import."""
     lake = Lake.open(load_settings(None, os.environ, Path.cwd()))
-    return build(lake, read_snapshot(lake))
+    running = os.environ.get(SCHEDULES_VARIABLE) == "on"
+    return build(lake, read_snapshot(lake), schedules_running=running)
 
 
-def build(lake: Lake, snapshot: Snapshot, engine: SparkEngine | None = None) -> dg.Definitions:
+def build(
+    lake: Lake,
+    snapshot: Snapshot,
+    engine: SparkEngine | None = None,
+    schedules_running: bool = False,
+) -> dg.Definitions:
     """The definitions of a lake in which these tables are known."""
     sources = lake.settings.sources
     tables = {source.id: event_tables(lake, source, snapshot.of(source.id)) for source in sources}
@@ -43,7 +49,7 @@ def build(lake: Lake, snapshot: Snapshot, engine: SparkEngine | None = None) -> 
                 for source in sources
             ),
         ],
-        schedules=[sync_schedule(s, syncs[s.id]) for s in sources if s.enabled],
+        schedules=[sync_schedule(s, syncs[s.id], schedules_running) for s in sources if s.enabled],
         sensors=[reload_for_new_tables(lake, snapshot)],
         resources={"engine": engine or local_engine()},
         executor=dg.in_process_executor,

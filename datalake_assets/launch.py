@@ -43,12 +43,19 @@ class Outcome:
 
 
 def launch_sync(
-    lake: Lake, source: Source, hours: tuple[datetime, datetime] | None = None
+    lake: Lake,
+    source: Source,
+    hours: tuple[datetime, datetime] | None = None,
+    warnings: bool = True,
 ) -> Outcome:
-    """A sync of one source, here and now."""
+    """A sync of one source, here and now; warnings may be kept off the terminal."""
     job = _definitions(lake).resolve_job_def(sync_job_name(source))
     config = {} if hours is None else _hours(*hours)
-    return _execute(job, source, {"ops": {f"load_{source.name}": {"config": config}}})
+    run_config = {
+        "ops": {f"load_{source.name}": {"config": config}},
+        "loggers": {"console": {"config": {"warnings": warnings}}},
+    }
+    return _execute(job, source, run_config)
 
 
 def launch_replay(
@@ -98,7 +105,7 @@ def _execute(
 ) -> Outcome:
     with _instance() as instance:
         result = job.execute_in_process(
-            run_config={**run_config, "loggers": {"console": {"config": {}}}},
+            run_config={"loggers": {"console": {"config": {}}}, **run_config},
             instance=instance,
             raise_on_error=False,
             tags={SOURCE_TAG: source.slug, **_REPOSITORY_TAG, **(tags or {})},

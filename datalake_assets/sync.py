@@ -17,6 +17,8 @@ from lake.work.checks import ChecksFailed
 from spark_resources.engine import SparkEngine
 
 EVERY_TWO_HOURS = "0 */2 * * *"
+SCHEDULES_VARIABLE = "DATALAKE_SCHEDULES"
+"""`on`: schedules run unless they are switched off; `datalake dev --schedules` sets it."""
 
 
 class SyncConfig(dg.Config):
@@ -79,13 +81,16 @@ def _summary(done: UnitReport) -> str:
     )
 
 
-def sync_schedule(source: Source, job: dg.JobDefinition) -> dg.ScheduleDefinition:
+def sync_schedule(
+    source: Source, job: dg.JobDefinition, running: bool = False
+) -> dg.ScheduleDefinition:
     """Twelve syncs a day; switched on in the UI, or with `datalake dev --schedules`."""
+    status = dg.DefaultScheduleStatus
     return dg.ScheduleDefinition(
         name=f"{sync_job_name(source)}_schedule",
         job=job,
         cron_schedule=EVERY_TWO_HOURS,
         execution_timezone="UTC",
-        default_status=dg.DefaultScheduleStatus.STOPPED,
+        default_status=status.RUNNING if running else status.STOPPED,
         description=f"Every two hours: new raw files of {source.slug} into the lake.",
     )

@@ -9,6 +9,8 @@ import typer
 
 from datalake_assets.cli import (
     check,
+    demo,
+    dev,
     init,
     replay,
     reports,
@@ -59,6 +61,8 @@ for command in (
     reports.reports,
     tables.tables,
     sql.sql,
+    demo.demo,
+    dev.dev,
 ):
     app.command()(command)
 

@@ -1,0 +1,190 @@
+"""`datalake demo`: a whole lake from sample data, told step by step."""
+
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from datalake_assets.cli.check import look, show_findings
+from datalake_assets.cli.output import fail, say, working
+from datalake_assets.cli.runs import Done, exit_code, prepare, reported, show_runs
+from datalake_assets.cli.text import plural, span
+
+if TYPE_CHECKING:
+    from lake.lake import Lake
+    from lake.sample import Account, SampleSpec
+
+_FEWEST_EVENTS = 600
+_NAMES_SHOWN = 3
+_ORDERS = """\
+SELECT day, properties_currency AS currency,
+       count(*) AS orders, sum(properties_total) AS total
+FROM web_shop.track_order_completed
+GROUP BY day, currency
+ORDER BY day, total DESC"""
+_RESCUED = """\
+SELECT received_at, properties_quantity, rescued_data
+FROM web_shop.track_product_added
+WHERE rescued_data IS NOT NULL
+ORDER BY received_at
+LIMIT 5"""
+
+
+def demo(
+    folder: Annotated[Path, typer.Option(help="Where to make it.")] = Path("demo"),
+    events: Annotated[
+        int, typer.Option(min=_FEWEST_EVENTS, help="Events a day and source.")
+    ] = 5000,
+) -> None:
+    """Make a whole lake from sample data: two sources, two days, two syncs each.
+
+    It has its own folder, which a second demo makes anew; no other lake is touched.
+
+    \b
+    Examples:
+      datalake demo
+      datalake demo --folder /tmp/demo --events 10000
+    """
+    from datalake_assets.cli.demo_folder import STORAGE, fresh_folder
+    from lake.lake import Lake
+    from lake.sample import SampleSpec
+    from lake.settings_file import load_settings
+    from spark_resources.java import require_java
+
+    begun = time.monotonic()
+    require_java()
+    file = fresh_folder(folder)
+    os.environ.pop("DAGSTER_HOME", None)  # the demo keeps its runs to itself
+    lake = Lake.open(load_settings(file, {}, Path.cwd()))
+    spec = SampleSpec(days=2, events_per_day=events)
+
+    _step(1, "Raw events of the first day: a web shop and an iOS app")
+    _arrive(folder / STORAGE, spec, 1)
+
+    _step(2, "Are settings, access and Java in order?")
+    show_findings(look(file, lake))
+
+    _step(3, "The first sync: tables are made, types inferred, duplicates dropped")
+    _sync(lake)
+    say("Rejected rows were broken on purpose: no JSON, no time, cut off in the middle.")
+
+    _step(4, "The second day arrives, with late files of the first, new properties, new events")
+    account = _arrive(folder / STORAGE, spec, 2)
+    _show_new(_sync(lake))
+
+    _step(5, "Every run left a report")
+    _show_reports(lake)
+
+    _step(6, "Questions in SQL")
+    _ask(lake, "What was ordered in the web shop?", _ORDERS)
+    _ask(lake, "Quantities of day two that were no whole numbers: what became of them?", _RESCUED)
+
+    _step(7, "Is it right?")
+    _hold_to_account(lake, account)
+    say(f"\nDone in {span(time.monotonic() - begun)}. The lake is in {folder / STORAGE}.", "bold")
+    _say_what_next(file)
+
+
+def _step(number: int, title: str) -> None:
+    say(f"\n{number}  {title}", style="bold cyan")
+
+
+def _arrive(root: Path, spec: "SampleSpec", day: int) -> "Account":
+    from lake.sample import write_archive
+
+    account = write_archive(root, spec, arrived=day)
+    for source in spec.sources:
+        files = [file for file in account.files[source.id] if file.arrival == day]
+        lines = sum(file.rows_in for file in files)
+        say(f"{source.slug:<10}{plural(len(files), 'gzipped file')}, {lines:,} events")
+    return account
+
+
+def _sync(lake: "Lake") -> list[Done]:
+    prepare(lake, lake.settings.sources)
+    with working("starting Spark"):
+        from datalake_assets.launch import launch_sync
+
+    runs: list[Done] = []
+    for source in lake.settings.sources:
+        with working(f"syncing {source.slug}"):
+            runs.append(reported(lake, source, launch_sync(lake, source, warnings=False)))
+    show_runs(runs)
+    for run in runs:
+        if not run.outcome.succeeded:
+            fail(f"{run.source.slug}: {run.error}")
+            raise typer.Exit(exit_code(run.outcome))
+    return runs
+
+
+def _show_new(runs: list[Done]) -> None:
+    """What nobody had to announce."""
+    for run in runs:
+        if run.report is None:
+            continue
+        columns = run.report.new_columns
+        # One of each table, and rather what the event says than what is around it.
+        examples = {name.split(".")[0]: name for name in reversed(columns) if "properties_" in name}
+        say(f"\nNew in {run.source.slug}:")
+        for table in run.report.new_tables:
+            say(f"  table   {table}")
+        for name in list(examples.values())[:_NAMES_SHOWN]:
+            say(f"  column  {name}")
+        say(f"  and {plural(len(columns) - min(len(examples), _NAMES_SHOWN), 'more column')}")
+
+
+def _show_reports(lake: "Lake") -> None:
+    from datalake_assets.cli.reports import show_reports
+    from lake.report_history import newest_reports
+
+    show_reports(lake, newest_reports(lake))
+
+
+def _ask(lake: "Lake", question: str, sql: str) -> None:
+    from datalake_assets.cli.answers import show_answer
+    from lake.sql import LakeSql
+
+    say(f"\n{question}", style="bold")
+    say("\n".join(f"  {line}" for line in sql.splitlines()), style="dim")
+    show_answer(LakeSql(lake.catalog, lake.storage).query(sql), limit=0)
+
+
+def _hold_to_account(lake: "Lake", account: "Account") -> None:
+    from datalake_assets.cli.demo_account import hold_to_account
+
+    agreed = hold_to_account(lake, account)
+    say(
+        f"✓ {agreed.rows:,} rows in {agreed.tables} tables: for every one of {agreed.hours:,} "
+        "table hours as many as the generator's own account says.",
+        style="green",
+    )
+
+
+def _say_what_next(file: Path) -> None:
+    program = _program()
+    with_config = f"{program} --config {file}"
+    say(
+        f"""
+What next
+  {program} dev
+      the Dagster UI: the graph of tables, their checks, replays by day
+  {with_config} tables
+  {with_config} sql "SELECT * FROM ios_prod.screen LIMIT 3"
+      look around
+  {program} init
+      settings for a lake of your own"""
+    )
+
+
+def _program() -> str:
+    """What to type to run this program again."""
+    if shutil.which("datalake"):
+        return "datalake"
+    script = Path(sys.argv[0])
+    if script.name != "datalake":
+        return f"{Path(sys.executable).name} -m datalake_assets.cli"
+    return os.path.relpath(script) if script.is_relative_to(Path.cwd()) else str(script)

@@ -1,0 +1,98 @@
+"""`datalake dev`: the Dagster UI over the lake."""
+
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from datalake_assets.cli.invocation import Invocation, invocation
+from datalake_assets.cli.output import note, say, warn
+
+_DEMO = Path("demo/lake.yaml")
+_HIGHEST_PORT = 65_535
+
+
+def dev(
+    context: typer.Context,
+    port: Annotated[int, typer.Option(min=1, max=_HIGHEST_PORT, help="Port of the UI.")] = 3000,
+    host: Annotated[str, typer.Option(help="Address of the UI.")] = "127.0.0.1",
+    schedules: Annotated[
+        bool, typer.Option("--schedules", help="Switch all sync schedules on.")
+    ] = False,
+) -> None:
+    """Start the Dagster UI and its daemon over the lake; Ctrl-C ends them.
+
+    Without settings of your own it shows the demo's lake, if there is one in ./demo.
+
+    \b
+    Examples:
+      datalake dev
+      datalake dev --port 4000 --schedules
+    """
+    chosen = _or_demo(invocation(context))
+    settings = chosen.settings()
+    _require_free(host, port)
+    _warn_without_java()
+    from datalake_assets.home import ensure_home
+    from datalake_assets.in_use import claim
+    from datalake_assets.reloading import WEBSERVER_VARIABLE
+    from datalake_assets.sync import SCHEDULES_VARIABLE
+    from lake.settings_file import FILE_VARIABLE
+
+    home = ensure_home(settings)
+    if not claim(home):
+        warn(f"another UI runs on {home} already; both will show the same runs")
+    environ = {
+        **os.environ,
+        FILE_VARIABLE: str(chosen.file()),
+        WEBSERVER_VARIABLE: f"{host}:{port}",
+        SCHEDULES_VARIABLE: "on" if schedules else "off",
+    }
+    workspace = Path(__file__).parent.with_name("workspace.yaml")
+    say(f"The UI will be at http://{host}:{port} in some seconds; Ctrl-C ends it.", style="bold")
+    # The same process from here on, so that Ctrl-C and its exit code are Dagster's own.
+    command = [sys.executable, "-m", "dagster", "dev", "-w", str(workspace), "-h", host]
+    os.execve(sys.executable, [*command, "-p", str(port)], environ)
+
+
+def _or_demo(asked: Invocation) -> Invocation:
+    from lake.settings_file import FILE_VARIABLE
+
+    named = asked.config is not None or os.environ.get(FILE_VARIABLE)
+    if named or asked.file().exists() or not _DEMO.exists():
+        return asked
+    note(f"No {asked.file().name} here; showing the demo: {_DEMO}")
+    return Invocation(_DEMO)
+
+
+def _require_free(host: str, port: int) -> None:
+    """Refuse a port that cannot be had, before anything is started or written."""
+    from lake.errors import UsageError
+
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as probe:
+            # As the web server itself does, so that a port it left a moment ago is free.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+            probe.listen(1)
+    except OSError as error:
+        raise UsageError(
+            f"Port {port} of {host} cannot be used: {error.strerror}. If another UI runs there, "
+            f"stop it; or choose another port, such as --port {port % _HIGHEST_PORT + 1}."
+        ) from None
+
+
+def _warn_without_java() -> None:
+    from lake.errors import LakeError
+    from spark_resources.java import require_java
+
+    try:
+        require_java()
+    except LakeError as error:
+        warn(f"the UI works, but no run will: {error}")
