@@ -109,9 +109,7 @@ class Storage:
         """All files below a folder, by path; hidden ones (ours, half-written) are left out."""
         return sorted(
             (
-                StoredFile(
-                    self.relative(info.path), info.size, str(info.mtime_ns), info.mtime_ns
-                )
+                StoredFile(self.relative(info.path), info.size, str(info.mtime_ns), info.mtime_ns)
                 for info in self._infos(folder, recursive)
                 if info.is_file and not info.base_name.startswith(".")
             ),
@@ -132,7 +130,11 @@ class Storage:
             return
         full = self.full(target)
         os.makedirs(os.path.dirname(full), exist_ok=True)
-        os.replace(self.full(source), full)
+        try:
+            os.replace(self.full(source), full)
+        except FileNotFoundError:
+            if not self.exists(target):  # else another run has just done it
+                raise
 
     def copy(self, source: str, target: str) -> None:
         full = self.full(target)

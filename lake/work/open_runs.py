@@ -47,18 +47,37 @@ def close_run(
     finish: datetime,
     failure: Failure | None = None,
 ) -> None:
-    """Write the run's report where SQL finds it; the run is over."""
+    """Write the run's report where SQL finds it; the run is over, and its staging goes.
+
+    Everything that the run committed has to be applied before: it may need what is staged.
+    """
     lines = report_lines(run, done, finish, failure)
     storage.write(paths.report(run.source_id, run.day, run.run_id), report_json(lines))
     ensure_reports_table(catalog)
     folder = paths.reports_folder(run.source_id, run.day)
     partition = CatalogPartition((run.source_id, run.day), folder, version=0)
     catalog.put_partitions(DATABASE, NAME, [partition])
+    storage.delete_folder(paths.stage(run.source_id, run.run_id))
+    storage.delete(paths.open_run(run.source_id, run.run_id))
+
+
+def close_failed_run(
+    storage: Storage,
+    catalog: Catalog,
+    run: RunFacts,
+    after_manifest: int,
+    finish: datetime,
+    failure: Failure,
+) -> None:
+    """A failed report, unless the run has its report; what it did is what it committed."""
+    if not storage.exists(paths.report(run.source_id, run.day, run.run_id)):
+        done = _committed(storage, run, after_manifest)
+        close_run(storage, catalog, run, done, finish, failure)
     storage.delete(paths.open_run(run.source_id, run.run_id))
 
 
 def close_dead_runs(storage: Storage, catalog: Catalog, source_id: str, now: datetime) -> list[str]:
-    """Give a failed report to runs that ended without one; their ids."""
+    """Give a failed report to runs that ended without one; their ids. Catch up before."""
     closed: list[str] = []
     for file in storage.files(paths.open_runs(source_id)):
         data = storage.read(file.path)
@@ -67,12 +86,9 @@ def close_dead_runs(storage: Storage, catalog: Catalog, source_id: str, now: dat
         dead = decode(data, OpenRun, file.path)
         if dead.holder.alive:
             continue
-        run = dead.run
-        if storage.exists(paths.report(source_id, run.day, run.run_id)):
-            storage.delete(file.path)
-            continue
-        close_run(storage, catalog, run, _published(storage, dead), now, _INTERRUPTED)
-        closed.append(run.run_id)
+        if not storage.exists(paths.report(source_id, dead.run.day, dead.run.run_id)):
+            closed.append(dead.run.run_id)
+        close_failed_run(storage, catalog, dead.run, dead.after_manifest, now, _INTERRUPTED)
     return closed
 
 
@@ -83,11 +99,11 @@ _INTERRUPTED = Failure(
 )
 
 
-def _published(storage: Storage, dead: OpenRun) -> UnitReport:
-    """What a run had published before it died: its last manifest counts all its units."""
-    number, done = dead.after_manifest + 1, UnitReport()
-    while (manifest := read_manifest(storage, dead.run.source_id, number)) is not None:
-        if manifest.run_id == dead.run.run_id:
+def _committed(storage: Storage, run: RunFacts, after_manifest: int) -> UnitReport:
+    """What a run had committed before it ended: its last manifest counts all its units."""
+    number, done = after_manifest + 1, UnitReport()
+    while (manifest := read_manifest(storage, run.source_id, number)) is not None:
+        if manifest.run_id == run.run_id:
             done = manifest.report
         number += 1
     return done

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 
 import msgspec
 
-from lake import paths
 from lake.counts import UnitReport
 from lake.errors import CommitConflict, LakeError
 from lake.report import Failure
@@ -15,7 +14,7 @@ from lake.state.lease import Lease, held_lease
 from lake.state.manifest import commit
 from lake.state.source_state import SourceState
 from lake.work.layout import refuse_changed_layout
-from lake.work.open_runs import close_dead_runs, close_run, opened_run
+from lake.work.open_runs import close_dead_runs, close_failed_run, close_run, opened_run
 from lake.work.plan import plan_replay, plan_sync
 from lake.work.process import UnitWork, process
 from lake.work.publish import apply, catch_up
@@ -78,16 +77,18 @@ class _Run:
     context: RunContext
     done: UnitReport = field(default_factory=UnitReport)
     finished: bool = False
+    attempts: int = 0
     state: SourceState = field(init=False)
 
     def __post_init__(self) -> None:
         context = self.context
         storage, catalog, source = context.storage, context.catalog, context.source
+        self.catch_up()
         for run_id in close_dead_runs(storage, catalog, source.id, now()):
             context.listener.warn(
                 f"Run {run_id} had died without a report; it now has a failed one."
             )
-        refuse_changed_layout(source, self.catch_up())
+        refuse_changed_layout(source, self.state)
 
     def catch_up(self) -> SourceState:
         """Finish what another run left undone, and build on it."""
@@ -100,17 +101,19 @@ class _Run:
         """Whatever happens inside, the run has one report in the end, and leaves no staging."""
         context = self.context
         storage, catalog, facts = context.storage, context.catalog, context.facts
-        with opened_run(storage, facts, self.state.manifest):
+        before = self.state.manifest
+        with opened_run(storage, facts, before):
             try:
                 yield
                 if not self.finished:
                     close_run(storage, catalog, facts, self.done, now())
             except BaseException as error:
+                # What does not succeed here is left to the next run, which finds this one dead.
                 with suppress(LakeError, OSError):
-                    close_run(storage, catalog, facts, self.done, now(), _failure(error))
+                    self.catch_up()  # what is committed counts, and needs what is staged
+                    failure = _failure(error)
+                    close_failed_run(storage, catalog, facts, before, now(), failure)
                 raise
-            finally:
-                storage.delete_folder(paths.stage(facts.source_id, facts.run_id))
 
     @contextmanager
     def lease(self, work: str) -> Iterator[None]:
@@ -134,6 +137,9 @@ class _Run:
     def publish(self, unit: Unit, final: bool, start: date | None = None) -> Published:
         """Carry one unit into the lake: the manifest is the commit, the rest follows from it."""
         context = self.context
+        # Files are named by this number, and a run that plans again begins with its first unit.
+        unit = replace(unit, number=self.attempts)
+        self.attempts += 1
         flow = context.dataflow()
         try:
             prepared = process(UnitWork(context, unit, self.state, flow, start))

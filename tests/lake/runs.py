@@ -38,14 +38,14 @@ def utc(text: str) -> datetime:
 class Runs:
     """Syncs and replays of source `S1` (slug `shop`); other settings of it as keywords."""
 
-    def __init__(self, root: Path, **source: Any) -> None:
+    def __init__(self, root: Path, first_run: int = 1, **source: Any) -> None:
         self.root = root
         self.storage = Storage(str(root))
         self.archive = Archive(root / paths.raw_root(SOURCE_ID))
         self.flow: Callable[[], Dataflow] = InProcess
         self.logged: list[str] = []
         self.warnings: list[str] = []
-        self._numbers = count(1)
+        self._numbers = count(first_run)
         self.set(**source)
 
     def set(self, **source: Any) -> None:

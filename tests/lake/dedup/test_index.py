@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from lake.dedup.ids import BUCKETS, bucket_numbers, checksum, hash_id, words
 from lake.dedup.index import ALL, SCHEMA, day_of, read_index, write_index
+from lake.state.manifest import IndexFile
 from lake.storage import Storage
 
 DAY_US = 86_400_000_000
@@ -81,7 +82,7 @@ def test_ranges_of_buckets_written_and_read_apart_are_the_whole(
     ids = ids_of(*entries)
     numbers = bucket_numbers(ids["id"].combine_chunks())
     width = BUCKETS // groups
-    files = []
+    files: list[IndexFile] = []
     for group in range(groups):
         buckets = (group * width, (group + 1) * width)
         mine = ids.filter(pa.array((numbers >= buckets[0]) & (numbers < buckets[1])))
