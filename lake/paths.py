@@ -1,10 +1,11 @@
 """Where everything lies below the lake's root: the one place that knows paths."""
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 RAW_SUFFIXES = (".gz", ".json", ".jsonl")
 STATE = "segment-data/_state"
 CATALOG = f"{STATE}/catalog"
+_DAY_MS = 86_400_000
 
 
 def raw_root(source_id: str) -> str:
@@ -18,9 +19,12 @@ def day_folder(day: date) -> str:
 
 def folder_day(folder: str) -> date | None:
     """The day of an archive folder, or None for a folder that is no day."""
-    if not folder.isdigit() or int(folder) % 86_400_000:
+    if not (folder.isascii() and folder.isdigit()) or int(folder) % _DAY_MS:
         return None
-    return datetime.fromtimestamp(int(folder) / 1000, UTC).date()
+    try:
+        return date(1970, 1, 1) + timedelta(days=int(folder) // _DAY_MS)
+    except OverflowError:
+        return None
 
 
 def stage(source_id: str, run_id: str) -> str:

@@ -20,6 +20,7 @@ class SourceState(msgspec.Struct, frozen=True):
     naming: str | None = None
     tables: dict[str, TableSchema] = {}  # by name in the catalog: database.table
     rows: dict[str, int] = {}  # of the tables
+    dropped: dict[str, set[tuple[str, ...]]] = {}  # partitions of tables that were, at some time
     index: dict[str, tuple[IndexFile, ...]] = {}  # by received day
 
     def tables_of(self, source: Source) -> dict[str, TableSchema]:
@@ -38,9 +39,11 @@ class SourceState(msgspec.Struct, frozen=True):
         index = {d: f for d, f in self.index.items() if d not in manifest.index_days_replaced}
         for file in manifest.index_added:
             index[file.day] = (*index.get(file.day, ()), file)
-        rows = dict(self.rows)
+        rows, dropped = dict(self.rows), dict(self.dropped)
         for change in manifest.partitions:
             rows[change.table] = rows.get(change.table, 0) + change.rows - change.rows_before
+            if change.dropped:
+                dropped[change.table] = dropped.get(change.table, set()) | {change.values}
         return SourceState(
             source_id=self.source_id,
             manifest=manifest.number,
@@ -49,6 +52,7 @@ class SourceState(msgspec.Struct, frozen=True):
             naming=manifest.naming,
             tables=self.tables | {table.key: table for table in manifest.tables},
             rows=rows,
+            dropped=dropped,
             index=index,
         )
 

@@ -48,11 +48,16 @@ class Placer:
     unit: Unit
 
     def place(
-        self, schema: TableSchema, partition: str, staged: int, before: CatalogPartition | None
+        self,
+        schema: TableSchema,
+        partition: str,
+        staged: int,
+        before: CatalogPartition | None,
+        own_folder: bool = True,
     ) -> Placement:
         count = splits(staged)
         replaces = self.unit.window is not None
-        if not replaces and (before is None or count == 1) and (before or schema.owns_folder):
+        if not replaces and (before is None or count == 1) and (before or own_folder):
             location = (
                 before.location
                 if before

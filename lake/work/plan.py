@@ -98,6 +98,7 @@ def plan_replay(
     storage: Storage, source: Source, window: Window, tables: frozenset[str] | None
 ) -> Plan:
     """One unit a day, each with the files that hold, or may hold, rows of that day."""
+    _refuse_parts_of_partitions(source, window)
     archive = list_archive(storage, source)
     ledger = _ledger(storage, source, archive.folders)
     units: list[Unit] = []
@@ -110,6 +111,17 @@ def plan_replay(
         ]
         units.append(Unit(len(units), f"replay of {day}", _numbered(files), day, tables))
     return Plan(tuple(units))
+
+
+def _refuse_parts_of_partitions(source: Source, window: Window) -> None:
+    """A replay makes partitions anew, so that it has to bring all that is in them."""
+    layout = source.date_partition
+    if any(layout.floor(edge) != edge for edge in (window.start, window.end)):
+        raise UsageError(
+            f"{window} is no range that source {source.slug!r} can replay: its tables are "
+            f"partitioned by {layout}, so that a replay begins and ends with a whole "
+            f"{'hour' if layout.has_hours else 'day'} (UTC). Widen the range."
+        )
 
 
 def _days(window: Window) -> Iterable[Window]:
@@ -127,7 +139,7 @@ def _may_hold(file: StoredFile, folder: date, entry: LedgerEntry | None, window:
         return any(first <= hour < end for hour in entry.hours)
     # A folder may begin with rows of the evening before, and end with some of the next morning.
     midnight = datetime(folder.year, folder.month, folder.day, tzinfo=UTC)
-    return window.start < midnight + 2 * DAY and midnight - DAY < window.end
+    return window.start - 2 * DAY < midnight < window.end + DAY
 
 
 def _ledger(storage: Storage, source: Source, folders: Iterable[date]) -> dict[str, LedgerEntry]:

@@ -143,8 +143,12 @@ def _place(work: UnitWork, seen: Seen, resolved: dict[str, ResolvedTable]) -> di
                 )
             )
             known[table] = {p.values: p for p in found}
-        before = known[table].get(partition_values(partition))
-        placements[rows_key(table, partition)] = placer.place(schema, partition, size, before)
+        values = partition_values(partition)
+        # What was dropped still lies in its folder, and would be there again with the partition.
+        own_folder = schema.owns_folder and values not in work.state.dropped.get(schema.key, ())
+        placements[rows_key(table, partition)] = placer.place(
+            schema, partition, size, known[table].get(values), own_folder
+        )
     return placements
 
 
