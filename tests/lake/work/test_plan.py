@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from lake.errors import UsageError
+from lake.staging.task import RawFile
 from lake.work.plan import plan_replay, plan_sync
 from lake.work.unit import TASK_BYTES, Unit, Window, tasks
-from lake.staging.task import RawFile
 from tests.lake.archive import track
 from tests.lake.runs import Runs, utc
 
@@ -213,11 +213,7 @@ def test_a_replay_of_a_part_of_a_partition_is_refused(
 def test_tasks_share_the_files_evenly_each_in_order() -> None:
     files = [RawFile(n, f"{n}", size, "") for n, size in enumerate([5, 1, 4, 2, 3])]
     shares = tasks(files, slots=2)
-    assert [[file.number for file in share] for share in shares] == [[0, 3, 1], [2, 4]] or sorted(
-        file.number for share in shares for file in share
-    ) == list(range(5))
-    assert all(share == sorted(share, key=lambda f: f.number) for share in shares)
-    assert {sum(file.size for file in share) for share in shares} <= {7, 8}
+    assert [[file.number for file in share] for share in shares] == [[0, 1, 3], [2, 4]]
     assert len(tasks(files, slots=9)) == 5
     assert tasks([], slots=2) == []
     assert len(tasks([RawFile(n, "", TASK_BYTES, "") for n in range(5)], slots=2)) == 5
