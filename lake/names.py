@@ -74,6 +74,10 @@ STANDARD_COLUMNS: tuple[StandardColumn, ...] = (
     StandardColumn("original_timestamp", "originalTimestamp", LakeType.TIMESTAMP),
 )
 
+MESSAGE_ID, RECEIVED_AT = (
+    next(column for column in STANDARD_COLUMNS if column.field == field)
+    for field in ("messageId", "receivedAt")
+)
 _STANDARD = {naming: {c.name(naming): c for c in STANDARD_COLUMNS} for naming in Naming}
 _RELIED_UPON = ("messageId", "receivedAt")
 _CONTENT = ("properties", "traits")

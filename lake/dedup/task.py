@@ -10,8 +10,8 @@ import pyarrow as pa
 from lake.dedup.ids import BUCKETS, checksum, words
 from lake.dedup.index import SCHEMA, read_index, write_index
 from lake.dedup.rule import find_duplicates
-from lake.loading.task import places
 from lake.staging.blob import Blob, from_ipc
+from lake.staging.places import places
 from lake.state.manifest import IndexFile
 from lake.storage import Storage
 

@@ -12,11 +12,13 @@ import pyarrow.parquet as pq
 from lake.counts import CastCounts, add_casts
 from lake.dedup.ids import checksum
 from lake.loading.typed_rows import typed_rows
-from lake.names import RESCUED_DATA
+from lake.names import MESSAGE_ID, RESCUED_DATA, Naming
 from lake.schema import TableSchema
 from lake.staging.blob import Blob, from_ipc
-from lake.staging.table_rows import FILE, ID, LINE, RECEIVED, split_key
+from lake.staging.places import places
+from lake.staging.table_rows import FILE, ID, LINE, PAYLOAD, RECEIVED, split_key
 from lake.storage import Storage
+from lake.tracking.records import BatchType, RecordLog
 
 ROW_GROUP = 128 * 1024
 
@@ -28,7 +30,15 @@ class LoadJob:
     storage: Storage
     schemas: dict[str, TableSchema]
     targets: dict[str, str]  # key of the staged rows → path to write, without ending
+    locations: dict[str, str]  # the same key → the folder the file is published in
     duplicates: np.ndarray  # places of the rows to drop, sorted
+    raw_files: tuple[str, ...]  # by number
+    naming: Naming
+    log_folder: str
+    operation: str
+
+    def record_log(self) -> RecordLog:
+        return RecordLog(self.storage, self.log_folder, self.operation)
 
 
 class LoadedFile(msgspec.Struct, frozen=True):
@@ -54,12 +64,7 @@ class LoadedFile(msgspec.Struct, frozen=True):
         return msgspec.msgpack.decode(data, type=cls)
 
 
-def places(files: np.ndarray, lines: np.ndarray) -> np.ndarray:
-    """File and line of rows as one number."""
-    return (files.astype(np.uint64) << np.uint64(32)) | lines.astype(np.uint64)
-
-
-def load(job: LoadJob, key: str, split: int, blobs: Sequence[Blob]) -> LoadedFile:
+def load(job: LoadJob, key: str, split: int, blobs: Sequence[Blob], log: RecordLog) -> LoadedFile:
     """Write one file; where every row is a duplicate there is none, and its path is empty."""
     table, partition = split_key(key)
     if key not in job.targets:  # a table that would be new, of nothing but duplicates
@@ -72,8 +77,12 @@ def load(job: LoadJob, key: str, split: int, blobs: Sequence[Blob]) -> LoadedFil
         return LoadedFile(table, partition, dropped=dropped)
     typed = [typed_rows(part, schema) for part in kept]
     rows = pa.concat_tables((part.rows for part in typed), promote_options="default")
-    places_of_all = pa.concat_tables(part.select([RECEIVED, FILE, LINE, ID]) for part in kept)
-    rows = rows.take(_by_time(places_of_all))
+    origins = pa.concat_tables(
+        part.select([n for n in (RECEIVED, FILE, LINE, ID, PAYLOAD) if n in part.column_names])
+        for part in kept
+    )
+    order = _by_time(origins)
+    rows, origins = rows.take(order), origins.take(order)
     path = f"{job.targets[key]}-{split}.parquet"
     with job.storage.open_output(path) as out:
         # Without Arrow's own schema in it the file says the same to every reader.
@@ -81,6 +90,7 @@ def load(job: LoadJob, key: str, split: int, blobs: Sequence[Blob]) -> LoadedFil
     with job.storage.open_input(path) as written:
         footer = pq.read_metadata(written)
         size = written.size()
+    log.add(BatchType.LOADED, _records(job, key, path, rows, origins), origin=key)
     return LoadedFile(
         table,
         partition,
@@ -88,7 +98,7 @@ def load(job: LoadJob, key: str, split: int, blobs: Sequence[Blob]) -> LoadedFil
         rows=footer.num_rows,
         size=size,
         dropped=dropped,
-        checksum=checksum(places_of_all[ID].combine_chunks()),
+        checksum=checksum(origins[ID].combine_chunks()),
         casts=reduce(add_casts, (part.casts for part in typed)),
         rescued_cells=sum(part.rescued_cells for part in typed),
         has_rescued=RESCUED_DATA in rows.column_names,
@@ -96,9 +106,7 @@ def load(job: LoadJob, key: str, split: int, blobs: Sequence[Blob]) -> LoadedFil
     )
 
 
-def type_problems(
-    footer: pa.Schema, schema: TableSchema, older: bool = False
-) -> tuple[str, ...]:
+def type_problems(footer: pa.Schema, schema: TableSchema, older: bool = False) -> tuple[str, ...]:
     """Where a file's footer says something else than the table's schema.
 
     An older file lacks the columns that the table got after it, and is right all the same.
@@ -112,6 +120,24 @@ def type_problems(
         for name in dict.fromkeys([*wanted, *found])
         if found.get(name) != wanted.get(name)
     )
+
+
+def _records(job: LoadJob, key: str, path: str, rows: pa.Table, origins: pa.Table) -> pa.Table:
+    """What the record log says of the rows of a file."""
+    table, partition = split_key(key)
+    columns = {
+        "identifier": rows[MESSAGE_ID.name(job.naming)],
+        "raw_file": pa.array(job.raw_files, pa.string()).take(origins[FILE].combine_chunks()),
+        "raw_line": origins[LINE],
+        "table_name": pa.repeat(pa.scalar(job.schemas[table].name), len(rows)),
+        "partition": pa.repeat(pa.scalar(partition), len(rows)),
+        "data_file": pa.repeat(
+            pa.scalar(f"{job.locations[key]}/{path.rsplit('/', 1)[-1]}"), len(rows)
+        ),
+    }
+    if PAYLOAD in origins.column_names:
+        columns["record_payload"] = origins[PAYLOAD]
+    return pa.table(columns)
 
 
 def _without_duplicates(staged: pa.Table, duplicates: np.ndarray) -> pa.Table:

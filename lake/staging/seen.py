@@ -10,6 +10,10 @@ Place = tuple[int, int, int]
 """File (its number in the run), line, and order within the event: the order of discovery."""
 
 
+SKIPPED, SUPPRESSED = "skipped", "suppressed"
+"""Why a row is not loaded, beside the reasons of rejection and being a duplicate."""
+
+
 class SeenColumn(msgspec.Struct):
     """A field of a table's events: the column it goes to, where it first was, all kinds it had."""
 
@@ -60,6 +64,7 @@ class Seen(msgspec.Struct):
     early: int = 0  # received before the source's start
     ahead: int = 0  # received more than a day after the run began
     samples: list[RejectedSample] = []
+    not_loaded: dict[str, list[int]] = {}  # reason → places of rows
 
     def encode(self) -> bytes:
         return msgspec.msgpack.encode(self)
@@ -84,6 +89,8 @@ class Seen(msgspec.Struct):
                 totals = whole.rejected.setdefault(table, {})
                 for reason, rows in reasons.items():
                     totals[reason] = totals.get(reason, 0) + rows
+            for reason, places in part.not_loaded.items():
+                whole.not_loaded.setdefault(reason, []).extend(places)
         return whole
 
     @property

@@ -13,7 +13,8 @@ from lake.staging.blob import Blob, BlobKind, to_ipc
 from lake.staging.fields import Event, Fields, rescued_members
 from lake.staging.seen import SeenColumn, SeenTable
 
-FILE, LINE, ID, RECEIVED, RESCUED = "#file", "#line", "#id", "#received", "#rescued"
+FILE, LINE, ID, RECEIVED = "#file", "#line", "#id", "#received"
+RESCUED, PAYLOAD = "#rescued", "#payload"
 """Columns that accompany staged rows; field names of events always begin with a slash."""
 
 
@@ -41,6 +42,7 @@ class TableRows:
         self.received: list[int] = []
         self._partitions: list[str] = []
         self._rescued: dict[int, list[str]] = {}
+        self._payloads: list[bytes] = []
         self._original: str | None = None
 
     def __len__(self) -> int:
@@ -55,8 +57,16 @@ class TableRows:
         return self._fields.columns_with(event)
 
     def add(
-        self, event: Event, envelope: Envelope, file: int, line: int, partition: str, id: bytes
+        self,
+        event: Event,
+        envelope: Envelope,
+        file: int,
+        line: int,
+        partition: str,
+        id: bytes,
+        payload: bytes | None = None,
     ) -> None:
+        """Take in an event as the next row; its payload only if the record log wants all."""
         row = len(self.files)
         if (homeless := self._fields.add(event, row)) is not None:
             self._rescued[row] = rescued_members(homeless)
@@ -65,6 +75,8 @@ class TableRows:
         self.ids.append(id)
         self.received.append(envelope.received_at)
         self._partitions.append(partition)
+        if payload is not None:
+            self._payloads.append(payload)
         if self._original is None:
             self._original = envelope.event or envelope.type
 
@@ -103,6 +115,10 @@ class TableRows:
             rescued = pa.array(self._rescued.values(), pa.list_(pa.string()))
             arrays.append(_spread(rescued, list(self._rescued), order))
             fields.append(pa.field(RESCUED, rescued.type))
+        if self._payloads:
+            payloads = pa.array(self._payloads, pa.binary()).cast(pa.string())
+            arrays.append(payloads.take(pa.array(order)))
+            fields.append(pa.field(PAYLOAD, pa.string()))
         seen: list[SeenColumn] = []
         for field in self._fields.columns():
             encoding, array, kinds = encode(field.cells)

@@ -3,8 +3,6 @@
 import gc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from hashlib import sha256
 
 import numpy as np
@@ -19,15 +17,15 @@ from lake.rejects import Reason, Reject
 from lake.settings import Limits
 from lake.staging.blob import Blob, BlobKind, to_ipc
 from lake.staging.fields import Event
+from lake.staging.hours import hour_of, partition_of
+from lake.staging.places import place
 from lake.staging.raw_lines import RawLines
-from lake.staging.seen import RejectedSample, Seen, SeenFile, SeenTable
+from lake.staging.seen import SKIPPED, RejectedSample, Seen, SeenFile, SeenTable
 from lake.staging.table_rows import TableRows
 from lake.storage import Storage
 
 FLUSH_BYTES = 64 << 20  # of raw lines; bounds the memory of a task, not what it may read
 SAMPLES = 3  # rejected rows shown of each reason and task
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_HOUR_US = 3_600_000_000
 _STANDARD = {naming: frozenset(c.name(naming) for c in STANDARD_COLUMNS) for naming in Naming}
 
 
@@ -56,6 +54,7 @@ class StageJob:
     hash_missing_ids: bool = False
     start_us: int | None = None
     ahead_us: int | None = None
+    keep_payloads: bool = False
     window: tuple[int, int] | None = None  # of a replay: [from, to) of receivedAt
     tables: frozenset[str] | None = None  # of a replay: only these
 
@@ -122,16 +121,17 @@ class _StageTask:
             received = envelope.received_at
             if not self.job.wants(table, received):
                 return
-            hour = _hour(received // _HOUR_US)
-            seen.hours.add(hour)
+            seen.hours.add(hour_of(received))
             self._notice_time(received)
             if table in self.job.skip:
                 self.seen.skipped += 1
+                self._note(SKIPPED, seen.number, number)
             else:
                 identity = self._identity(envelope.message_id, event, line)
                 rows = self._rows(table, event, line)
-                partition = _partition(self.job.date_partition, received // _HOUR_US)
-                rows.add(event, envelope, seen.number, number, partition, identity)
+                partition = partition_of(self.job.date_partition, received)
+                payload = line if self.job.keep_payloads else None
+                rows.add(event, envelope, seen.number, number, partition, identity, payload)
             seen.rows += 1
         except Reject as reject:
             self._reject(seen, number, reject, table, received)
@@ -172,11 +172,16 @@ class _StageTask:
         if not self.job.wants(table, received):
             return
         seen.rows += 1
+        self._note(why.reason, seen.number, line)
         reasons = self.seen.rejected.setdefault(table or "", {})
         reasons[why.reason] = reasons.get(why.reason, 0) + 1
         if sum(sample.reason == why.reason for sample in self.seen.samples) < SAMPLES:
             sample = RejectedSample(seen.number, line, why.reason, str(why))
             self.seen.samples.append(sample)
+
+    def _note(self, reason: str, file: int, line: int) -> None:
+        """Remember a row that is not loaded, for the record log."""
+        self.seen.not_loaded.setdefault(reason, []).append(place(file, line))
 
     def _flush(self) -> Iterator[Blob]:
         """Let go of everything gathered."""
@@ -209,17 +214,3 @@ class _StageTask:
         for bucket in np.unique(buckets):
             part = ids.filter(pa.array(buckets == bucket)).combine_chunks()
             yield Blob(BlobKind.IDS, str(bucket), self.task, len(part), to_ipc(part))
-
-
-@lru_cache(4096)
-def _hour(hours: int) -> str:
-    return _at(hours).isoformat(timespec="hours")[:13]  # %Y does not pad years below 1000
-
-
-@lru_cache(4096)
-def _partition(layout: DatePartition, hours: int) -> str:
-    return layout.path(_at(hours))
-
-
-def _at(hours: int) -> datetime:
-    return _EPOCH + timedelta(hours=hours)

@@ -66,6 +66,7 @@ class Manifest(msgspec.Struct, frozen=True):
     ledger: tuple[LedgerEntry, ...]
     index_added: tuple[IndexFile, ...]
     index_days_replaced: tuple[str, ...]
+    records: tuple[NewFile, ...]  # the record log of this unit
     report: UnitReport  # of the whole run so far
     finish_time: datetime | None
     start: str | None = None  # the source's first day, once it is known

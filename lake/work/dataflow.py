@@ -1,4 +1,4 @@
-"""The three passes over the data, wherever they run: Spark in earnest, this process in tests."""
+"""The passes over the data, wherever they run: Spark in earnest, this process in tests."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Protocol, TypeVar
@@ -8,6 +8,7 @@ from lake.loading.task import LoadedFile, LoadJob, load
 from lake.staging.blob import Blob, BlobKind
 from lake.staging.seen import Seen
 from lake.staging.task import RawFile, StageJob, stage
+from lake.tracking.not_loaded import LogJob, NotLoaded, log_not_loaded
 
 G = TypeVar("G", bound=Hashable)
 
@@ -26,6 +27,10 @@ class Dataflow(Protocol):
 
     def load(self, job: LoadJob, splits: Mapping[str, int]) -> list[LoadedFile]:
         """Write each key's rows into one file, or into several as `splits` says."""
+        ...
+
+    def log(self, job: LogJob, tasks: Sequence[Sequence[NotLoaded]]) -> None:
+        """Write the records of what was not loaded."""
         ...
 
     def release(self) -> None:
@@ -52,7 +57,12 @@ class InProcess:
 
     def load(self, job: LoadJob, splits: Mapping[str, int]) -> list[LoadedFile]:
         groups = self._grouped(BlobKind.ROWS, lambda b: (b.key, b.task % splits.get(b.key, 1)))
-        return [load(job, key, split, blobs) for (key, split), blobs in groups.items()]
+        with job.record_log() as log:
+            return [load(job, key, split, blobs, log) for (key, split), blobs in groups.items()]
+
+    def log(self, job: LogJob, tasks: Sequence[Sequence[NotLoaded]]) -> None:
+        for files in tasks:
+            log_not_loaded(job, files)
 
     def release(self) -> None:
         self._blobs = []

@@ -7,17 +7,14 @@ import pyarrow.parquet as pq
 
 from lake.dedup.ids import hash_id
 from lake.dedup.index import SCHEMA
-from lake.names import STANDARD_COLUMNS
+from lake.names import MESSAGE_ID, RECEIVED_AT
 from lake.settings import Source
 from lake.storage import Storage, StoredFile
-
-_BY_FIELD = {column.field: column for column in STANDARD_COLUMNS}
 
 
 def read_ids(storage: Storage, source: Source, files: Iterable[StoredFile]) -> pa.Table:
     """Hashes of the message ids in some data files, with the times they were received."""
-    id_column = _BY_FIELD["messageId"].name(source.naming)
-    received_column = _BY_FIELD["receivedAt"].name(source.naming)
+    id_column, received_column = (c.name(source.naming) for c in (MESSAGE_ID, RECEIVED_AT))
     parts = [SCHEMA.empty_table()]
     for file in files:
         with storage.open_input(file.path) as stream:

@@ -15,6 +15,7 @@ from lake.state.codec import decode, encode
 from lake.state.holder import Holder, myself, renewed
 from lake.state.manifest import read_manifest
 from lake.storage import Storage
+from lake.tracking.metadata import write_metadata
 
 
 class OpenRun(msgspec.Struct, frozen=True):
@@ -34,6 +35,7 @@ def opened_run(storage: Storage, run: RunFacts, after_manifest: int) -> Iterator
         return encode(OpenRun(run, after_manifest, myself()))
 
     storage.write(path, content())
+    write_metadata(storage, run, "running")
     with renewed(storage, path, content):
         yield
     storage.delete(path)
@@ -57,6 +59,7 @@ def close_run(
     folder = paths.reports_folder(run.source_id, run.day)
     partition = CatalogPartition((run.source_id, run.day), folder, version=0)
     catalog.put_partitions(DATABASE, NAME, [partition])
+    write_metadata(storage, run, "failed" if failure else "finished")
     storage.delete_folder(paths.stage(run.source_id, run.run_id))
     storage.delete(paths.open_run(run.source_id, run.run_id))
 

@@ -1,10 +1,12 @@
 """One unit of work, from raw files to a manifest ready to be committed."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
 
+from lake import paths
 from lake.catalog.base import CatalogPartition
 from lake.counts import UnitReport
 from lake.dedup.ids import BUCKETS
@@ -12,16 +14,18 @@ from lake.dedup.task import DedupJob, TableIds
 from lake.loading.task import LoadedFile, LoadJob
 from lake.resolve import RESCUED, ResolvedTable, resolve
 from lake.schema import TableSchema
+from lake.settings import Tracking
 from lake.staging.seen import Seen
 from lake.staging.table_rows import rows_key
 from lake.staging.task import StageJob
 from lake.state.ledger import LedgerEntry
-from lake.state.manifest import IndexFile, Manifest, PartitionChange, RunKind
+from lake.state.manifest import IndexFile, Manifest, NewFile, PartitionChange, RunKind
 from lake.state.source_state import SourceState
 from lake.work.checks import CheckResult, ChecksFailed, check_table
 from lake.work.dataflow import Dataflow
 from lake.work.index_window import IndexWindow, index_window
 from lake.work.placing import Placement, Placer, partition_changes, partition_values
+from lake.work.record_log import log_records
 from lake.work.run_context import Published, RunContext
 from lake.work.unit import Unit, tasks
 from lake.work.unit_report import unit_report
@@ -40,6 +44,7 @@ class UnitWork:
     state: SourceState
     flow: Dataflow
     start: date | None = None  # the source's first day
+    log_files: Mapping[str, int] = field(default_factory=dict)  # last number by batch type
 
     @property
     def tables(self) -> dict[str, TableSchema]:
@@ -49,6 +54,16 @@ class UnitWork:
     @property
     def name(self) -> str:
         return f"{self.context.run_id}-{self.unit.number}"
+
+    @property
+    def log_folder(self) -> str:
+        """Where the record log lies until it is published."""
+        run = paths.stage(self.context.source.id, self.context.run_id)
+        return f"{run}/{self.unit.number}/log"
+
+    @property
+    def operation(self) -> str:
+        return "append" if self.context.kind is RunKind.SYNC else "mirror"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +91,9 @@ def process(work: UnitWork) -> Published:
     resolved = _with_rescued_data(resolved, loaded)
     report = unit_report(work.context.source, unit, seen, resolved, duplicates.tables, loaded)
     checks = _verify(work, report, resolved, duplicates, loaded)
+    records = log_records(work, seen, duplicates.places)
     changes = partition_changes(work.context.storage, placements, loaded) + _emptied(work, loaded)
-    manifest = _manifest(work, seen, resolved, changes, duplicates, report)
+    manifest = _manifest(work, seen, resolved, changes, duplicates, records, report)
     return Published(manifest, report, tuple(checks))
 
 
@@ -91,6 +107,7 @@ def _stage(work: UnitWork) -> Seen:
         columns={table: frozenset(schema.types()) for table, schema in work.tables.items()},
         skip=source.skipped_tables,
         hash_missing_ids=source.load_without_message_id,
+        keep_payloads=source.tracking is Tracking.ALL,
         start_us=_us(datetime(*work.start.timetuple()[:3], tzinfo=UTC)) if work.start else None,
         ahead_us=_us(work.context.facts.start_time + timedelta(days=1)),
         window=(_us(window.start), _us(window.end)) if window else None,
@@ -163,7 +180,12 @@ def _load(
         storage=work.context.storage,
         schemas={table: one.schema for table, one in resolved.items()},
         targets={key: placer.file_stem(placement) for key, placement in placements.items()},
+        locations={key: placement.location for key, placement in placements.items()},
         duplicates=duplicates.places,
+        raw_files=tuple(file.path for file in work.unit.files),
+        naming=work.context.source.naming,
+        log_folder=work.log_folder,
+        operation=work.operation,
     )
     splits = {key: one.splits for key, one in placements.items() if one.splits > 1}
     return work.flow.load(job, splits) if placements else []
@@ -221,6 +243,7 @@ def _manifest(
     resolved: dict[str, ResolvedTable],
     changes: list[PartitionChange],
     duplicates: Duplicates,
+    records: tuple[NewFile, ...],
     report: UnitReport,
 ) -> Manifest:
     source = work.context.source
@@ -236,6 +259,7 @@ def _manifest(
         ledger=_ledger(work, seen) if work.context.kind is RunKind.SYNC else (),
         index_added=duplicates.added,
         index_days_replaced=duplicates.window.replaced,
+        records=records,
         report=report,
         finish_time=None,
         start=str(work.start) if work.start else None,

@@ -33,6 +33,8 @@ def apply(
         for file in change.added:
             if file.written != file.path:
                 storage.place(file.written, file.path)
+    for file in manifest.records:
+        storage.place(file.written, file.path)
     for key, changes in by_table.items():
         _show(catalog, after.tables[key], changes, manifest.number)
     add_to_ledger(storage, manifest.source_id, manifest.ledger)

@@ -18,6 +18,7 @@ from lake.work.open_runs import close_dead_runs, close_failed_run, close_run, op
 from lake.work.plan import plan_replay, plan_sync
 from lake.work.process import UnitWork, process
 from lake.work.publish import apply, catch_up
+from lake.work.record_log import last_numbers
 from lake.work.run_context import Published, RunContext, now
 from lake.work.unit import Unit, Window
 
@@ -77,6 +78,7 @@ class _Run:
     context: RunContext
     done: UnitReport = field(default_factory=UnitReport)
     finished: bool = False
+    log_files: dict[str, int] = field(default_factory=dict)
     attempts: int = 0
     state: SourceState = field(init=False)
 
@@ -142,7 +144,7 @@ class _Run:
         self.attempts += 1
         flow = context.dataflow()
         try:
-            prepared = process(UnitWork(context, unit, self.state, flow, start))
+            prepared = process(UnitWork(context, unit, self.state, flow, start, self.log_files))
         finally:
             flow.release()
         manifest = msgspec.structs.replace(
@@ -152,6 +154,7 @@ class _Run:
         )
         commit(context.storage, manifest)
         self.done, self.finished = manifest.report, final
+        self.log_files |= last_numbers(manifest.records)
         self.state = apply(context.storage, context.catalog, self.state, manifest)
         for warning in prepared.report.warnings:
             context.listener.warn(warning)

@@ -1,6 +1,7 @@
 """The data flow on Spark: a row is a batch, and the JVM moves batches without looking inside."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from itertools import groupby
 from typing import Any
 
@@ -15,6 +16,7 @@ from lake.loading.task import LoadedFile, LoadJob, load
 from lake.staging.blob import BLOB_SCHEMA, Blob, BlobKind
 from lake.staging.seen import Seen
 from lake.staging.task import RawFile, StageJob, stage
+from lake.tracking.not_loaded import LogJob, NotLoaded, log_not_loaded
 
 _BLOB_DDL = "kind string, key string, task int, rows bigint, data binary"
 _RESULT_DDL = "data binary"
@@ -24,6 +26,7 @@ _GROUP = "group"
 _PARTITIONS_PER_SLOT = 4
 
 Batches = Iterable[pa.RecordBatch]
+GroupWork = Callable[[str, list[Blob]], bytes]
 
 
 class SparkDataflow:
@@ -45,33 +48,55 @@ class SparkDataflow:
                 for task in batch["id"].to_pylist():
                     yield from map(_row, stage(job, task, shares[task]))
 
-        numbers = self._session.range(0, len(shares), 1, len(shares))
-        self._staged = numbers.mapInArrow(run, _BLOB_DDL).persist(StorageLevel.DISK_ONLY)
+        staged = self._numbers(shares).mapInArrow(run, _BLOB_DDL)
+        self._staged = staged.persist(StorageLevel.DISK_ONLY)
         seen = self._staged.where(F.col("kind") == BlobKind.SEEN).select("data").collect()
         return [Seen.decode(bytes(row.data)) for row in seen]
 
     def dedup(self, job: DedupJob) -> list[Deduped]:
         group = F.floor(F.col("key").cast("int") * job.groups / BUCKETS).cast("string")
 
-        def run(key: str, blobs: list[Blob]) -> bytes:
-            return dedup(job, int(key), blobs).encode()
+        @contextmanager
+        def work() -> Iterator[GroupWork]:
+            yield lambda key, blobs: dedup(job, int(key), blobs).encode()
 
-        results = self._grouped(BlobKind.IDS, group, min(job.groups, self._spread), run)
+        results = self._grouped(BlobKind.IDS, group, min(job.groups, self._spread), work)
         return [Deduped.decode(data) for data in results]
 
     def load(self, job: LoadJob, splits: Mapping[str, int]) -> list[LoadedFile]:
-        def run(group: str, blobs: list[Blob]) -> bytes:
-            split, key = group.split("\n", 1)
-            return load(job, key, int(split), blobs).encode()
+        @contextmanager
+        def work() -> Iterator[GroupWork]:
+            with job.record_log() as log:
+
+                def one(group: str, blobs: list[Blob]) -> bytes:
+                    split, key = group.split("\n", 1)
+                    return load(job, key, int(split), blobs, log).encode()
+
+                yield one
 
         group = F.concat(_split(splits).cast("string"), F.lit("\n"), F.col("key"))
-        results = self._grouped(BlobKind.ROWS, group, self._spread, run)
+        results = self._grouped(BlobKind.ROWS, group, self._spread, work)
         return [LoadedFile.decode(data) for data in results]
+
+    def log(self, job: LogJob, tasks: Sequence[Sequence[NotLoaded]]) -> None:
+        shares = [list(files) for files in tasks]
+
+        def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for task in batch["id"].to_pylist():
+                    log_not_loaded(job, shares[task])
+                yield _RESULT_SCHEMA.empty_table().to_batches(1)[0]
+
+        self._numbers(shares).mapInArrow(run, _RESULT_DDL).collect()
 
     def release(self) -> None:
         if self._staged is not None:
             self._staged.unpersist()
             self._staged = None
+
+    def _numbers(self, shares: Sequence[object]) -> DataFrame:
+        """A row for each task, each in a partition of its own."""
+        return self._session.range(0, len(shares), 1, len(shares))
 
     @property
     def _spread(self) -> int:
@@ -82,7 +107,7 @@ class SparkDataflow:
         kind: BlobKind,
         group: Column,
         partitions: int,
-        work: Callable[[str, list[Blob]], bytes],
+        work: Callable[[], AbstractContextManager[GroupWork]],
     ) -> list[bytes]:
         """Bring the blobs of each group together by Spark's shuffle, and work on one at a time."""
         if self._staged is None:
@@ -90,9 +115,10 @@ class SparkDataflow:
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
             rows = (row for batch in batches for row in batch.to_pylist())
-            for key, members in groupby(rows, key=lambda row: row[_GROUP]):
-                blobs = [_blob(row) for row in members]
-                yield pa.RecordBatch.from_pylist([{"data": work(key, blobs)}], _RESULT_SCHEMA)
+            with work() as one:
+                for key, members in groupby(rows, key=lambda row: row[_GROUP]):
+                    blobs = [_blob(row) for row in members]
+                    yield pa.RecordBatch.from_pylist([{"data": one(key, blobs)}], _RESULT_SCHEMA)
 
         shuffled = (
             self._staged.where(F.col("kind") == kind)

@@ -1,0 +1,17 @@
+"""Where a row lies in the raw archive, as one number: its file (by number in the unit) and line."""
+
+import numpy as np
+
+
+def place(file: int, line: int) -> int:
+    return file << 32 | line
+
+
+def places(files: np.ndarray, lines: np.ndarray) -> np.ndarray:
+    """The places of many rows."""
+    return (files.astype(np.uint64) << np.uint64(32)) | lines.astype(np.uint64)
+
+
+def split_places(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Files and lines of places: the way back."""
+    return (rows >> np.uint64(32)).astype(np.int64), (rows & np.uint64(2**32 - 1)).astype(np.int64)

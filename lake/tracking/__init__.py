@@ -1,0 +1,1 @@
+"""The record log: what became of every single record of a run."""

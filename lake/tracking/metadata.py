@@ -1,0 +1,35 @@
+"""What lies beside a run's records: which run they are of, and how far it is."""
+
+import msgspec
+
+from lake import paths
+from lake.names import STANDARD_COLUMNS
+from lake.report import RunFacts
+from lake.storage import Storage
+
+_OBJECTS = ("context", "integrations", "properties", "traits", "_metadata")
+PAYLOAD_SCHEMA = {
+    **{column.field: "string" for column in STANDARD_COLUMNS},
+    **dict.fromkeys(_OBJECTS, "object"),
+}
+"""Top-level fields of an event and their JSON types."""
+
+
+def write_metadata(storage: Storage, run: RunFacts, state: str) -> None:
+    """Say that a run is `running`, `finished` or `failed`."""
+    content = {
+        "organization_id": run.workspace_id,
+        "workspace_id": run.workspace_id,
+        "sync_configuration_id": run.source_id,
+        "sync_run_id": run.run_id,
+        "source_type": "event_archive",
+        "source_id": run.source_id,
+        "destination_type": "data_lake",
+        "destination_id": run.database,
+        "operation": "mirror" if run.replay else "append",
+        "started_at": run.start_time,
+        "state": state,
+        "record_payload_schema": PAYLOAD_SCHEMA,
+    }
+    folder = paths.tracking(run.workspace_id, run.source_id, run.run_id)
+    storage.write(f"{folder}/metadata.json", msgspec.json.format(msgspec.json.encode(content)))

@@ -1,0 +1,128 @@
+"""The records that were not loaded, read once more from their raw files: payload and reason."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lake.envelope import Envelope, message_id, open_envelope
+from lake.names import Naming, catalog_table, table_name
+from lake.parse import parse_line
+from lake.partitions import DatePartition
+from lake.rejects import Reason, Reject
+from lake.settings import Limits
+from lake.staging.hours import partition_of
+from lake.staging.raw_lines import RawLines
+from lake.staging.seen import SKIPPED, SUPPRESSED
+from lake.staging.task import RawFile
+from lake.storage import Storage
+from lake.tracking.records import BatchType, RecordLog
+
+DUPLICATE = "duplicate"
+_BATCH_TYPES = {
+    SKIPPED: BatchType.SKIPPED,
+    SUPPRESSED: BatchType.SUPPRESSED,
+    DUPLICATE: BatchType.DUPLICATE,
+    Reason.NO_MESSAGE_ID: BatchType.NULL,
+}
+BATCH = 10_000  # records held as Python objects
+
+
+@dataclass(frozen=True)
+class LogJob:
+    """What all tasks that log records share."""
+
+    storage: Storage
+    folder: str
+    operation: str
+    naming: Naming
+    table_prefix: str | None
+    date_partition: DatePartition
+    limits: Limits
+    dedup_days: int
+
+
+@dataclass(frozen=True)
+class NotLoaded:
+    """The lines of a file that were not loaded, in order, and why not."""
+
+    file: RawFile
+    lines: np.ndarray
+    reasons: list[str]
+
+
+def log_not_loaded(job: LogJob, files: Sequence[NotLoaded]) -> None:
+    """Write the records of those lines of some files that were not loaded."""
+    with RecordLog(job.storage, job.folder, job.operation) as log:
+        for one in files:
+            for batch_type, records in _records(job, one):
+                log.add(batch_type, pa.Table.from_pylist(records), f"not loaded: {one.file.path}")
+
+
+def _records(job: LogJob, one: NotLoaded) -> Iterator[tuple[BatchType, list[dict[str, Any]]]]:
+    """Records by batch type, a bounded number at a time."""
+    reasons = dict(zip(one.lines.tolist(), one.reasons, strict=True))
+    pending: dict[BatchType, list[dict[str, Any]]] = {}
+    for number, line in _lines(job, one.file, reasons):
+        reason = reasons[number]
+        batch_type = _BATCH_TYPES.get(reason, BatchType.REJECTED)
+        records = pending.setdefault(batch_type, [])
+        records.append(_record(job, one.file, number, line, reason))
+        if len(records) >= BATCH:
+            yield batch_type, pending.pop(batch_type)
+    yield from pending.items()
+
+
+def _lines(job: LogJob, file: RawFile, wanted: dict[int, str]) -> Iterator[tuple[int, bytes]]:
+    lines = RawLines(lambda: job.storage.open_stream(file.path), job.limits.line_bytes)
+    for number, line in lines:
+        if number in wanted:
+            yield number, line
+    if lines.lines + 1 in wanted:  # where the file is cut off
+        yield lines.lines + 1, b""
+
+
+def _record(job: LogJob, file: RawFile, number: int, line: bytes, reason: str) -> dict[str, Any]:
+    event, envelope, why = _read(job, line)
+    identity = message_id(event) if event is not None else None
+    record = {
+        "identifier": identity or f"{file.path}:{number}",
+        "record_payload": None if reason == SUPPRESSED else line.decode(errors="replace") or None,
+        "status_message": _message(job, reason, why),
+        "raw_file": file.path,
+        "raw_line": number,
+        "table_name": None,
+        "partition": None,
+    }
+    if envelope is not None:
+        table = table_name(envelope.type, envelope.event, job.naming)
+        record["table_name"] = catalog_table(table, job.table_prefix)
+        record["partition"] = partition_of(job.date_partition, envelope.received_at)
+    return record
+
+
+def _read(job: LogJob, line: bytes) -> tuple[dict[str, Any] | None, Envelope | None, Reject | None]:
+    """As much of a line as can be read, and what stops it."""
+    event: dict[str, Any] | None = None
+    try:
+        event = parse_line(line, job.limits)
+        return event, open_envelope(event), None
+    except Reject as reject:
+        return event, None, reject
+
+
+def _message(job: LogJob, reason: str, why: Reject | None) -> str:
+    if reason == DUPLICATE:
+        return (
+            f"An event with the same messageId, received within {job.dedup_days} days of this one, "
+            "is in the lake."
+        )
+    if reason == SKIPPED:
+        return "Its table is listed in `skip_events`."
+    if reason == SUPPRESSED:
+        return "Its user is suppressed."
+    if why is not None and why.reason == reason:
+        return str(why)
+    return str(Reject(Reason(reason)))
