@@ -85,7 +85,7 @@ class SparkDataflow:
             for batch in batches:
                 for task in batch["id"].to_pylist():
                     log_not_loaded(job, shares[task])
-                yield _RESULT_SCHEMA.empty_table().to_batches(1)[0]
+                yield pa.RecordBatch.from_pylist([], _RESULT_SCHEMA)
 
         self._numbers(shares).mapInArrow(run, _RESULT_DDL).collect()
 
