@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import dagster as dg
+from dagster_shared.error import SerializableErrorInfo
 
 from datalake_assets.definitions import build
 from datalake_assets.keys import (
@@ -148,5 +149,16 @@ def _failure(result: dg.ExecuteInProcessResult) -> tuple[str, int]:
             if told is not None:
                 code = told.metadata.get("exit_code", dg.MetadataValue.int(1)).value
                 return told.description or "", code if isinstance(code, int) else 1
-            return (data.error.message.strip() if data.error else "the run failed"), 1
+            return _cause(data.error), 1
+        if event.event_type is dg.DagsterEventType.RUN_FAILURE:
+            return _cause(event.job_failure_data.error), 1
     return "The run failed before it began; see the run in the UI.", 1
+
+
+def _cause(error: SerializableErrorInfo | None) -> str:
+    """The error that Dagster's own are wrapped around."""
+    if error is None:
+        return "The run failed; see the run in the UI."
+    while error.cause is not None:
+        error = error.cause
+    return error.message.strip()

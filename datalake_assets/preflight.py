@@ -1,7 +1,7 @@
 """What must be in order before a run: found out without changing anything."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def findings(lake: Lake, sources: Iterable[Source]) -> Iterator[Finding]:
         yield _archive(lake, source)
         yield _tables(lake, source)
     yield _catalog(lake)
-    yield _java()
+    yield _looked("Java", lambda: f"version {require_java()}")
 
 
 def require(found: Iterable[Finding]) -> None:
@@ -44,66 +44,63 @@ def require(found: Iterable[Finding]) -> None:
 
 
 def _storage(settings: Settings) -> Finding:
-    folder = Path(settings.storage_uri)
-    standing = next(place for place in (folder, *folder.parents) if place.exists())
-    if not standing.is_dir():
-        return _wrong("storage", f"{standing} is a file. Set `storage` to a folder.")
-    if not os.access(standing, os.R_OK | os.W_OK | os.X_OK):
-        return _wrong(
-            "storage",
-            f"{standing} cannot be read and written by this user. Give it the rights "
-            f"(`chmod u+rwx`), or set `storage` to a folder of its own.",
-        )
-    return Finding("storage", str(folder))
+    def look() -> str:
+        folder = Path(settings.storage_uri)
+        standing = next(place for place in (folder, *folder.parents) if place.exists())
+        if not standing.is_dir():
+            raise UsageError(f"{standing} is a file. Set `storage` to a folder.")
+        if not os.access(standing, os.R_OK | os.W_OK | os.X_OK):
+            raise UsageError(
+                f"{standing} cannot be read and written by this user. Give it the rights (`chmod "
+                "u+rwx`), or set `storage` to another folder."
+            )
+        return str(folder)
+
+    return _looked("storage", look)
 
 
 def _archive(lake: Lake, source: Source) -> Finding:
-    what = f"archive of {source.slug}"
-    try:
+    def look() -> str:
         folders = list_archive(lake.storage, source).folders
-    except LakeError as error:
-        return Finding(what, error=error)
-    except OSError as error:
-        place = lake.storage.full(source.raw)
-        return _wrong(what, f"{place} cannot be read: {error}. Give this user the right to.")
-    files = [file for stored in folders.values() for file in stored]
-    if not files:
-        empty = f"{lake.storage.full(source.raw)} holds no raw files yet; there is nothing to sync"
-        return Finding(what, empty, warning=True)
-    total = sum(file.size for file in files) / 1e6
-    return Finding(
-        what,
-        f"{len(files):,} files, {total:,.1f} MB, days {min(folders)} to {max(folders)}",
-    )
+        files = [file for stored in folders.values() for file in stored]
+        if not files:
+            raise _Nothing(f"{lake.storage.full(source.raw)} holds no raw files yet")
+        total = sum(file.size for file in files) / 1e6
+        return f"{len(files):,} files, {total:,.1f} MB, days {min(folders)} to {max(folders)}"
+
+    return _looked(f"archive of {source.slug}", look)
 
 
 def _tables(lake: Lake, source: Source) -> Finding:
-    what = f"tables of {source.slug}"
-    try:
+    def look() -> str:
         state = read_state(lake.storage, source.id)
         refuse_changed_layout(source, state)
-    except LakeError as error:
-        return Finding(what, error=error)
-    known = len(state.tables_of(source))
-    return Finding(what, f"{known} in database {source.database}" if known else "none yet")
+        known = len(state.tables_of(source))
+        return f"{known} in database {source.database}" if known else "none yet"
+
+    return _looked(f"tables of {source.slug}", look)
 
 
 def _catalog(lake: Lake) -> Finding:
-    try:
+    def look() -> str:
         databases = lake.catalog.databases()
         tables = sum(len(lake.catalog.tables(database)) for database in databases)
-    except LakeError as error:
-        return Finding("catalog", error=error)
-    kind = lake.settings.catalog
-    return Finding("catalog", f"{kind}, {len(databases)} databases, {tables} tables")
+        return f"{lake.settings.catalog}, {len(databases)} databases, {tables} tables"
+
+    return _looked("catalog", look)
 
 
-def _java() -> Finding:
+class _Nothing(Exception):
+    """There is nothing to look at, which is no error."""
+
+
+def _looked(what: str, look: Callable[[], str]) -> Finding:
     try:
-        return Finding("Java", f"version {require_java()}")
+        return Finding(what, look())
+    except _Nothing as nothing:
+        return Finding(what, str(nothing), warning=True)
     except LakeError as error:
-        return Finding("Java", error=error)
-
-
-def _wrong(what: str, message: str) -> Finding:
-    return Finding(what, error=UsageError(message))
+        return Finding(what, error=error)
+    except OSError as error:
+        told = f"{error}. Give this user the right to read it, or correct the settings."
+        return Finding(what, error=UsageError(told))

@@ -24,7 +24,7 @@ def headline(error: object) -> str:
 
 
 def number(value: int | None) -> str:
-    return "–" if value is None else f"{value:,}"  # noqa: RUF001
+    return "-" if value is None else f"{value:,}"
 
 
 def plural(count: int, noun: str) -> str:

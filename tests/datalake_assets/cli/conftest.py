@@ -1,0 +1,102 @@
+"""A terminal in an empty folder; a lake that two syncs of the sample have filled."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from datalake_assets.running import new_job
+from lake.lake import Lake
+from lake.sample import IOS_PROD, WEB_SHOP, Account, SampleSpec, write_archive
+from lake.settings_file import load_settings
+from lake.work.dataflow import InProcess
+from spark_resources.engine import SparkEngine
+from spark_resources.jobs.lake_job import run_job
+from tests.datalake_assets.cli.terminal import Terminal
+from tests.datalake_assets.conftest import InProcessEngine
+
+SAMPLE = SampleSpec(days=2, events_per_day=80, files_per_day=2, hours=3)
+SETTINGS = f"""\
+workspace_id: W1
+storage: ./data
+sources:
+  - id: {WEB_SHOP.id}
+    slug: {WEB_SHOP.slug}
+  - id: {IOS_PROD.id}
+    slug: {IOS_PROD.slug}
+"""
+
+
+@pytest.fixture(autouse=True)
+def terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Terminal:
+    """In a folder of its own, with nothing of the developer's in the environment."""
+    for name in ("DAGSTER_HOME", "DATALAKE_CONFIG", "FORCE_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.setenv(name, "")  # so that what a command sets is taken back after the test
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    return Terminal(capsys)
+
+
+@pytest.fixture
+def no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "no-java"))
+
+
+@dataclass(frozen=True)
+class SampleLake:
+    """The folder of a lake, with its settings, and the account of its archive."""
+
+    folder: Path
+    account: Account
+
+    @property
+    def lake(self) -> Lake:
+        return Lake.open(load_settings(self.folder / "lake.yaml", {}, self.folder))
+
+    def sync(self, dagster_run_id: str = "") -> None:
+        """A sync of every source, without Spark and without Dagster."""
+        for source in self.lake.settings.sources:
+            job = new_job(self.lake.settings, source, dagster_run_id)
+            for _ in run_job(job, InProcess, _Silent()):
+                pass
+
+
+class _Silent:
+    def log(self, message: str) -> None: ...
+
+    def warn(self, message: str) -> None: ...
+
+
+@pytest.fixture(scope="session")
+def _filled(tmp_path_factory: pytest.TempPathFactory) -> SampleLake:
+    folder = tmp_path_factory.mktemp("sample")
+    (folder / "lake.yaml").write_text(SETTINGS)
+    for day in (1, 2):
+        sample = SampleLake(folder, write_archive(folder / "data", SAMPLE, arrived=day))
+        sample.sync(dagster_run_id=f"dagster-{day}")
+    return sample
+
+
+@pytest.fixture
+def filled(_filled: SampleLake, tmp_path: Path) -> SampleLake:
+    """Two days, a sync after each: in the folder that the terminal is in, and free to change."""
+    shutil.copytree(_filled.folder, tmp_path, dirs_exist_ok=True)
+    return SampleLake(tmp_path, _filled.account)
+
+
+@pytest.fixture
+def unsynced(tmp_path: Path) -> SampleLake:
+    """An archive that nobody has loaded yet."""
+    (tmp_path / "lake.yaml").write_text(SETTINGS)
+    return SampleLake(tmp_path, write_archive(tmp_path / "data", SAMPLE))
+
+
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[SparkEngine]]:
+    """Dagster as it is, but no Spark below it."""
+    monkeypatch.setattr("datalake_assets.definitions.local_engine", InProcessEngine)
+    yield InProcessEngine

@@ -1,0 +1,98 @@
+"""`datalake status`."""
+
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from lake.counts import UnitReport
+from lake.report import Failure, RunFacts
+from lake.state.lease import held_lease
+from lake.work.open_runs import close_run, opened_run
+from tests.datalake_assets.cli.conftest import SETTINGS, SampleLake
+from tests.datalake_assets.cli.terminal import Terminal, everything_below
+
+
+def facts(run_id: str, start: datetime, **more: object) -> RunFacts:
+    fixed = {"workspace_id": "W1", "source_id": "9IP56Shn6", "database": "ios_prod"}
+    return RunFacts(**fixed, run_id=run_id, start_time=start, s3_bucket="", **more)  # type: ignore[arg-type]
+
+
+def test_before_the_first_sync_everything_waits(terminal: Terminal, unsynced: SampleLake) -> None:
+    before = everything_below(unsynced.folder)
+    said = terminal.run("status")
+    assert said.code == 0
+    files = len(unsynced.account.files["wX3mQ8rTz"])
+    assert said.rows[0][:5] == ["web_shop", "never", "-", "-", str(files)]
+    assert everything_below(unsynced.folder) == before
+
+
+def test_after_a_sync_nothing_waits_and_the_lag_is_told(
+    terminal: Terminal, filled: SampleLake
+) -> None:
+    now = datetime.now(UTC)
+    [web, ios] = terminal.run("status", "--json").json
+    assert (web["source"], web["files_waiting"], web["failing"]) == ("web_shop", 0, None)
+    assert ios["last_sync"]["row_count"] == (
+        filled.account.per_sync("9IP56Shn6")[1].totals.row_count
+    )
+    # The sample's last hour is the third of its second day.
+    assert ios["loaded_until"] == "2026-10-02T03:00:00Z"
+    lag = max((now - datetime(2026, 10, 2, 3, tzinfo=UTC)).total_seconds(), 0)
+    assert abs(ios["lag_seconds"] - lag) < 60
+
+
+def test_failures_in_a_row_are_counted_since_the_last_success(
+    terminal: Terminal, filled: SampleLake
+) -> None:
+    lake, now = filled.lake, datetime.now(UTC)
+    for minute in (1, 2):
+        start = now + timedelta(minutes=minute)
+        failure = Failure("Segment.Internal", f"disk full {minute}\nmore about it")
+        run = facts(f"R{minute}", start)
+        close_run(lake.storage, lake.catalog, run, UnitReport(), start, failure)
+    said = terminal.run("status")
+    assert [row[2] for row in said.rows] == ["finished", "failed"]
+    since = f"{now + timedelta(minutes=1):%Y-%m-%d %H:%M}"
+    assert (
+        f"ios_prod: failing since {since}, 2 failures in a row; Segment.Internal: disk full 2\n"
+        in said.err
+    )
+    failing = terminal.run("status", "--json").json[1]["failing"]
+    assert (failing["times"], failing["error_code"]) == (2, "Segment.Internal")
+
+
+def test_who_is_at_work_is_told(terminal: Terminal, filled: SampleLake) -> None:
+    storage = filled.lake.storage
+    window = {
+        "replay_from": datetime(2026, 10, 1, tzinfo=UTC),
+        "replay_to": datetime(2026, 10, 4, tzinfo=UTC),
+    }
+    run = facts("R9", datetime.now(UTC), replay=True, **window)
+    with (
+        opened_run(storage, run, after_manifest=99),
+        held_lease(storage, "9IP56Shn6", "R9", "replay of 2026-10-01", lambda lease: None),
+    ):
+        said = terminal.run("status")
+        shown = terminal.run("status", "--json").json[1]
+    assert "ios_prod: at work: replay of 2026-10-01 (run R9, process" in said.err
+    assert "replay R9 running for 0.0 s by process" in said.err
+    assert "0 of 3 days published" in said.err
+    assert shown["lease"]["run_id"] == "R9"
+    assert [(r["kind"], r["alive"], r["days"]) for r in shown["open_runs"]] == [("replay", True, 3)]
+
+
+def test_an_archive_that_is_gone_spoils_only_its_own_line(
+    terminal: Terminal, filled: SampleLake
+) -> None:
+    shutil.rmtree(filled.folder / "data/segment-logs/9IP56Shn6")
+    said = terminal.run("status")
+    assert said.code == 0
+    assert [row[-1] for row in said.rows] == ["0 B", "?"]
+    assert "segment-logs/9IP56Shn6 does not exist" in said.err
+
+
+def test_a_source_that_is_switched_off_is_marked(terminal: Terminal, tmp_path: Path) -> None:
+    (tmp_path / "lake.yaml").write_text(SETTINGS + "    enabled: false\n")
+    said = terminal.run("status")
+    assert "ios_prod: not enabled" in said.err
+    assert "web_shop: not enabled" not in said.err
