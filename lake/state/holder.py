@@ -4,7 +4,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -43,7 +43,8 @@ def renewed(storage: Storage, path: str, content: Callable[[], bytes]) -> Iterat
 
     def renew() -> None:
         while not done.wait(RENEWAL_SECONDS):
-            storage.write(path, content())
+            with suppress(OSError):  # the next one may succeed
+                storage.write(path, content())
 
     thread = threading.Thread(target=renew, name=f"renew {path}", daemon=True)
     thread.start()

@@ -94,49 +94,51 @@ def _unloaded(
             )
 
 
-def plan_replay(
-    storage: Storage, source: Source, window: Window, tables: frozenset[str] | None
-) -> Plan:
-    """One unit a day, each with the files that hold, or may hold, rows of that day."""
-    _refuse_parts_of_partitions(source, window)
-    archive = list_archive(storage, source)
-    ledger = _ledger(storage, source, archive.folders)
-    units: list[Unit] = []
-    for day in _days(window):
-        files = [
-            (file, None)
-            for folder, stored in archive.folders.items()
-            for file in stored
-            if _may_hold(file, folder, ledger.get(file.path), day)
-        ]
-        units.append(Unit(len(units), f"replay of {day}", _numbered(files), day, tables))
-    return Plan(tuple(units))
-
-
-def _refuse_parts_of_partitions(source: Source, window: Window) -> None:
-    """A replay makes partitions anew, so that it has to bring all that is in them."""
+def replay_days(source: Source, window: Window) -> list[Window]:
+    """The days of a replay, each a unit; a part of a partition is refused."""
     layout = source.date_partition
     if any(layout.floor(edge) != edge for edge in (window.start, window.end)):
         raise UsageError(
             f"{window} is no range that source {source.slug!r} can replay: its tables are "
-            f"partitioned by {layout}, so that a replay begins and ends with a whole "
-            f"{'hour' if layout.has_hours else 'day'} (UTC). Widen the range."
+            f"partitioned by {layout} and replayed as whole partitions. Begin and end with a full "
+            f"{'hour' if layout.has_hours else 'day'} (UTC)."
         )
-
-
-def _days(window: Window) -> Iterable[Window]:
+    days: list[Window] = []
     start = window.start
     while start < window.end:
         midnight = start.replace(hour=0) + DAY
-        yield Window(start, min(midnight, window.end))
+        days.append(Window(start, min(midnight, window.end)))
         start = midnight
+    return days
+
+
+def plan_replay(
+    storage: Storage, source: Source, day: Window, tables: frozenset[str] | None
+) -> Unit:
+    """One day of a replay, with the files that hold, or may hold, rows of it.
+
+    To be planned just before it is done: a file that a sync loads in the meantime has to be in it,
+    for what is not in it is not in the partitions that it makes anew.
+    """
+    archive = list_archive(storage, source)
+    ledger = _ledger(storage, source, archive.folders)
+    files = [
+        (file, None)
+        for folder, stored in archive.folders.items()
+        for file in stored
+        if _may_hold(file, folder, ledger.get(file.path), day)
+    ]
+    return Unit(0, f"replay of {day}", _numbered(files), day, tables)
 
 
 def _may_hold(file: StoredFile, folder: date, entry: LedgerEntry | None, window: Window) -> bool:
-    """By the hours the ledger saw in a file; one it does not know is judged by its folder."""
-    if entry is not None and entry.matches(file):
+    """By the hours the ledger saw in a file; one it does not know is judged by its folder, too."""
+    if entry is not None:
         first, end = f"{window.start:%Y-%m-%dT%H}", f"{window.end:%Y-%m-%dT%H}"
-        return any(first <= hour < end for hour in entry.hours)
+        if any(first <= hour < end for hour in entry.hours):
+            return True
+        if entry.matches(file):
+            return False
     # A folder may begin with rows of the evening before, and end with some of the next morning.
     midnight = datetime(folder.year, folder.month, folder.day, tzinfo=UTC)
     return window.start - 2 * DAY < midnight < window.end + DAY

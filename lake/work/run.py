@@ -15,7 +15,7 @@ from lake.state.manifest import commit
 from lake.state.source_state import SourceState
 from lake.work.layout import refuse_changed_layout
 from lake.work.open_runs import close_dead_runs, close_failed_run, close_run, opened_run
-from lake.work.plan import plan_replay, plan_sync
+from lake.work.plan import list_archive, plan_replay, plan_sync, replay_days
 from lake.work.process import UnitWork, process
 from lake.work.publish import apply, catch_up
 from lake.work.record_log import last_numbers
@@ -62,12 +62,12 @@ def replay_units(
 ) -> Iterator[Published]:
     """A replay, day by day, each as soon as it is in the lake."""
     run = _Run(context)
-    plan = plan_replay(context.storage, context.source, window, tables)
+    days = replay_days(context.source, window)
+    list_archive(context.storage, context.source)  # refused before anything begins
     with run.reported():
-        for unit in plan.units:
-            final = unit is plan.units[-1]
-            with run.lease(unit.label):
-                published = run.publish_surely(unit, final)
+        for day in days:
+            with run.lease(f"replay of {day}"):
+                published = run.publish_day(day, tables, final=day is days[-1])
             yield published
 
 
@@ -127,14 +127,16 @@ class _Run:
         with held_lease(context.storage, context.source.id, context.run_id, work, waiting):
             yield
 
-    def publish_surely(self, unit: Unit, final: bool) -> Published:
-        """Publish on top of whatever others commit in the meantime."""
+    def publish_day(self, day: Window, tables: frozenset[str] | None, final: bool) -> Published:
+        """Replay one day on top of whatever others commit in the meantime."""
+        context = self.context
         while True:
             self.catch_up()
+            unit = plan_replay(context.storage, context.source, day, tables)
             try:
                 return self.publish(unit, final)
             except CommitConflict as conflict:
-                self.context.listener.warn(str(conflict))
+                context.listener.warn(str(conflict))
 
     def publish(self, unit: Unit, final: bool, start: date | None = None) -> Published:
         """Carry one unit into the lake: the manifest is the commit, the rest follows from it."""

@@ -1,6 +1,5 @@
 """Wherever a run breaks off, one more undisturbed run ends in the lake of an undisturbed one."""
 
-import os
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -128,7 +127,6 @@ def test_a_run_that_breaks_off_anywhere_is_made_good_by_the_next(
 
 
 @pytest.fixture(autouse=True)
-def _small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda _: None)  # nobody pulls the plug here
+def _small_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(placing, "SPLIT_BYTES", 2500)
     monkeypatch.setattr(InProcess, "slots", 2)

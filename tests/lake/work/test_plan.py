@@ -7,7 +7,7 @@ import pytest
 
 from lake.errors import UsageError
 from lake.staging.task import RawFile
-from lake.work.plan import plan_replay, plan_sync
+from lake.work.plan import plan_replay, plan_sync, replay_days
 from lake.work.unit import TASK_BYTES, Unit, Window, tasks
 from tests.lake.archive import track
 from tests.lake.runs import Runs, utc
@@ -166,9 +166,8 @@ def test_a_replay_reads_the_files_that_have_rows_of_its_days(runs: Runs) -> None
     second.file("unknown", order("m7", "2026-10-02T05:00"))
 
     def files(start: str, end: str) -> list[list[str]]:
-        window = Window(utc(start), utc(end))
-        plan = plan_replay(runs.storage, runs.source, window, None)
-        return [names(unit) for unit in plan.units]
+        days = replay_days(runs.source, Window(utc(start), utc(end)))
+        return [names(plan_replay(runs.storage, runs.source, day, None)) for day in days]
 
     assert files("2026-10-01", "2026-10-03") == [
         ["both.gz", "early.gz", "late.gz", "unknown.gz"],
@@ -178,11 +177,18 @@ def test_a_replay_reads_the_files_that_have_rows_of_its_days(runs: Runs) -> None
     assert files("2026-10-12", "2026-10-13") == [[]]
 
 
+def test_a_replay_takes_the_late_rows_of_a_file_that_changed(runs: Runs) -> None:
+    late = order("m1", "2026-10-01T07:00")
+    runs.archive.day("2026-10-05").file("late", late)
+    runs.sync()
+    runs.archive.day("2026-10-05").file("late", late, order("m2", "2026-10-01T07:30"))
+    runs.replay("2026-10-01", "2026-10-02")
+    assert runs.ids("track_order") == ["m1", "m2"]
+
+
 def test_a_replay_goes_day_by_day(runs: Runs) -> None:
-    runs.archive.day("2026-10-01").file("a", order("m1", "2026-10-01T07:00"))
     window = Window(utc("2026-10-01T22:00"), utc("2026-10-03T02:00"))
-    plan = plan_replay(runs.storage, runs.source, window, None)
-    assert [str(unit.window) for unit in plan.units] == [
+    assert [str(day) for day in replay_days(runs.source, window)] == [
         "2026-10-01T22 to 2026-10-02T00",
         "2026-10-02T00 to 2026-10-03T00",
         "2026-10-03T00 to 2026-10-03T02",
@@ -205,7 +211,7 @@ def test_a_replay_of_a_part_of_a_partition_is_refused(
         "a", order("m1", "2026-10-01T07:00"), order("m2", "2026-10-01T10:00")
     )
     runs.sync()
-    with pytest.raises(UsageError, match=f"begins and ends with a whole {whole}"):
+    with pytest.raises(UsageError, match=f"Begin and end with a full {whole}"):
         runs.replay(start, end)
     assert runs.ids("track_order") == ["m1", "m2"]
 

@@ -1,0 +1,138 @@
+"""The lease: one run at a time, the living are waited for and the dead are not."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from lake import paths
+from lake.state import holder, lease
+from lake.state.codec import encode
+from lake.state.holder import Holder, myself
+from lake.state.lease import Lease, held_lease, read_lease
+from lake.storage import Storage
+
+LATER = datetime.now(UTC) + timedelta(hours=1)
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return Storage(str(tmp_path))
+
+
+@pytest.fixture
+def dead_pid() -> int:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def nobody(found: Lease) -> None:
+    raise AssertionError(f"waited for {found}")
+
+
+def leave_lease(storage: Storage, who: Holder, run: str = "R1") -> None:
+    storage.write(paths.lease("S1"), encode(Lease(run, "sync", who)))
+
+
+def test_the_lease_is_held_while_the_block_runs_and_free_afterwards(storage: Storage) -> None:
+    assert read_lease(storage, "S1") is None
+    with held_lease(storage, "S1", "R1", "sync", nobody):
+        found = read_lease(storage, "S1")
+        assert found is not None
+        assert (found.run_id, found.work, found.holder.pid) == ("R1", "sync", os.getpid())
+        assert str(found).startswith(f"sync (run R1, process {os.getpid()} on ")
+        with held_lease(storage, "S2", "R2", "sync", nobody):  # another source
+            pass
+    assert read_lease(storage, "S1") is None
+    with suppress(ValueError), held_lease(storage, "S1", "R1", "sync", nobody):
+        raise ValueError
+    assert storage.read(paths.lease("S1")) is None
+
+
+def test_a_second_run_waits_for_a_living_holder_and_says_for_whom_once(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "POLL_SECONDS", 0.001)
+    leave_lease(storage, myself())
+    polls: Iterator[int] = iter(range(5))
+    heard: list[str] = []
+
+    def sleep(_: float) -> None:
+        if next(polls) == 4:
+            storage.delete(paths.lease("S1"))
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    with held_lease(storage, "S1", "R2", "sync", lambda found: heard.append(found.run_id)):
+        assert heard == ["R1"]
+        now = read_lease(storage, "S1")
+        assert now is not None
+        assert now.run_id == "R2"
+
+
+def test_a_dead_process_on_this_machine_holds_nothing(storage: Storage, dead_pid: int) -> None:
+    here = myself().host
+    leave_lease(storage, Holder(here, dead_pid, LATER))
+    assert read_lease(storage, "S1") is None
+    with held_lease(storage, "S1", "R2", "sync", nobody):
+        pass
+
+
+def test_a_process_elsewhere_is_believed_until_its_time_is_up(
+    storage: Storage, dead_pid: int
+) -> None:
+    elsewhere = Holder("another-machine", dead_pid, LATER)
+    assert elsewhere.alive
+    expired = Holder("another-machine", dead_pid, datetime.now(UTC) - timedelta(seconds=1))
+    assert not expired.alive
+    leave_lease(storage, expired)
+    with held_lease(storage, "S1", "R2", "sync", nobody):
+        pass
+
+
+def test_whoever_lost_the_lease_does_not_take_it_from_its_new_holder(storage: Storage) -> None:
+    with held_lease(storage, "S1", "R1", "sync", nobody):
+        leave_lease(storage, myself(), run="R2")
+    found = read_lease(storage, "S1")
+    assert found is not None
+    assert found.run_id == "R2"
+
+
+def test_the_lease_is_renewed_while_its_holder_works(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(holder, "RENEWAL_SECONDS", 0.001)
+    with held_lease(storage, "S1", "R1", "sync", nobody):
+        first = read_lease(storage, "S1")
+        deadline = time.monotonic() + 10
+        while read_lease(storage, "S1") == first and time.monotonic() < deadline:
+            time.sleep(0.001)
+        renewed = read_lease(storage, "S1")
+    assert first is not None
+    assert renewed is not None
+    assert renewed.holder.expires > first.holder.expires
+
+
+def test_a_renewal_that_fails_once_is_tried_again(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(holder, "RENEWAL_SECONDS", 0.001)
+    tries: list[int] = []
+
+    def write(self: Storage, path: str, data: bytes) -> None:
+        tries.append(1)
+        if len(tries) == 1:
+            raise OSError("the network is gone for a moment")
+
+    monkeypatch.setattr(Storage, "write", write)
+    with held_lease(storage, "S1", "R1", "sync", nobody):
+        deadline = time.monotonic() + 10
+        while len(tries) < 3 and time.monotonic() < deadline:
+            time.sleep(0.001)
+    assert len(tries) >= 3
