@@ -43,9 +43,9 @@ class LocalEngine(SparkEngine):
     def run(self, job: LakeJob, listener: Listener) -> Iterator[Published]:
         # Spark starts its workers with whatever `python3` is; they need our packages.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        return run_job(job, self._dataflow, listener)
+        return run_job(job, self.dataflow, listener)
 
-    def _dataflow(self) -> SparkDataflow:
+    def dataflow(self) -> SparkDataflow:
         with without_greeting():
             return SparkDataflow(self.pyspark.spark_session)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from datalake_assets.cli.check import look, show_findings
+from datalake_assets.cli.dev import DEMO
 from datalake_assets.cli.output import fail, say, working
 from datalake_assets.cli.runs import Done, exit_code, prepare, reported, show_runs
 from datalake_assets.cli.text import plural, span
@@ -35,7 +36,7 @@ LIMIT 5"""
 
 
 def demo(
-    folder: Annotated[Path, typer.Option(help="Where to make it.")] = Path("demo"),
+    folder: Annotated[Path, typer.Option(help="Where to make it.")] = DEMO.parent,
     events: Annotated[
         int, typer.Option(min=_FEWEST_EVENTS, help="Events a day and source.")
     ] = 5000,
@@ -165,12 +166,15 @@ def _hold_to_account(lake: "Lake", account: "Account") -> None:
 
 
 def _say_what_next(file: Path) -> None:
+    from lake.settings_file import DEFAULT_FILE
+
     program = _program()
     with_config = f"{program} --config {file}"
+    found_by_itself = file == DEMO and not Path(DEFAULT_FILE).exists()
     say(
         f"""
 What next
-  {program} dev
+  {program if found_by_itself else with_config} dev
       the Dagster UI: the graph of tables, their checks, replays by day
   {with_config} tables
   {with_config} sql "SELECT * FROM ios_prod.screen LIMIT 3"

@@ -11,7 +11,8 @@ import typer
 from datalake_assets.cli.invocation import Invocation, invocation
 from datalake_assets.cli.output import note, say, warn
 
-_DEMO = Path("demo/lake.yaml")
+DEMO = Path("demo/lake.yaml")
+"""Where the demo has its settings, unless told otherwise."""
 _HIGHEST_PORT = 65_535
 
 
@@ -62,10 +63,11 @@ def _or_demo(asked: Invocation) -> Invocation:
     from lake.settings_file import FILE_VARIABLE
 
     named = asked.config is not None or os.environ.get(FILE_VARIABLE)
-    if named or asked.file().exists() or not _DEMO.exists():
+    if named or asked.file().exists() or not DEMO.exists():
         return asked
-    note(f"No {asked.file().name} here; showing the demo: {_DEMO}")
-    return Invocation(_DEMO)
+    note(f"No {asked.file().name} here; showing the demo: {DEMO}")
+    os.environ.pop("DAGSTER_HOME", None)  # the demo keeps its runs to itself
+    return Invocation(DEMO)
 
 
 def _require_free(host: str, port: int) -> None:

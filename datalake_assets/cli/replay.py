@@ -27,7 +27,7 @@ def replay(
     Examples:
       datalake replay --source ios_prod --from 2026-10-01 --to 2026-10-08
       datalake replay --source ios_prod --from 2026-10-01T07 --to 2026-10-01T08
-      datalake replay --source ios_prod --from 2026-10-01 --to 2026-10-02 --table screen
+      datalake replay --source web --from 2026-10-01 --to 2026-10-02 --table page
     """
     from datalake_assets.times import parse_range
     from lake.work.unit import Window

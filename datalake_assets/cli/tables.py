@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def tables(
     context: typer.Context,
     name: Annotated[
-        str | None, typer.Argument(metavar="[DB[.TABLE]]", help="A database, or one of its tables.")
+        str | None, typer.Argument(metavar="DB[.TABLE]", help="A database, or one of its tables.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

@@ -1,0 +1,60 @@
+"""What comes through of the JVM's words."""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from spark_resources.jvm_words import without_greeting
+
+ROOT = Path(__file__).parents[2]
+START = """
+from spark_resources.local import local_engine
+flow = local_engine().dataflow()
+print(flow.slots > 0)
+"""
+
+
+def wait_for_the_pump() -> None:
+    for thread in threading.enumerate():
+        if thread.name == "JVM words":
+            thread.join(timeout=30)
+
+
+def test_the_greeting_is_cut_and_all_else_comes_through(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    says = "echo 'WARNING: Using incubator modules: jdk.incubator.vector' >&2; echo help >&2"
+    with without_greeting():
+        subprocess.run(["sh", "-c", says], check=True)
+    os.write(2, b"after\n")
+    wait_for_the_pump()
+    assert sorted(capfd.readouterr().err.splitlines()) == ["after", "help"]
+
+
+def test_it_is_passed_on_for_as_long_as_the_program_lives(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with without_greeting():
+        talker = subprocess.Popen(
+            ["sh", "-c", "read line; echo late >&2"], stdin=subprocess.PIPE, text=True
+        )
+    talker.communicate("go\n")
+    wait_for_the_pump()
+    assert capfd.readouterr().err == "late\n"
+
+
+@pytest.mark.spark
+def test_a_session_starts_without_a_word() -> None:
+    path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT)]))
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", START],
+        env={**os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("True\n", "")
