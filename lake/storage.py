@@ -61,6 +61,8 @@ class Storage:
             return None
 
     def read_many(self, paths: list[str]) -> list[bytes | None]:
+        if len(paths) < 2:
+            return [self.read(path) for path in paths]
         with ThreadPoolExecutor(16) as pool:
             return list(pool.map(self.read, paths))
 

@@ -150,6 +150,16 @@ class Runs:
             ]
         return found
 
+    def records(self) -> list[tuple[str, int, str]]:
+        """Raw file, line and status of every record in the logs of all runs."""
+        found: list[tuple[str, int, str]] = []
+        for file in self.storage.files("sync_tracking_datasets"):
+            if file.name.endswith(".parquet"):
+                with self.storage.open_input(file.path) as stream:
+                    rows = pq.ParquetFile(stream).read(["raw_file", "raw_line", "status"])
+                found += (tuple(row.values()) for row in rows.to_pylist())
+        return found
+
     def state(self) -> SourceState:
         return read_state(self.storage, SOURCE_ID)
 
