@@ -145,10 +145,11 @@ class ReferenceLake:
     def _apart(self, event: dict[str, Any]) -> tuple[dict[str, tuple[Path, Any]], dict[str, Any]]:
         """Who gets a column: of those that meet in one, who reads like it, else the first."""
         naming, keys = self.source.naming, self.source.date_partition.keys
+        length = self.source.limits.column_name
         leaves = dict(_leaves(event))
         rivals: dict[str, list[Path]] = {}
         for path in leaves:
-            if (column := column_name(path, naming, keys)) is not None:
+            if (column := column_name(path, naming, keys, length)) is not None:
                 rivals.setdefault(column, []).append(path)
         winners = {
             next((p for p in paths if is_spelled_like_column(p, naming)), paths[0]): column

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from lake.names import Naming, column_name, is_spelled_like_column, pointer
+from lake.names import NAME_LENGTH, Naming, column_name, is_spelled_like_column, pointer
 
 Event = dict[str, Any]
 
@@ -37,9 +37,12 @@ class Field(dict[str, "Field"]):
 class Fields:
     """All fields of a table. `add` takes an event apart; `settle` decides who gets a column."""
 
-    def __init__(self, naming: Naming, partition_keys: tuple[str, ...]) -> None:
+    def __init__(
+        self, naming: Naming, partition_keys: tuple[str, ...], name_length: int = NAME_LENGTH
+    ) -> None:
         self._naming = naming
         self._partition_keys = partition_keys
+        self._name_length = name_length
         self._root = Field(())
         self._discovered = 0
         self._by_column: dict[str | None, list[Field]] = {}
@@ -67,8 +70,11 @@ class Fields:
 
     def columns_with(self, event: Event) -> frozenset[str]:
         """All columns there would be with one more event."""
-        of_event = (column_name(p, self._naming, self._partition_keys) for p in _paths(event))
+        of_event = map(self._column, _paths(event))
         return frozenset(c for c in (*self._by_column, *of_event) if c is not None)
+
+    def _column(self, path: tuple[str, ...]) -> str | None:
+        return column_name(path, self._naming, self._partition_keys, self._name_length)
 
     def _walk(self, event: Event, node: Field, row: int) -> None:
         for key, value in event.items():
@@ -86,7 +92,7 @@ class Fields:
     def _discover(self, field: Field) -> None:
         self._discovered += 1
         field.first = self._discovered
-        field.column = column_name(field.path, self._naming, self._partition_keys)
+        field.column = self._column(field.path)
         rivals = self._by_column.setdefault(field.column, [])
         if all(rival is not field for rival in rivals):  # a Field is a dict: no `in`
             rivals.append(field)

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from lake.casting.encoding import encode
 from lake.envelope import Envelope
-from lake.names import Naming, pointer
+from lake.names import pointer
 from lake.staging.blob import Blob, BlobKind, to_ipc
 from lake.staging.fields import Event, Fields, rescued_members
 from lake.staging.seen import SeenColumn, SeenTable
@@ -30,9 +30,9 @@ def split_key(key: str) -> tuple[str, str]:
 class TableRows:
     """Rows of one table in order of arrival."""
 
-    def __init__(self, table: str, naming: Naming, partition_keys: tuple[str, ...]) -> None:
+    def __init__(self, table: str, fields: Fields) -> None:
         self.table = table
-        self._fields = Fields(naming, partition_keys)
+        self._fields = fields
         self._start()
 
     def _start(self) -> None:

@@ -16,7 +16,7 @@ from lake.partitions import DatePartition
 from lake.rejects import Reason, Reject
 from lake.settings import Limits
 from lake.staging.blob import Blob, BlobKind, to_ipc
-from lake.staging.fields import Event
+from lake.staging.fields import Event, Fields
 from lake.staging.hours import hour_of, partition_of
 from lake.staging.places import place
 from lake.staging.raw_lines import RawLines
@@ -57,6 +57,9 @@ class StageJob:
     keep_payloads: bool = False
     window: tuple[int, int] | None = None  # of a replay: [from, to) of receivedAt
     tables: frozenset[str] | None = None  # of a replay: only these
+
+    def new_fields(self) -> Fields:
+        return Fields(self.naming, self.date_partition.keys, self.limits.column_name)
 
     def wants(self, table: str | None, received: int | None) -> bool:
         """Whether a row belongs to this unit at all; every row does, unless it is a replay's."""
@@ -150,7 +153,7 @@ class _StageTask:
             tables = self.job.columns.keys() | self.tables.keys()
             if table not in tables and len(tables) >= self.job.limits.tables:
                 raise Reject(Reason.TOO_MANY_TABLES, f"{self.job.limits.tables} tables")
-            rows = TableRows(table, self.job.naming, self.job.date_partition.keys)
+            rows = TableRows(table, self.job.new_fields())
         known = self.job.columns.get(table, _STANDARD[self.job.naming])
         # As many colons, at least, as keys: the exact count is needed only near the limit.
         if len(known) + rows.width + line.count(b":") > self.job.limits.columns:

@@ -55,13 +55,7 @@ def close_run(
     """
     lines = report_lines(run, done, finish, failure)
     storage.write(paths.report(run.source_id, run.day, run.run_id), report_json(lines))
-    ensure_reports_table(catalog)
-    folder = paths.reports_folder(run.source_id, run.day)
-    partition = CatalogPartition((run.source_id, run.day), folder, version=0)
-    catalog.put_partitions(DATABASE, NAME, [partition])
-    write_metadata(storage, run, "failed" if failure else "finished")
-    storage.delete_folder(paths.stage(run.source_id, run.run_id))
-    storage.delete(paths.open_run(run.source_id, run.run_id))
+    _wind_up(storage, catalog, run, lines[0]["status"])
 
 
 def close_failed_run(
@@ -71,11 +65,26 @@ def close_failed_run(
     after_manifest: int,
     finish: datetime,
     failure: Failure,
-) -> None:
-    """A failed report, unless the run has its report; what it did is what it committed."""
-    if not storage.exists(paths.report(run.source_id, run.day, run.run_id)):
+) -> bool:
+    """A failed report, unless the run has a report; what it did is what it committed."""
+    report = storage.read(paths.report(run.source_id, run.day, run.run_id))
+    if report is None:
         done = _committed(storage, run, after_manifest)
         close_run(storage, catalog, run, done, finish, failure)
+        return True
+    # It ended between its report and the rest.
+    _wind_up(storage, catalog, run, msgspec.json.decode(report.splitlines()[0])["status"])
+    return False
+
+
+def _wind_up(storage: Storage, catalog: Catalog, run: RunFacts, status: str) -> None:
+    """All that follows from a report; may be repeated."""
+    ensure_reports_table(catalog)
+    folder = paths.reports_folder(run.source_id, run.day)
+    partition = CatalogPartition((run.source_id, run.day), folder, version=0)
+    catalog.put_partitions(DATABASE, NAME, [partition])
+    write_metadata(storage, run, status)
+    storage.delete_folder(paths.stage(run.source_id, run.run_id))
     storage.delete(paths.open_run(run.source_id, run.run_id))
 
 
@@ -89,9 +98,9 @@ def close_dead_runs(storage: Storage, catalog: Catalog, source_id: str, now: dat
         dead = decode(data, OpenRun, file.path)
         if dead.holder.alive:
             continue
-        if not storage.exists(paths.report(source_id, dead.run.day, dead.run.run_id)):
+        after = dead.after_manifest
+        if close_failed_run(storage, catalog, dead.run, after, now, _INTERRUPTED):
             closed.append(dead.run.run_id)
-        close_failed_run(storage, catalog, dead.run, dead.after_manifest, now, _INTERRUPTED)
     return closed
 
 

@@ -169,3 +169,12 @@ def test_columns_with_an_event_are_those_there_are_and_its_own() -> None:
     fields = taken_apart({"a": 1, "day": 2})
     assert fields.columns_with({"a": 1, "b": {"c": 2, "d": None}, "hr": 3}) == {"a", "b_c"}
     assert fields.columns_with({}) == {"a"}
+
+
+def test_long_names_are_cut_at_the_length_that_is_set() -> None:
+    fields = Fields(Naming.NATIVE, DAY_HOUR, name_length=40)
+    fields.add({"a" * 41: 1, "a" * 42: 2, "b" * 40: 3}, 0)
+    names = [name for name, _, _ in columns(fields)]
+    assert [len(name or "") for name in names] == [40, 40, 40]
+    assert len(set(names)) == 3
+    assert names[2] == "b" * 40

@@ -76,6 +76,7 @@ def snapshot(runs: Runs, summed: bool) -> dict[str, Any]:
             runs.storage.files("segment-stage"),
             runs.storage.files(paths.open_runs(SOURCE_ID)),
             runs.storage.read(paths.lease(SOURCE_ID)),
+            [path for path in runs.root.rglob("metadata.json") if '"running"' in path.read_text()],
         ],
     }
 
@@ -109,7 +110,7 @@ def test_a_run_that_breaks_off_anywhere_is_made_good_by_the_next(
     summed = step is not replay
     undisturbed = Faults()
     wanted = snapshot(broken_off(base, tmp_path / "whole", step, undisturbed), summed)
-    assert wanted["left"] == [[], [], None]
+    assert wanted["left"] == [[], [], None, []]
     assert 15 < undisturbed.changes < MOST_CHANGES
     for at, change in enumerate(undisturbed.log):
         if fault is Fault.LOST_ANSWER and not change.startswith("create"):

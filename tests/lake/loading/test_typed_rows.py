@@ -1,0 +1,101 @@
+"""Staged rows in the types of their table, and the JSON of what did not fit."""
+
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from lake.casting.encoding import encode
+from lake.counts import CastCounts
+from lake.loading.task import type_problems
+from lake.loading.typed_rows import typed_rows
+from lake.schema import Column, TableSchema
+from lake.staging.table_rows import RESCUED
+from lake.types import LakeType
+
+PRICE = Column("price", LakeType.DECIMAL, "/price")
+COUNT = Column("n", LakeType.BIGINT, "/n")
+NOTE = Column("note", LakeType.STRING, "/note")
+
+
+def schema(*columns: Column) -> TableSchema:
+    return TableSchema("page", "shop", "page", "Page", columns)
+
+
+def staged(fields: dict[tuple[str, str], list[Any]], rescued: list[Any] | None = None) -> pa.Table:
+    """Values by pointer and column; None where an event has no such field."""
+    arrays, names = [], []
+    for (at, column), values in fields.items():
+        present = [n for n, value in enumerate(values) if value is not None]
+        encoding, array, _ = encode([values[n] for n in present])
+        rows = [present.index(n) if n in present else None for n in range(len(values))]
+        arrays.append(array.take(pa.array(rows, pa.int64())))
+        names.append(pa.field(at, array.type, metadata={"column": column, "as": encoding}))
+    if rescued is not None:
+        arrays.append(pa.array(rescued, pa.list_(pa.string())))
+        names.append(pa.field(RESCUED, arrays[-1].type))
+    return pa.Table.from_arrays(arrays, schema=pa.schema(names))
+
+
+def test_every_column_of_the_table_is_there_in_order_and_type() -> None:
+    rows = staged({("/n", "n"): [1, None], ("/price", "price"): [msgspec.Raw("1.5"), 2]})
+    typed = typed_rows(rows, schema(PRICE, NOTE, COUNT))
+    assert typed.rows.schema == schema(PRICE, NOTE, COUNT).arrow
+    assert typed.rows.to_pylist() == [
+        {"price": Decimal("1.500000"), "note": None, "n": 1},
+        {"price": Decimal("2.000000"), "note": None, "n": None},
+    ]
+    assert typed.casts == {"price": CastCounts(exact=2), "n": CastCounts(exact=1)}
+    assert typed.rescued_cells == 0
+
+
+def test_fields_that_share_a_column_fill_it_together() -> None:
+    rows = staged({("/n", "n"): [1, None, None], ("/N", "n"): [None, "2", "x"]})
+    typed = typed_rows(rows, schema(COUNT))
+    assert typed.rows["n"].to_pylist() == [1, 2, None]
+    assert typed.rows["rescued_data"].to_pylist() == [None, None, '{"/N":"x"}']
+    assert typed.casts == {"n": CastCounts(exact=2, failed=1)}
+
+
+def test_what_lost_anything_is_in_one_json_object_a_row() -> None:
+    rows = staged(
+        {
+            ("/n", "n"): ["many", msgspec.Raw("1.50"), 3],
+            ('/a"~1b', "price"): [True, "é\n", None],
+            ("/over", "over_the_limit"): [None, [1, "x"], "y"],
+        },
+        rescued=[['"/day":1', '"/hr":2'], None, None],
+    )
+    typed = typed_rows(rows, schema(COUNT, PRICE))
+    texts = typed.rows["rescued_data"].to_pylist()
+    assert [msgspec.json.decode(text) for text in texts] == [
+        {"/n": "many", '/a"~1b': True, "/day": 1, "/hr": 2},
+        {"/n": 1.5, '/a"~1b': "é\n", "/over": [1, "x"]},
+        {"/over": "y"},
+    ]
+    assert '"/n":1.50' in texts[1]
+    assert typed.rescued_cells == 8
+    assert typed.rows["n"].to_pylist() == [None, 1, 3]
+
+
+def test_rescued_data_is_left_out_where_nothing_is_rescued() -> None:
+    rows = staged({("/n", "n"): [1]}, rescued=[None])
+    assert typed_rows(rows, schema(COUNT)).rows.column_names == ["n"]
+    had = schema(COUNT, Column("rescued_data", LakeType.STRING, ""))
+    assert typed_rows(rows, had).rows.to_pylist() == [{"n": 1, "rescued_data": None}]
+
+
+def test_a_footer_is_held_to_the_schema() -> None:
+    table = schema(COUNT, NOTE)
+    assert type_problems(table.arrow, table) == ()
+    assert type_problems(table.arrow.append(pa.field("rescued_data", pa.string())), table) == ()
+    wrong = pa.schema([("n", pa.string()), ("more", pa.int64())])
+    assert type_problems(wrong, table) == (
+        "n: string in the file, int64 in the table",
+        "note: None in the file, string in the table",
+        "more: int64 in the file, None in the table",
+    )
+    older = pa.schema([("n", pa.int64())])
+    assert type_problems(older, table, older=True) == ()
+    assert len(type_problems(older, table)) == 1
