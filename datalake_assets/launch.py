@@ -56,7 +56,7 @@ def launch_sync(
         "ops": {f"load_{source.name}": {"config": config}},
         "loggers": {"console": {"config": {"warnings": warnings}}},
     }
-    return _execute(job, source, run_config)
+    return execute(job, source, run_config)
 
 
 def launch_replay(
@@ -79,7 +79,7 @@ def launch_replay(
     chosen = [known[table] for table in tables] if tables else list(known.values())
     keys = [key(schema) for schema in chosen for key in (table_key, schema_key)]
     last = window.end - timedelta(microseconds=1)
-    return _execute(
+    return execute(
         definitions.resolve_job_def(replay_job_name(source)),
         source,
         {"ops": {f"replay_{source.name}_tables": {"config": _hours(window.start, window.end)}}},
@@ -97,7 +97,7 @@ def _hours(start: datetime, end: datetime) -> dict[str, str]:
     return {"from_hour": f"{start:{FORM}}", "to_hour": f"{end:{FORM}}"}
 
 
-def _execute(
+def execute(
     job: dg.JobDefinition,
     source: Source,
     run_config: Mapping[str, Any],

@@ -1,0 +1,173 @@
+"""The Dagster UI over a small lake, in a real browser: what a person sees.
+
+With $DATALAKE_SCREENSHOTS set to a folder, every page looked at is kept there as a picture.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect, sync_playwright
+
+from datalake_assets.definitions import build
+from datalake_assets.home import ensure_home
+from datalake_assets.launch import execute
+from datalake_assets.snapshot import read_snapshot
+from lake.lake import Lake
+from lake.sample import WEB_SHOP, SampleSpec, write_archive
+from lake.settings_file import load_settings
+from tests.datalake_assets.conftest import InProcessEngine
+
+pytestmark = pytest.mark.browser
+SETTINGS = f"""\
+workspace_id: WS
+storage: ./data
+sources:
+  - id: {WEB_SHOP.id}
+    slug: {WEB_SHOP.slug}
+"""
+CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+SECONDS_TO_START = 120
+SECONDS_TO_SHOW = 60_000  # milliseconds, as Playwright counts
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A lake into which two days were synced, under Dagster."""
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "lake.yaml").write_text(SETTINGS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("DAGSTER_HOME", raising=False)
+        lake = Lake.open(load_settings(folder / "lake.yaml", {}, folder))
+        ensure_home(lake.settings)
+        source = lake.settings.sources[0]
+        sample = SampleSpec(days=2, events_per_day=300, files_per_day=2, hours=4)
+        for arrived in (1, 2):
+            write_archive(Path(lake.settings.storage_uri), sample, arrived=arrived)
+            definitions = build(lake, read_snapshot(lake), InProcessEngine())
+            job = definitions.resolve_job_def(f"sync_{source.name}")
+            assert execute(job, source, {}).succeeded
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def address(project: Path) -> Iterator[str]:
+    """The UI as `datalake dev` starts it."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    log = (project / "dev.log").open("wb")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "datalake_assets.cli", "dev", "--port", str(port)],
+        cwd=project,
+        env={k: v for k, v in os.environ.items() if k not in ("DAGSTER_HOME", "DATALAKE_CONFIG")},
+        stdout=log,
+        stderr=log,
+    )
+    try:
+        yield _answering(f"http://127.0.0.1:{port}", process, project / "dev.log")
+    finally:
+        process.terminate()
+        process.wait(60)
+        log.close()
+
+
+def _answering(address: str, process: subprocess.Popen[bytes], log: Path) -> str:
+    until = time.monotonic() + SECONDS_TO_START
+    while time.monotonic() < until and process.poll() is None:
+        try:
+            urllib.request.urlopen(f"{address}/server_info", timeout=5)
+            return address
+        except OSError:
+            time.sleep(0.5)
+    raise AssertionError(f"the UI did not start:\n{log.read_text()}")
+
+
+Look = Callable[[str], Page]
+
+
+@pytest.fixture(scope="module")
+def look(address: str) -> Iterator[Look]:
+    """Go to a page of the UI."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    assert chromium, "Chromium is missing: run `make browser`, which installs it."
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
+        page = browser.new_page(viewport={"width": 1500, "height": 950})
+        page.set_default_timeout(SECONDS_TO_SHOW)
+        expect.set_options(timeout=SECONDS_TO_SHOW)
+
+        def go(path: str) -> Page:
+            page.goto(address + path)
+            return page
+
+        yield go
+        browser.close()
+
+
+def picture(page: Page, name: str) -> None:
+    folder = os.environ.get("DATALAKE_SCREENSHOTS")
+    if folder:
+        page.wait_for_timeout(2_000)  # let charts finish drawing
+        page.screenshot(path=f"{folder}/{name}.png")
+
+
+def test_the_graph_leads_from_the_archive_to_tables_that_passed_their_checks(look: Look) -> None:
+    page = look("/locations/datalake/asset-groups/web_shop")
+    expect(page.get_by_text("track_order_completed").first).to_be_visible()
+    expect(page.get_by_text("3 / 3 Passed").first).to_be_visible()
+    picture(page, "graph")
+
+
+def test_a_table_shows_its_rows_its_columns_and_plots(look: Look) -> None:
+    page = look("/assets/web_shop/track_order_completed")
+    expect(page.get_by_text("event of web_shop, one row each.")).to_be_visible()
+    expect(page.get_by_text("Row count")).to_be_visible()
+    expect(page.get_by_text("/messageId")).to_be_visible()
+    picture(page, "table")
+    page.get_by_placeholder("Filter columns").fill("properties_total")
+    expect(page.get_by_text("/properties/total", exact=True)).to_be_visible()
+    expect(page.get_by_text("decimal(38,6)").first).to_be_visible()
+    page.get_by_role("button", name="Plots").click()
+    expect(page.get_by_text("dagster/partition_row_count")).to_be_visible()
+    page.get_by_text("dagster/partition_row_count").scroll_into_view_if_needed()
+    picture(page, "plots")
+
+
+def test_a_check_says_its_rule_and_shows_its_numbers(look: Look) -> None:
+    page = look("/assets/web_shop/track_order_completed?view=checks")
+    for name in ("dedup", "types", "conservation"):
+        expect(page.get_by_text(name, exact=True).first).to_be_visible()
+    expect(page.get_by_text("Every row that came in was loaded").first).to_be_visible()
+    expect(page.get_by_text("rows_in").first).to_be_visible()
+    picture(page, "checks")
+
+
+def test_a_sync_launched_in_the_ui_runs_and_reports(look: Look, project: Path) -> None:
+    page = look("/locations/datalake/jobs/sync_web_shop/playground")
+    page.get_by_role("button", name="Launch Run").click()
+    expect(page.get_by_text("Nothing new in the archive.").first).to_be_visible()
+    picture(page, "run")
+
+    lake = Lake.open(load_settings(project / "lake.yaml", {}, project))
+    reports = [f for f in lake.storage.files("segment-data/reports") if f.name == "report.json"]
+    assert len(reports) == 3
+
+
+def test_the_replays_days_are_offered_from_the_first_day_of_the_source(look: Look) -> None:
+    page = look("/assets/web_shop/page?view=partitions")
+    expect(page.get_by_text("2026-10-01").first).to_be_visible()
+    expect(page.get_by_text("Materialized (2)")).to_be_visible()
+    picture(page, "partitions")
+
+
+def test_a_catalog_entry_has_a_page(look: Look) -> None:
+    page = look("/assets/web_shop/page/schema")
+    expect(page.get_by_text("The catalog entry of web_shop.page")).to_be_visible()
