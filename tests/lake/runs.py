@@ -150,10 +150,10 @@ class Runs:
             ]
         return found
 
-    def records(self) -> list[tuple[str, int, str]]:
-        """Raw file, line and status of every record in the logs of all runs."""
+    def records(self, run: str = "") -> list[tuple[str, int, str]]:
+        """Raw file, line and status of every record in the log of a run, or of all."""
         found: list[tuple[str, int, str]] = []
-        for file in self.storage.files("sync_tracking_datasets"):
+        for file in self.storage.files(paths.tracking("W1", SOURCE_ID, run)):
             if file.name.endswith(".parquet"):
                 with self.storage.open_input(file.path) as stream:
                     rows = pq.ParquetFile(stream).read(["raw_file", "raw_line", "status"])

@@ -7,11 +7,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
 from lake.casts import Outcome
 from lake.counts import CastCounts, UnitReport
+from lake.dedup.ids import hash_id, words
 from lake.names import RESCUED_DATA
 from lake.parse import parse_value
 from lake.reference import Account, ReferenceLake, Scope
@@ -103,7 +105,30 @@ def _row(row: Row, keys: tuple[str, ...]) -> Any:
     )
 
 
+def check_records(runs: Runs, report: UnitReport) -> None:
+    """Every row that came in is in the record log once, by what became of it."""
+    records = runs.records(max(runs.reports(), key=lambda run: int(run[1:])))
+    assert len({(file, line) for file, line, _ in records}) == len(records)
+    statuses = Counter(status for _, _, status in records)
+    assert statuses["succeeded"] == report.row_count
+    assert statuses["DUPLICATE"] == report.duplicates
+    assert statuses["NULL"] + statuses["rejected"] == report.rejected + report.skipped
+
+
+def check_index(runs: Runs, lake: ReferenceLake) -> None:
+    """The index has the id of every row, and no other."""
+    wanted = [(row.id, row.received) for table in lake.tables.values() for row in table.rows]
+    hashes = words(pa.array([hash_id(id) for id, _ in wanted], pa.binary(16))).tolist()
+    assert sorted(entry for entries in runs.index().values() for entry in entries) == sorted(
+        (first, second, at) for (first, second), (_, at) in zip(hashes, wanted, strict=True)
+    )
+
+
 def check_lake(runs: Runs, lake: ReferenceLake) -> None:
+    assert runs.state().rows == {
+        f"shop.{runs.source.catalog_table(name)}": len(table.rows)
+        for name, table in lake.tables.items()
+    }
     assert runs.tables() == sorted(map(runs.source.catalog_table, lake.tables))
     for name, table in lake.tables.items():
         catalog_name = runs.source.catalog_table(name)
@@ -133,4 +158,6 @@ def test_the_lake_is_what_the_plain_rules_make_of_the_archive(story: Story) -> N
             report = play(step, runs)
             accounts = told.sync(step) if isinstance(step, Sync) else told.replay(step)
             check_report(report, accounts, told)
+            check_records(runs, report)
             check_lake(runs, told.lake)
+            check_index(runs, told.lake)
