@@ -10,15 +10,21 @@ from lake.state.manifest import IndexFile, Manifest
 from lake.storage import Storage
 
 
+class Layout(msgspec.Struct, frozen=True):
+    """Settings that hold for the life of a table."""
+
+    date_partition: str
+    naming: str
+
+
 class SourceState(msgspec.Struct, frozen=True):
     """The fold of all manifests up to number `manifest`, but for the ledger (see `ledger`)."""
 
     source_id: str
     manifest: int = 0
     start: str | None = None
-    date_partition: str | None = None
-    naming: str | None = None
     tables: dict[str, TableSchema] = {}  # by name in the catalog: database.table
+    layouts: dict[str, Layout] = {}  # what the tables were made with
     rows: dict[str, int] = {}  # of the tables
     dropped: dict[str, set[tuple[str, ...]]] = {}  # partitions of tables that were, at some time
     index: dict[str, tuple[IndexFile, ...]] = {}  # by received day
@@ -39,6 +45,7 @@ class SourceState(msgspec.Struct, frozen=True):
         index = {d: f for d, f in self.index.items() if d not in manifest.index_days_replaced}
         for file in manifest.index_added:
             index[file.day] = (*index.get(file.day, ()), file)
+        layout = Layout(manifest.date_partition, manifest.naming)
         rows, dropped = dict(self.rows), dict(self.dropped)
         for change in manifest.partitions:
             rows[change.table] = rows.get(change.table, 0) + change.rows - change.rows_before
@@ -48,9 +55,8 @@ class SourceState(msgspec.Struct, frozen=True):
             source_id=self.source_id,
             manifest=manifest.number,
             start=self.start or manifest.start,
-            date_partition=manifest.date_partition,
-            naming=manifest.naming,
             tables=self.tables | {table.key: table for table in manifest.tables},
+            layouts=dict.fromkeys((table.key for table in manifest.tables), layout) | self.layouts,
             rows=rows,
             dropped=dropped,
             index=index,

@@ -7,8 +7,10 @@ from lake.state.source_state import SourceState
 
 def refuse_changed_layout(source: Source, state: SourceState) -> None:
     """Tables keep the layout and naming they were made with; a new place is free to choose."""
-    if not state.tables_of(source):
+    tables = state.tables_of(source).values()
+    if not tables:
         return
+    made_with = state.layouts[next(iter(tables)).key]
     changed = [
         Problem(
             f"sources[{source.slug}].{name}",
@@ -17,8 +19,8 @@ def refuse_changed_layout(source: Source, state: SourceState) -> None:
             "and replay into it",
         )
         for name, then, now in (
-            ("date_partition", state.date_partition, source.date_partition.value),
-            ("naming", state.naming, source.naming.value),
+            ("date_partition", made_with.date_partition, source.date_partition.value),
+            ("naming", made_with.naming, source.naming.value),
         )
         if then != now
     ]

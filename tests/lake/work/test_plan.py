@@ -99,6 +99,7 @@ def test_syncs_ignore_folders_before_the_start_that_is_set(tmp_path: Path) -> No
     runs = Runs(tmp_path, start="2026-10-02")
     for day in ("2026-10-01", "2026-10-02", "2026-10-03"):
         runs.archive.day(day).file("a", order(day, f"{day}T07:00"))
+    assert planned(runs, "2026-10-01", "2026-10-02") == [("day folder 2026-10-02", ["a.gz"])]
     runs.sync()
     assert runs.ids("track_order") == ["2026-10-02", "2026-10-03"]
 

@@ -220,6 +220,12 @@ def test_another_layout_or_naming_over_existing_tables_is_refused(
     runs.set(**changed, database="elsewhere")
     runs.replay("2026-10-01", "2026-10-02")
     assert len(runs.tables()) == 1
+    # The old place is as it was, whatever was done in the new one.
+    runs.set(**changed)
+    with pytest.raises(SettingsError):
+        runs.sync()
+    runs.set()
+    runs.sync()
 
 
 def test_skipped_events_are_counted_and_neither_written_nor_catalogued(tmp_path: Path) -> None:
