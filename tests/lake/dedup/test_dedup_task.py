@@ -9,7 +9,7 @@ import pytest
 from lake.dedup.ids import checksum, hash_id
 from lake.dedup.index import SCHEMA, read_index, write_index
 from lake.dedup.task import DedupJob, TableIds, dedup
-from lake.loading.task import places
+from lake.staging.places import places
 from lake.staging.blob import Blob, BlobKind, to_ipc
 from lake.storage import Storage
 
