@@ -4,6 +4,7 @@
 	lint types format pin clean
 
 PORT ?= 3000
+DEMO ?= demo
 BIN := .venv/bin
 
 ##@ Use it
@@ -15,7 +16,7 @@ setup:  ## make .venv with everything in it, and Java if it is missing
 	@scripts/setup
 
 demo: setup  ## a whole lake from sample data, in minutes
-	@$(BIN)/datalake demo
+	@$(BIN)/datalake demo --folder $(DEMO)
 
 dev: setup  ## the Dagster UI on http://127.0.0.1:3000 (PORT=4000: on another port)
 	@$(BIN)/datalake dev --port $(PORT)

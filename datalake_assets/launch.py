@@ -68,7 +68,7 @@ def launch_replay(
     for table in tables or ():
         if table not in known:
             raise UsageError(
-                f"Source {source.slug!r} has no table {table!r}{did_you_mean(table, known)}. "
+                f"Source {source.slug!r} has no table {table!r}{did_you_mean(table, known) or '.'} "
                 f"`datalake tables {source.database}` lists them."
             )
     if not source.date_partition.has_hours and (window.start.hour or window.end.hour):

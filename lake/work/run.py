@@ -168,4 +168,12 @@ def _failure(error: BaseException) -> Failure:
         return Failure(error.error_code, str(error))
     if isinstance(error, KeyboardInterrupt) or type(error).__name__.endswith("InterruptedError"):
         return Failure("Segment.Internal", "The run was cancelled before it was done.")
-    return Failure("Segment.Internal", f"{type(error).__name__}: {error}")
+    return Failure("Segment.Internal", _in_a_line(error))
+
+
+def _in_a_line(error: BaseException) -> str:
+    """What went wrong without its stack trace, which is in the run's log; Spark sends both as one."""
+    told = [line for line in str(error).splitlines() if line.strip()]
+    traced = any(line.startswith("Traceback") for line in told)
+    text = told[-1].strip() if traced else " ".join(told)
+    return text if traced else f"{type(error).__name__}: {text}"

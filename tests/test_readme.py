@@ -1,0 +1,132 @@
+"""Every command of the README, run as it stands there; only the folders are the test's own."""
+
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from lake.sample import IOS_PROD, SampleSpec, write_archive
+
+REPO = Path(__file__).parent.parent
+README = (REPO / "README.md").read_text()
+DATALAKE = ".venv/bin/datalake"
+
+
+def blocks(language: str) -> list[str]:
+    """The fenced blocks of one language, without the indentation of lists."""
+    found = re.findall(rf"^( *)```{language}\n(.*?)^ *```", README, re.MULTILINE | re.DOTALL)
+    return [re.sub(rf"^{indent}", "", body, flags=re.MULTILINE) for indent, body in found]
+
+
+COMMANDS = [
+    shlex.split(line, comments=True) for block in blocks("sh") for line in block.splitlines()
+]
+ON_THE_DEMO = [
+    words[3:] for words in COMMANDS if words[:3] == [DATALAKE, "--config", "demo/lake.yaml"]
+]
+ON_YOUR_OWN = [words[1:] for words in COMMANDS if words[0] == DATALAKE and "--config" not in words]
+INLINE = re.findall(r"`datalake ([a-z]+)([^`]*)`", README)
+
+
+def program(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """The program as README's `.venv/bin/datalake`, whatever environment the tests run in."""
+    command = [sys.executable, "-m", "datalake_assets.cli", *words]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+
+
+def test_the_commands_are_those_that_are_tried_below() -> None:
+    made = [words for words in COMMANDS if words[0] == "make"]
+    assert made == [["make", "demo"], ["make", "test"], ["make", "dev"]]
+    assert [words[0] for words in ON_THE_DEMO] == ["tables", "sql", "reports", "status"]
+    assert [words[0] for words in ON_YOUR_OWN] == ["init", "check", "sync"]
+    assert len(COMMANDS) == len(made) + len(ON_THE_DEMO) + len(ON_YOUR_OWN)
+    assert "make test" in README and "test" in (REPO / ".ci/run").read_text()
+
+
+@pytest.mark.parametrize(("command", "rest"), INLINE, ids=lambda value: str(value).strip())
+def test_a_command_of_the_tables_has_the_options_it_is_shown_with(
+    command: str, rest: str, tmp_path: Path
+) -> None:
+    told = program(command, "--help", cwd=tmp_path)
+    assert told.returncode == 0
+    for option in re.findall(r"--[a-z-]+", rest):
+        assert option in told.stdout
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of `make demo`."""
+    folder = tmp_path_factory.mktemp("readme") / "demo"
+    done = subprocess.run(
+        ["make", "demo", f"DEMO={folder}"], cwd=REPO, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("words", ON_THE_DEMO, ids=lambda words: str(words[0]))
+def test_what_the_readme_asks_the_demo_is_answered(words: list[str], demo: Path) -> None:
+    told = program("--config", str(demo / "lake.yaml"), *words, cwd=demo)
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.strip()
+
+
+@pytest.mark.e2e
+def test_your_own_data_in_the_steps_of_the_readme(tmp_path: Path) -> None:
+    init, check, sync = ON_YOUR_OWN
+    assert program(*init, cwd=tmp_path).returncode == 0
+    (settings,) = blocks("yaml")
+    (tmp_path / "lake.yaml").write_text(settings)
+    sample = SampleSpec(days=1, events_per_day=50, files_per_day=1, hours=2)
+    write_archive(tmp_path / "data", sample)
+
+    assert program(*check, cwd=tmp_path).returncode == 0
+    done = program(*sync, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert list((tmp_path / f"data/segment-data/data/{IOS_PROD.id}").rglob("*.parquet"))
+
+
+@pytest.mark.e2e
+def test_make_dev_brings_up_the_ui(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATALAKE_CONFIG", str(demo / "lake.yaml"))
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    server = subprocess.Popen(
+        ["make", "dev", f"PORT={port}"],
+        cwd=REPO,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        assert _answers(f"http://127.0.0.1:{port}/server_info", server)
+    finally:
+        os.killpg(server.pid, signal.SIGINT)
+        server.wait(60)
+
+
+def _answers(address: str, server: subprocess.Popen[bytes]) -> bool:
+    until = time.monotonic() + 120
+    while time.monotonic() < until and server.poll() is None:
+        try:
+            urllib.request.urlopen(address, timeout=5)
+            return True
+        except OSError:
+            time.sleep(0.5)
+    return False
+
+
+def test_its_pictures_and_links_are_there() -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert (REPO / target).exists(), target
