@@ -61,8 +61,7 @@ def _resolve_table(
         columns=standard_columns(source.naming),
         owns_folder=owns_folder,
     )
-    room = source.limits.columns - len(schema.columns)
-    added = _new_columns(schema, parts)[: max(0, room)]
+    added = _new_columns(schema, parts)
     grown = schema.with_columns(added)
     new = grown.columns if before is None else added
     return ResolvedTable(grown, new, is_new=before is None)

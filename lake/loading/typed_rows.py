@@ -36,9 +36,6 @@ def typed_rows(staged: pa.Table, schema: TableSchema) -> TypedRows:
             continue
         column = field.metadata[b"column"].decode()
         encoding = Encoding(field.metadata[b"as"].decode())
-        if column not in types:  # past the limit of columns
-            rescue.add(field.name, array, encoding, array.is_valid())
-            continue
         cast = cast_column(array, encoding, types[column])
         casts[column] = casts.get(column, CastCounts()) + cast.counts(values)
         if cast.rescued is not None:

@@ -26,7 +26,7 @@ from lake.storage import Storage
 
 FLUSH_BYTES = 64 << 20  # of raw lines; bounds the memory of a task, not what it may read
 SAMPLES = 3  # rejected rows shown of each reason and task
-_STANDARD = {naming: frozenset(c.name(naming) for c in STANDARD_COLUMNS) for naming in Naming}
+STANDARD = {naming: frozenset(c.name(naming) for c in STANDARD_COLUMNS) for naming in Naming}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class _StageTask:
             if table not in tables and len(tables) >= self.job.limits.tables:
                 raise Reject(Reason.TOO_MANY_TABLES, f"{self.job.limits.tables} tables")
             rows = TableRows(table, self.job.new_fields())
-        known = self.job.columns.get(table, _STANDARD[self.job.naming])
+        known = self.job.columns.get(table, STANDARD[self.job.naming])
         # As many colons, at least, as keys: the exact count is needed only near the limit.
         if len(known) + rows.width + line.count(b":") > self.job.limits.columns:
             columns = known | rows.columns_with(event)

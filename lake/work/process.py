@@ -15,6 +15,7 @@ from lake.loading.task import LoadedFile, LoadJob
 from lake.resolve import RESCUED, ResolvedTable, resolve
 from lake.schema import TableSchema
 from lake.settings import Tracking
+from lake.staging.limits import over_limits
 from lake.staging.seen import Seen
 from lake.staging.table_rows import rows_key
 from lake.staging.task import StageJob
@@ -113,7 +114,13 @@ def _stage(work: UnitWork) -> Seen:
         window=(_us(window.start), _us(window.end)) if window else None,
         tables=work.unit.tables,
     )
-    return Seen.merge(work.flow.stage(job, tasks(work.unit.files, work.flow.slots)))
+    seen = Seen.merge(work.flow.stage(job, tasks(work.unit.files, work.flow.slots)))
+    if over_limits(job, seen):
+        # Which events go over a limit depends on all before them: one task reads all, in order.
+        work.context.listener.log(f"{work.unit.label}: reading again, to keep to the limits")
+        work.flow.release()
+        seen = Seen.merge(work.flow.stage(job, [list(work.unit.files)]))
+    return seen
 
 
 def _dedup(work: UnitWork, seen: Seen) -> Duplicates:

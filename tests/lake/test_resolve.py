@@ -1,4 +1,4 @@
-"""From what tasks saw to schemas: order of discovery, types by all kinds, limits."""
+"""From what tasks saw to schemas: order of discovery, types by all kinds."""
 
 from typing import Any
 
@@ -85,15 +85,6 @@ def test_rescued_data_is_a_column_the_first_time_only() -> None:
     once = page.with_column(RESCUED)
     assert once.schema.columns[-1] == once.new_columns[-1] == RESCUED
     assert once.with_column(RESCUED) == once
-
-
-def test_columns_past_the_limit_are_left_out() -> None:
-    """Tasks reject such rows; together they may still have seen more than there is room for."""
-    parts = [
-        seen((n, 1, 0), (f"c{n}", f"/c{n}", (n, 1, 1), {Kind.INT64})) for n in reversed(range(4))
-    ]
-    page = resolve(source(limits={"columns": 18}), {}, parts)["page"]
-    assert [column.name for column in page.schema.columns[16:]] == ["c0", "c1"]
 
 
 def test_the_same_table_in_another_place_shares_the_folder_it_does_not_own() -> None:

@@ -9,8 +9,8 @@ import pytest
 from lake.dedup.ids import checksum, hash_id
 from lake.dedup.index import SCHEMA, read_index, write_index
 from lake.dedup.task import DedupJob, TableIds, dedup
-from lake.staging.places import places
 from lake.staging.blob import Blob, BlobKind, to_ipc
+from lake.staging.places import places
 from lake.storage import Storage
 
 OCTOBER_1 = 1_790_812_800_000_000

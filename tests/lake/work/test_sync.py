@@ -299,6 +299,29 @@ def test_limits_cost_only_the_offender(tmp_path: Path) -> None:
     assert any("beyond the limit `tables`" in warning for warning in runs.warnings)
 
 
+def test_limits_hold_over_all_tasks_as_over_one(tmp_path: Path) -> None:
+    """Each file alone keeps to the limits; in their order, the second and third go over them."""
+
+    class ThreeTasks(InProcess):
+        slots = 3
+
+    runs = Runs(tmp_path, limits={"columns": 18, "tables": 2})
+    runs.flow = ThreeTasks
+    day = runs.archive.day("2026-10-01")
+    day.file("a", track("Order", "m1", "2026-10-01T07:00", a=1), page("m2", "2026-10-01T07:00"))
+    day.file("b", track("Order", "m3", "2026-10-01T07:00", b=1, c=1))
+    day.file("c", track("Order", "m4", "2026-10-01T07:00", c=1), identify("m5", "2026-10-01T07:00"))
+    report = runs.sync()
+
+    assert (report.row_count, report.rejected) == (3, 2)
+    assert runs.ids("track_order") == ["m1", "m4"]
+    assert [name for name, *_ in runs.columns("track_order")][16:] == [
+        "properties_a",
+        "properties_c",
+    ]
+    assert runs.tables() == ["page", "track_order"]
+
+
 def test_several_tasks_make_the_same_lake_as_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,18 @@
+"""The limits of tables and columns, over all tasks of a unit."""
+
+from lake.staging.seen import Seen
+from lake.staging.task import STANDARD, StageJob
+
+
+def over_limits(job: StageJob, seen: Seen) -> bool:
+    """Whether tasks together found more than each of them, by itself, was allowed to find."""
+    columns = {table.table: set(_known(job, table.table)) for table in seen.tables}
+    for table in seen.tables:
+        columns[table.table].update(column.column for column in table.columns)
+    tables = columns.keys() | job.columns.keys()
+    widest = max(map(len, columns.values()), default=0)
+    return len(tables) > job.limits.tables or widest > job.limits.columns
+
+
+def _known(job: StageJob, table: str) -> frozenset[str]:
+    return job.columns.get(table, STANDARD[job.naming])
