@@ -42,6 +42,7 @@ def table_day(
         "dagster/partition_row_count": dg.MetadataValue.int(day_rows),
         "rows_loaded": dg.MetadataValue.int(report.day_rows.get(day, 0)),
         "duplicates_in_run": dg.MetadataValue.int(report.duplicates),
+        "duplicates_with_other_payload": dg.MetadataValue.int(report.other_payload),
         "rejected_in_run": dg.MetadataValue.int(report.rejected),
         "rescued_cells_in_run": dg.MetadataValue.int(report.rescued_cells),
         "files_in_run": dg.MetadataValue.int(report.files_written),

@@ -38,6 +38,7 @@ class TableReport(msgspec.Struct, frozen=True):
     rows_in: int
     row_count: int = 0
     duplicates: int = 0
+    other_payload: int = 0  # of the duplicates
     rejected: int = 0
     partitions: tuple[dict[str, str], ...] = ()
     day_rows: dict[str, int] = {}
@@ -55,6 +56,7 @@ class TableReport(msgspec.Struct, frozen=True):
             rows_in=self.rows_in + other.rows_in,
             row_count=self.row_count + other.row_count,
             duplicates=self.duplicates + other.duplicates,
+            other_payload=self.other_payload + other.other_payload,
             rejected=self.rejected + other.rejected,
             partitions=self.partitions
             + tuple(p for p in other.partitions if p not in self.partitions),

@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Any
 
 from lake.casts import Cell, Outcome, cast
-from lake.dedup.rule import duplicates_of_one_id
+from lake.dedup.rule import twins_of_one_id
 from lake.envelope import open_envelope
 from lake.kinds import Kind, infer, kind_of
 from lake.names import RESCUED_DATA, column_name, is_spelled_like_column, pointer, table_name
@@ -166,7 +166,7 @@ class ReferenceLake:
             places.sort(key=lambda place: (taken[place].received, place))
             times = [taken[place].received for place in places]
             lake = [r.received for t in self.tables.values() for r in t.rows if r.id == id]
-            found = duplicates_of_one_id(times, lake, window)
+            found = [t is not None for t in twins_of_one_id(times, lake, window)]
             duplicate |= dict(zip(places, found, strict=True))
         return [duplicate[place] for place in range(len(taken))]
 

@@ -6,6 +6,7 @@ own. The index is a cache: what is missing is made again from the `message_id` c
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,7 @@ from lake.dedup.ids import BUCKETS, bucket_numbers, words
 from lake.state.manifest import IndexFile
 from lake.storage import Storage
 
-SCHEMA = pa.schema([("id", pa.binary(16)), ("received", pa.int64())])
+SCHEMA = pa.schema([("id", pa.binary(16)), ("received", pa.int64()), ("payload", pa.uint32())])
 DAY_US = 86_400_000_000
 
 Buckets = tuple[int, int]
@@ -45,19 +46,27 @@ def write_index(
         yield IndexFile(name, path, len(of_day), buckets)
 
 
+class IndexEntries(NamedTuple):
+    """Ids (as words), when they were received, and the hashes of their payloads."""
+
+    ids: np.ndarray
+    received: np.ndarray
+    payloads: np.ndarray
+
+
 def read_index(
     storage: Storage, files: Iterable[IndexFile], buckets: Buckets = ALL
-) -> tuple[np.ndarray, np.ndarray]:
-    """The ids (as words) and received times that some buckets of some files hold."""
-    ids = [np.empty((0, 2), dtype=np.uint64)]
-    received = [np.empty(0, dtype=np.int64)]
+) -> IndexEntries:
+    """What some buckets of some files hold."""
+    parts = [pa.RecordBatch.from_pylist([], SCHEMA)]
     for file in files:
         first, end = max(buckets[0], file.buckets[0]), min(buckets[1], file.buckets[1])
         if first >= end:
             continue
         with storage.open_input(file.path) as source, pa.ipc.open_file(source) as reader:
-            for bucket in range(first, end):
-                batch = reader.get_batch(bucket - file.buckets[0])
-                ids.append(words(batch["id"]))
-                received.append(batch["received"].to_numpy())
-    return np.concatenate(ids), np.concatenate(received)
+            parts += [reader.get_batch(n - file.buckets[0]) for n in range(first, end)]
+    return IndexEntries(
+        np.concatenate([words(part["id"]) for part in parts]),
+        np.concatenate([part["received"].to_numpy() for part in parts]),
+        np.concatenate([part["payload"].to_numpy() for part in parts]),
+    )

@@ -4,70 +4,87 @@ What is in the lake already always stays, and only what is kept counts for compa
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 
-def duplicates_of_one_id(
+def twins_of_one_id(
     received: Sequence[int], in_lake: Sequence[int], window: int
-) -> list[bool]:
-    """Which of the events of one id are duplicates; `received` in order of arrival.
+) -> list[int | None]:
+    """For each event of one id, in order of arrival, the kept one it is a duplicate of.
 
-    >>> duplicates_of_one_id([0, 6, 10], [], window=7)
-    [False, True, False]
+    Kept ones are counted on from the lake's: with one in the lake, 1 is the first of `received`.
+
+    >>> twins_of_one_id([0, 6, 10], [], window=7)
+    [None, 0, None]
     """
-    kept = list(in_lake)
-    out: list[bool] = []
-    for moment in received:
-        duplicate = any(abs(moment - other) <= window for other in kept)
-        out.append(duplicate)
-        if not duplicate:
-            kept.append(moment)
+    kept = list(enumerate(in_lake))
+    out: list[int | None] = []
+    for number, moment in enumerate(received, start=len(in_lake)):
+        twin = next((n for n, other in kept if abs(moment - other) <= window), None)
+        out.append(twin)
+        if twin is None:
+            kept.append((number, moment))
     return out
 
 
-def find_duplicates(
-    ids: np.ndarray,
-    received: np.ndarray,
-    files: np.ndarray,
-    lines: np.ndarray,
-    lake_ids: np.ndarray,
-    lake_received: np.ndarray,
-    window: int,
-) -> np.ndarray:
-    """A mask of the events that are duplicates of each other or of what the lake has.
+@dataclass(frozen=True, slots=True)
+class Events:
+    """Events by id (as `words`) and time; of those that come in, also where they lie."""
 
-    Ids come as `words`. The rule itself looks only at ids that occur twice: few.
+    ids: np.ndarray
+    received: np.ndarray
+    places: np.ndarray | None = None
+
+    def order(self) -> np.ndarray:
+        """By id, and those of one id as they arrived: by time, then as they lie in the archive."""
+        places = self.places if self.places is not None else np.arange(len(self.ids))
+        return np.lexsort((places, self.received, self.ids[:, 1], self.ids[:, 0]))
+
+
+NOTHING = Events(np.empty((0, 2), dtype=np.uint64), np.empty(0, dtype=np.int64))
+
+
+def find_twins(events: Events, in_lake: Events, window: int) -> np.ndarray:
+    """For each event, -1 if it is kept; else the kept event whose duplicate it is.
+
+    That is a row of `events` or, counted on from their number, one of `in_lake`. The rule itself
+    looks only at ids that occur twice: few.
     """
-    duplicate = np.zeros(len(ids), dtype=bool)
-    if not len(ids):
-        return duplicate
-    order = np.lexsort((lines, files, received, ids[:, 1], ids[:, 0]))
-    ordered = ids[order]
+    count = len(events.ids)
+    twins = np.full(count, -1, dtype=np.int64)
+    if not count:
+        return twins
+    order = events.order()
+    ordered = events.ids[order]
     starts = np.flatnonzero(np.r_[True, (ordered[1:] != ordered[:-1]).any(axis=1)])
-    ends = np.r_[starts[1:], len(ids)]
-    known = _LakeTimes(lake_ids, lake_received, ordered[starts])
-    suspects = (ends - starts > 1) | known.present
-    for group in np.flatnonzero(suspects):
+    ends = np.r_[starts[1:], count]
+    known = _LakeEvents(in_lake, ordered[starts])
+    for group in np.flatnonzero((ends - starts > 1) | known.present):
         rows = order[starts[group] : ends[group]]
-        in_lake = known.received(int(group))
-        duplicate[rows] = duplicates_of_one_id(received[rows].tolist(), in_lake, window)
-    return duplicate
+        lake_rows = known.rows(int(group))
+        both = np.r_[lake_rows + count, rows]
+        found = twins_of_one_id(
+            events.received[rows].tolist(), in_lake.received[lake_rows].tolist(), window
+        )
+        twins[rows] = [-1 if twin is None else both[twin] for twin in found]
+    return twins
 
 
-class _LakeTimes:
-    """For each of some ids: when the lake's events of that id were received."""
+class _LakeEvents:
+    """For each of some ids: the lake's events of that id."""
 
-    def __init__(self, lake_ids: np.ndarray, lake_received: np.ndarray, asked: np.ndarray) -> None:
-        order = np.lexsort((lake_ids[:, 1], lake_ids[:, 0]))
-        self._ids, self._received, self._asked = lake_ids[order], lake_received[order], asked
+    def __init__(self, in_lake: Events, asked: np.ndarray) -> None:
+        self._order = np.lexsort((in_lake.ids[:, 1], in_lake.ids[:, 0]))
+        self._ids, self._asked = in_lake.ids[self._order], asked
         self._first = np.searchsorted(self._ids[:, 0], asked[:, 0], side="left")
         self._last = np.searchsorted(self._ids[:, 0], asked[:, 0], side="right")
         self.present = self._last > self._first
 
-    def received(self, group: int) -> list[int]:
+    def rows(self, group: int) -> np.ndarray:
         """Two ids may share the first half of their hash: the second half decides."""
         span = slice(self._first[group], self._last[group])
-        same = self._ids[span, 1] == self._asked[group, 1]
-        found: list[int] = self._received[span][same].tolist()
-        return found
+        same: np.ndarray = self._ids[span, 1] == self._asked[group, 1]
+        rows: np.ndarray = self._order[span][same]
+        return rows

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from lake.dedup.ids import BUCKETS, checksum, words
 from lake.dedup.index import SCHEMA, read_index, write_index
-from lake.dedup.rule import find_duplicates
+from lake.dedup.payloads import UNKNOWN
+from lake.dedup.rule import Events, find_twins
 from lake.staging.blob import Blob, from_ipc
 from lake.staging.places import places
 from lake.state.manifest import IndexFile
@@ -41,16 +42,22 @@ class TableIds(msgspec.Struct):
     kept: int = 0
     duplicates: int = 0
     checksum: int = 0
+    other_payload: int = 0  # duplicates that say something else than the one that is kept
 
     def __add__(self, other: "TableIds") -> "TableIds":
-        total = (self.checksum + other.checksum) % 2**64
-        return TableIds(self.kept + other.kept, self.duplicates + other.duplicates, total)
+        return TableIds(
+            self.kept + other.kept,
+            self.duplicates + other.duplicates,
+            (self.checksum + other.checksum) % 2**64,
+            self.other_payload + other.other_payload,
+        )
 
 
 class Deduped(msgspec.Struct):
     """What a dedup task found: places of duplicates, counts by table, the index it wrote."""
 
     places: bytes
+    other_payload: bytes  # places of those duplicates that say something else
     tables: dict[str, TableIds]
     index: list[IndexFile]
 
@@ -67,26 +74,25 @@ def dedup(job: DedupJob, group: int, blobs: Sequence[Blob]) -> Deduped:
     ids = pa.concat_tables(from_ipc(blob.data) for blob in blobs).unify_dictionaries()
     ids = ids.combine_chunks()
     buckets = job.buckets(group)
-    lake_ids, lake_received = read_index(job.storage, job.index, buckets)
-    files, lines = ids["file"].to_numpy(), ids["line"].to_numpy()
-    received = ids["received"].to_numpy()
-    duplicate = find_duplicates(
-        words(ids["id"].combine_chunks()),
-        received,
-        files,
-        lines,
-        lake_ids,
-        lake_received,
-        job.window_us,
-    )
-    kept = ids.filter(pa.array(~duplicate))
-    index = write_index(job.storage, job.source_id, job.unit, kept.select(SCHEMA.names), buckets)
+    lake = read_index(job.storage, job.index, buckets)
+    where = places(ids["file"].to_numpy(), ids["line"].to_numpy())
+    events = Events(words(ids["id"].combine_chunks()), ids["received"].to_numpy(), where)
+    twins = find_twins(events, Events(lake.ids, lake.received), job.window_us)
+    duplicate = twins >= 0
+    payloads = np.r_[ids["payload"].to_numpy(), lake.payloads]
+    of_twin = payloads[twins]  # of kept ones any: they are no duplicates
+    other = duplicate & (of_twin != payloads[: len(ids)]) & (of_twin != UNKNOWN)
+    kept = ids.filter(pa.array(~duplicate)).select(SCHEMA.names)
+    index = write_index(job.storage, job.source_id, job.unit, kept, buckets)
     return Deduped(
-        places(files, lines)[duplicate].tobytes(), _by_table(ids, duplicate), list(index)
+        where[duplicate].tobytes(),
+        where[other].tobytes(),
+        _by_table(ids, duplicate, other),
+        list(index),
     )
 
 
-def _by_table(ids: pa.Table, duplicate: np.ndarray) -> dict[str, TableIds]:
+def _by_table(ids: pa.Table, duplicate: np.ndarray, other: np.ndarray) -> dict[str, TableIds]:
     tables = ids["table"].combine_chunks()
     codes = tables.indices.to_numpy()
     hashes = ids["id"].combine_chunks()
@@ -95,6 +101,9 @@ def _by_table(ids: pa.Table, duplicate: np.ndarray) -> dict[str, TableIds]:
         mine = codes == code
         kept = mine & ~duplicate
         found[table] = TableIds(
-            int(kept.sum()), int((mine & duplicate).sum()), checksum(hashes.filter(pa.array(kept)))
+            kept=int(kept.sum()),
+            duplicates=int((mine & duplicate).sum()),
+            checksum=checksum(hashes.filter(pa.array(kept))),
+            other_payload=int((mine & other).sum()),
         )
     return found

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from lake.casting.encoding import encode
+from lake.dedup.payloads import payload_hash
 from lake.envelope import Envelope
 from lake.names import pointer
 from lake.staging.blob import Blob, BlobKind, to_ipc
@@ -40,6 +41,7 @@ class TableRows:
         self.lines: list[int] = []
         self.ids: list[bytes] = []
         self.received: list[int] = []
+        self.payload_hashes: list[int] = []
         self._partitions: list[str] = []
         self._rescued: dict[int, list[str]] = {}
         self._payloads: list[bytes] = []
@@ -74,6 +76,7 @@ class TableRows:
         self.lines.append(line)
         self.ids.append(id)
         self.received.append(envelope.received_at)
+        self.payload_hashes.append(payload_hash(event))
         self._partitions.append(partition)
         if payload is not None:
             self._payloads.append(payload)

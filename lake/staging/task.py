@@ -208,6 +208,7 @@ class _StageTask:
                     "received": pa.array(rows.received, pa.int64()),
                     "file": pa.array(rows.files, pa.int32()),
                     "line": pa.array(rows.lines, pa.int32()),
+                    "payload": pa.array(rows.payload_hashes, pa.uint32()),
                     "table": pa.array([table] * len(rows), pa.string()).dictionary_encode(),
                 }
             )

@@ -20,11 +20,12 @@ from lake.staging.task import RawFile
 from lake.storage import Storage
 from lake.tracking.records import BatchType, RecordLog
 
-DUPLICATE = "duplicate"
+DUPLICATE, OTHER_PAYLOAD = "duplicate", "duplicate with another payload"
 _BATCH_TYPES = {
     SKIPPED: BatchType.SKIPPED,
     SUPPRESSED: BatchType.SUPPRESSED,
     DUPLICATE: BatchType.DUPLICATE,
+    OTHER_PAYLOAD: BatchType.DUPLICATE,
     Reason.NO_MESSAGE_ID: BatchType.NULL,
 }
 BATCH = 10_000  # records held as Python objects
@@ -114,10 +115,11 @@ def _read(job: LogJob, line: bytes) -> tuple[dict[str, Any] | None, Envelope | N
 
 
 def _message(job: LogJob, reason: str, why: Reject | None) -> str:
-    if reason == DUPLICATE:
+    if reason in (DUPLICATE, OTHER_PAYLOAD):
+        other = "; its payload is another" if reason == OTHER_PAYLOAD else ""
         return (
             f"An event with the same messageId, received within {job.dedup_days} days of this one, "
-            "is in the lake."
+            f"is in the lake{other}."
         )
     if reason == SKIPPED:
         return "Its table is listed in `skip_events`."

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 
 from lake.dedup.ids import hash_id
 from lake.dedup.index import SCHEMA
+from lake.dedup.payloads import UNKNOWN
 from lake.names import MESSAGE_ID, RECEIVED_AT
 from lake.settings import Source
 from lake.storage import Storage, StoredFile
@@ -21,5 +22,7 @@ def read_ids(storage: Storage, source: Source, files: Iterable[StoredFile]) -> p
             rows = pq.ParquetFile(stream).read(columns=[id_column, received_column])
         hashes = pa.array([hash_id(text) for text in rows[id_column].to_pylist()], pa.binary(16))
         received = rows[received_column].cast(pa.int64()).combine_chunks()
-        parts.append(pa.table({"id": hashes, "received": received}, schema=SCHEMA))
+        unknown = pa.repeat(pa.scalar(UNKNOWN, pa.uint32()), len(hashes))
+        columns = {"id": hashes, "received": received, "payload": unknown}
+        parts.append(pa.table(columns, schema=SCHEMA))
     return pa.concat_tables(parts)

@@ -1,6 +1,6 @@
 """One unit of work, from raw files to a manifest ready to be committed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
@@ -72,6 +72,7 @@ class Duplicates:
     """What the dedup pass found: rows to drop, ids by table, what the index gains."""
 
     places: np.ndarray
+    other_payload: np.ndarray  # those of them that say something else than what is kept
     tables: dict[str, TableIds]
     added: tuple[IndexFile, ...]
     window: IndexWindow
@@ -92,7 +93,7 @@ def process(work: UnitWork) -> Published:
     resolved = _with_rescued_data(resolved, loaded)
     report = unit_report(work.context.source, unit, seen, resolved, duplicates.tables, loaded)
     checks = _verify(work, report, resolved, duplicates, loaded)
-    records = log_records(work, seen, duplicates.places)
+    records = log_records(work, seen, duplicates.places, duplicates.other_payload)
     changes = partition_changes(work.context.storage, placements, loaded) + _emptied(work, loaded)
     manifest = _manifest(work, seen, resolved, changes, duplicates, records, report)
     return Published(manifest, report, tuple(checks))
@@ -143,9 +144,18 @@ def _dedup(work: UnitWork, seen: Seen) -> Duplicates:
     for part in parts:
         for table, ids in part.tables.items():
             tables[table] = tables.get(table, TableIds()) + ids
-    places = np.frombuffer(b"".join(part.places for part in parts), np.uint64)
     added = tuple(file for part in parts for file in part.index)
-    return Duplicates(np.sort(places), tables, (*window.made, *added), window)
+    return Duplicates(
+        _sorted_places(part.places for part in parts),
+        _sorted_places(part.other_payload for part in parts),
+        tables,
+        (*window.made, *added),
+        window,
+    )
+
+
+def _sorted_places(parts: Iterable[bytes]) -> np.ndarray:
+    return np.sort(np.frombuffer(b"".join(parts), np.uint64))
 
 
 def _place(work: UnitWork, seen: Seen, resolved: dict[str, ResolvedTable]) -> dict[str, Placement]:

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 
-import numpy as np
 import pyarrow.parquet as pq
 
 from lake.dedup.ids import words
-from lake.dedup.rule import find_duplicates
+from lake.dedup.rule import NOTHING, Events, find_twins
 from lake.lake import Lake
 from lake.loading.task import type_problems
 from lake.schema import TableSchema
@@ -30,17 +29,8 @@ def check_published(
     ]
     files = [f for p in partitions for f in lake.storage.files(p.location, recursive=False)]
     ids = read_ids(lake.storage, source, files)
-    received = ids["received"].to_numpy()
-    places = np.arange(len(ids))
-    nothing = np.empty((0, 2), dtype=np.uint64), np.empty(0, dtype=np.int64)
-    doubled = find_duplicates(
-        words(ids["id"].combine_chunks()),
-        received,
-        places,
-        places,
-        *nothing,
-        source.dedup_days * _DAY_US,
-    )
+    events = Events(words(ids["id"].combine_chunks()), ids["received"].to_numpy())
+    doubled = find_twins(events, NOTHING, source.dedup_days * _DAY_US) >= 0
     footers = []
     for file in files:
         with lake.storage.open_input(file.path) as stream:

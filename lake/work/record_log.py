@@ -11,16 +11,21 @@ from lake.errors import ConservationError
 from lake.staging.places import split_places
 from lake.staging.seen import Seen
 from lake.state.manifest import NewFile
-from lake.tracking.not_loaded import DUPLICATE, LogJob, NotLoaded
+from lake.tracking.not_loaded import DUPLICATE, OTHER_PAYLOAD, LogJob, NotLoaded
 from lake.work.unit import tasks
 
 if TYPE_CHECKING:
     from lake.work.process import UnitWork
 
 
-def log_records(work: "UnitWork", seen: Seen, duplicates: np.ndarray) -> tuple[NewFile, ...]:
+def log_records(
+    work: "UnitWork", seen: Seen, duplicates: np.ndarray, other_payload: np.ndarray
+) -> tuple[NewFile, ...]:
     """Log what was not loaded beside what was, and number the files of the run."""
-    missing = _not_loaded(work, seen, duplicates)
+    by_reason = {r: np.array(places, dtype=np.uint64) for r, places in seen.not_loaded.items()}
+    by_reason[DUPLICATE] = np.setdiff1d(duplicates, other_payload, assume_unique=True)
+    by_reason[OTHER_PAYLOAD] = other_payload
+    missing = _not_loaded(work, {r: places for r, places in by_reason.items() if len(places)})
     if missing:
         files = {one.file.number: one for one in missing}
         shares = tasks([one.file for one in missing], work.flow.slots)
@@ -28,11 +33,8 @@ def log_records(work: "UnitWork", seen: Seen, duplicates: np.ndarray) -> tuple[N
     return _numbered(work, seen.rows_in)
 
 
-def _not_loaded(work: "UnitWork", seen: Seen, duplicates: np.ndarray) -> list[NotLoaded]:
+def _not_loaded(work: "UnitWork", by_reason: dict[str, np.ndarray]) -> list[NotLoaded]:
     """By file, the lines that were not loaded, in order, each with its reason."""
-    by_reason = {r: np.array(places, dtype=np.uint64) for r, places in seen.not_loaded.items()}
-    if len(duplicates):
-        by_reason[DUPLICATE] = duplicates
     if not by_reason:
         return []
     files, lines = split_places(np.concatenate(list(by_reason.values())))

@@ -172,7 +172,7 @@ def _failure(error: BaseException) -> Failure:
 
 
 def _in_a_line(error: BaseException) -> str:
-    """What went wrong without its stack trace, which is in the run's log; Spark sends both as one."""
+    """What went wrong, without the stack trace that Spark sends along."""
     told = [line for line in str(error).splitlines() if line.strip()]
     traced = any(line.startswith("Traceback") for line in told)
     text = told[-1].strip() if traced else " ".join(told)

@@ -46,7 +46,7 @@ def unit_report(
         suppressed=seen.suppressed,
         skipped=seen.skipped,
         raw_files=len(seen.files),
-        warnings=tuple(_warnings(unit, seen)),
+        warnings=(*_warnings(unit, seen), *_conflicts(ids)),
     )
 
 
@@ -69,6 +69,7 @@ def _table_report(
         rows_in=staged + sum(rejected.values()),
         row_count=sum(file.rows for file in files),
         duplicates=ids.duplicates,
+        other_payload=ids.other_payload,
         rejected=sum(rejected.values()),
         partitions=tuple(
             partition_dict(layout, partition)
@@ -106,3 +107,13 @@ def _warnings(unit: Unit, seen: Seen) -> Iterable[str]:
         yield f"{seen.early} rows were received before the source's start; they were loaded."
     if seen.ahead:
         yield f"{seen.ahead} rows claim to be received more than a day ahead; they were loaded."
+
+
+def _conflicts(ids: Mapping[str, TableIds]) -> Iterable[str]:
+    """Duplicates that were no mere copies: somebody uses ids twice."""
+    other = {table: found.other_payload for table, found in ids.items() if found.other_payload}
+    if other:
+        yield (
+            f"{sum(other.values())} duplicates have another payload than the event that is kept "
+            f"(in {', '.join(sorted(other))}): a sender uses message ids twice."
+        )

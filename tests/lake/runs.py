@@ -173,7 +173,7 @@ class Runs:
         """The ids and times that the index has of each day."""
         found = {}
         for day, files in self.state().index.items():
-            ids, received = read_index(self.storage, files)
+            ids, received, _ = read_index(self.storage, files)
             found[day] = sorted(
                 (*map(int, id), int(at)) for id, at in zip(ids, received, strict=True)
             )

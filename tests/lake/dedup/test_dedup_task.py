@@ -1,6 +1,7 @@
 """A dedup task: duplicates among its ids and of the index, counted by table; the rest indexed."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -8,6 +9,7 @@ import pytest
 
 from lake.dedup.ids import checksum, hash_id
 from lake.dedup.index import SCHEMA, read_index, write_index
+from lake.dedup.payloads import UNKNOWN
 from lake.dedup.task import DedupJob, TableIds, dedup
 from lake.staging.blob import Blob, BlobKind, to_ipc
 from lake.staging.places import places
@@ -15,12 +17,13 @@ from lake.storage import Storage
 
 OCTOBER_1 = 1_790_812_800_000_000
 WEEK = 7 * 86_400_000_000
-Row = tuple[str, int, int, int, str]
+Row = tuple[Any, ...]
 
 
 def blob(*rows: Row) -> Blob:
-    """Ids with received time, file, line and table."""
-    names, received, files, lines, tables = zip(*rows, strict=True)
+    """Ids with received time, file, line, table and hash of the payload (1 if not given)."""
+    filled = [(*row, 1)[:6] for row in rows]
+    names, received, files, lines, tables, payloads = zip(*filled, strict=True)
     table = pa.table(
         {
             "id": pa.array([hash_id(name) for name in names], pa.binary(16)),
@@ -28,6 +31,7 @@ def blob(*rows: Row) -> Blob:
             "file": pa.array(files, pa.int32()),
             "line": pa.array(lines, pa.int32()),
             "table": pa.array(tables, pa.string()).dictionary_encode(),
+            "payload": pa.array(payloads, pa.uint32()),
         }
     )
     return Blob(BlobKind.IDS, "0", 0, len(table), to_ipc(table))
@@ -39,7 +43,9 @@ def storage(tmp_path: Path) -> Storage:
 
 
 def test_duplicates_cross_tables_blobs_and_the_index(storage: Storage) -> None:
-    known = pa.table({"id": [hash_id("m3")], "received": [OCTOBER_1 - WEEK]}, schema=SCHEMA)
+    known = pa.table(
+        {"id": [hash_id("m3")], "received": [OCTOBER_1 - WEEK], "payload": [1]}, schema=SCHEMA
+    )
     index = tuple(write_index(storage, "S1", "R0-0", known))
     job = DedupJob(storage, "S1", "R1-0", groups=1, window_us=WEEK, index=index)
     found = dedup(
@@ -56,7 +62,7 @@ def test_duplicates_cross_tables_blobs_and_the_index(storage: Storage) -> None:
         "page": TableIds(kept=1, duplicates=2, checksum=_sum("m2")),
         "identify": TableIds(kept=1, duplicates=0, checksum=_sum("m1")),
     }
-    ids, received = read_index(storage, found.index)
+    ids, received, _ = read_index(storage, found.index)
     assert len(ids) == 2
     assert received.tolist() == [OCTOBER_1, OCTOBER_1]
     assert [file.day for file in found.index] == ["2026-10-01"]
@@ -66,8 +72,31 @@ def _sum(*names: str) -> int:
     return checksum(pa.array([hash_id(name) for name in names], pa.binary(16)))
 
 
+@pytest.mark.parametrize(
+    ("kept", "payload", "other"), [(7, 7, 0), (7, 8, 1), (UNKNOWN, 8, 0)], ids=str
+)
+def test_duplicates_with_another_payload_are_counted_apart(
+    storage: Storage, kept: int, payload: int, other: int
+) -> None:
+    """Against what the lake has, and within the run alike; what is unknown is not held against."""
+    known = pa.table(
+        {"id": [hash_id("m1")], "received": [OCTOBER_1], "payload": [kept]}, schema=SCHEMA
+    )
+    index = tuple(write_index(storage, "S1", "R0-0", known))
+    job = DedupJob(storage, "S1", "R1-0", groups=1, window_us=WEEK, index=index)
+    found = dedup(job, 0, [blob(("m1", OCTOBER_1, 0, 1, "page", payload))])
+    assert (found.tables["page"].duplicates, found.tables["page"].other_payload) == (1, other)
+    assert len(np.frombuffer(found.other_payload, np.uint64)) == other
+
+    alone = DedupJob(storage, "S1", "R2-0", groups=1, window_us=WEEK, index=())
+    both = blob(("m1", OCTOBER_1, 0, 1, "page", kept), ("m1", OCTOBER_1, 0, 2, "page", payload))
+    assert dedup(alone, 0, [both]).tables["page"].other_payload == other
+
+
 def test_where_all_are_duplicates_nothing_is_indexed(storage: Storage) -> None:
-    known = pa.table({"id": [hash_id("m1")], "received": [OCTOBER_1]}, schema=SCHEMA)
+    known = pa.table(
+        {"id": [hash_id("m1")], "received": [OCTOBER_1], "payload": [1]}, schema=SCHEMA
+    )
     index = tuple(write_index(storage, "S1", "R0-0", known))
     job = DedupJob(storage, "S1", "R1-0", groups=1, window_us=WEEK, index=index)
     found = dedup(job, 0, [blob(("m1", OCTOBER_1, 0, 1, "page"))])

@@ -23,6 +23,7 @@ def ids_of(*entries: tuple[str, int]) -> pa.Table:
         {
             "id": pa.array([hash_id(name) for name, _ in entries], pa.binary(16)),
             "received": pa.array([received for _, received in entries], pa.int64()),
+            "payload": pa.array([1] * len(entries), pa.uint32()),
         },
         schema=SCHEMA,
     )
@@ -51,9 +52,9 @@ def test_ids_are_written_by_day_and_found_again(storage: Storage) -> None:
         ("2026-10-01", 3, ALL),
         ("2026-10-02", 2, ALL),
     ]
-    assert found(*read_index(storage, files[:1])) == expected(*first)
-    assert found(*read_index(storage, files)) == expected(*first, *second)
-    assert found(*read_index(storage, [])) == []
+    assert found(*read_index(storage, files[:1])[:2]) == expected(*first)
+    assert found(*read_index(storage, files)[:2]) == expected(*first, *second)
+    assert found(*read_index(storage, [])[:2]) == []
 
 
 @pytest.mark.parametrize(
@@ -89,11 +90,12 @@ def test_ranges_of_buckets_written_and_read_apart_are_the_whole(
         files += write_index(storage, "S1", "R1-0", mine, buckets)
     assert sum(file.ids for file in files) == 200
     assert len({file.path for file in files}) == groups
-    assert found(*read_index(storage, files)) == expected(*entries)
+    assert found(*read_index(storage, files)[:2]) == expected(*entries)
     for readers in (1, 2, 8):
         share = BUCKETS // readers
         parts = [
-            found(*read_index(storage, files, (n * share, (n + 1) * share))) for n in range(readers)
+            found(*read_index(storage, files, (n * share, (n + 1) * share))[:2])
+            for n in range(readers)
         ]
         assert sorted(chain.from_iterable(parts)) == expected(*entries)
 

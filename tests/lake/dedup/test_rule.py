@@ -10,7 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lake.dedup.ids import hash_id, words
-from lake.dedup.rule import duplicates_of_one_id, find_duplicates
+from lake.dedup.rule import Events, find_twins, twins_of_one_id
+from lake.staging.places import places
 
 WINDOW = 7
 
@@ -35,7 +36,22 @@ WINDOW = 7
 def test_at_most_a_window_apart_is_a_duplicate(
     received: list[int], in_lake: list[int], duplicate: list[bool]
 ) -> None:
-    assert duplicates_of_one_id(received, in_lake, WINDOW) == duplicate
+    twins = twins_of_one_id(received, in_lake, WINDOW)
+    assert [twin is not None for twin in twins] == duplicate
+
+
+@pytest.mark.parametrize(
+    ("received", "in_lake", "twins"),
+    [
+        ([0, 6, 10, 12], [], [None, 0, None, 2]),
+        ([10, 11], [3, 17], [0, 1]),  # the lake's are counted first
+        ([0, 1], [30], [None, 1]),
+    ],
+)
+def test_a_duplicate_knows_whose_it_is(
+    received: list[int], in_lake: list[int], twins: list[int | None]
+) -> None:
+    assert twins_of_one_id(received, in_lake, WINDOW) == twins
 
 
 @dataclass(frozen=True)
@@ -69,16 +85,20 @@ def fast(events: list[Event], lake: list[InLake], hashes: dict[str, bytes]) -> s
     def ids_of(found: list[Event] | list[InLake]) -> np.ndarray:
         return words(pa.array([hashes[one.id] for one in found], pa.binary(16)))
 
-    mask = find_duplicates(
-        ids_of(events),
-        np.array([e.received for e in events], dtype=np.int64),
+    where = places(
         np.array([e.file for e in events], dtype=np.int32),
         np.array([e.line for e in events], dtype=np.int32),
-        ids_of(lake),
-        np.array([e.received for e in lake], dtype=np.int64),
-        WINDOW,
     )
-    return {(e.file, e.line) for e, duplicate in zip(events, mask, strict=True) if duplicate}
+    received = np.array([e.received for e in events], dtype=np.int64)
+    lake_received = np.array([e.received for e in lake], dtype=np.int64)
+    twins = find_twins(
+        Events(ids_of(events), received, where), Events(ids_of(lake), lake_received), WINDOW
+    )
+    everyone = [*events, *lake]
+    for event, twin in zip(events, twins, strict=True):
+        assert twin < 0 or everyone[twin].id == event.id
+        assert twin < 0 or abs(everyone[twin].received - event.received) <= WINDOW
+    return {(e.file, e.line) for e, twin in zip(events, twins, strict=True) if twin >= 0}
 
 
 NAMES = ["a", "b", "c", "d"]
