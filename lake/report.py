@@ -56,18 +56,27 @@ def report_lines(
         "day": run.day,
         "dagster_run_id": run.dagster_run_id,
     }
-    lines = [_source_line(common, done)]
+    lines = [_source_line(common, done, _partitions(done) if failure and run.replay else None)]
     if failure is None:
         lines += [_table_line(common, table) for table in done.tables.values()]
     return [{key: value for key, value in line.items() if value is not None} for line in lines]
 
 
-def _source_line(common: dict[str, Any], done: UnitReport) -> dict[str, Any]:
+def _partitions(done: UnitReport) -> list[dict[str, str]]:
+    """All partitions of all tables, each once: what a failed replay had published."""
+    found = {tuple(p.items()): p for t in done.tables.values() for p in t.partitions}
+    return [found[key] for key in sorted(found)]
+
+
+def _source_line(
+    common: dict[str, Any], done: UnitReport, partitions: list[dict[str, str]] | None
+) -> dict[str, Any]:
     tables = done.tables.values()
     return {
         "type": "source",
         **common,
         "table_name": "",
+        "partitions": partitions,
         "row_count": done.row_count,
         "is_new": False,
         "rows_in": done.rows_in,

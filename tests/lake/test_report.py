@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 
 from lake.counts import NewColumn, TableReport, UnitReport
@@ -61,6 +62,14 @@ def test_a_failed_run_has_the_line_of_the_source_and_its_error() -> None:
     assert (source["status"], source["error_code"]) == ("failed", "Segment.Internal")
     assert source["error"] == "it broke"
     assert source["row_count"] == 2
+
+
+def test_a_failed_replay_says_which_partitions_it_had_published() -> None:
+    replay = msgspec.structs.replace(RUN, replay=True)
+    [source] = report_lines(replay, DONE, START, Failure("Segment.Internal", "it broke"))
+    assert source["partitions"] == [{"day": "2026-10-01", "hr": "07"}]
+    [sync] = report_lines(RUN, DONE, START, Failure("Segment.Internal", "it broke"))
+    assert "partitions" not in sync
 
 
 def test_a_report_is_one_object_a_line() -> None:
