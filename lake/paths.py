@@ -80,16 +80,24 @@ def open_run(source_id: str, run_id: str) -> str:
     return f"{open_runs(source_id)}/{run_id}.json"
 
 
+def ledger_pages(source_id: str) -> str:
+    return f"{source_state(source_id)}/ledger"
+
+
 def ledger(source_id: str, folder: str) -> str:
-    return f"{source_state(source_id)}/ledger/{folder}.json"
+    return f"{ledger_pages(source_id)}/{folder}.json"
 
 
 def id_index(source_id: str, day: str, unit: str) -> str:
     return f"{source_state(source_id)}/ids/day={day}/{unit}.arrow"
 
 
+def tracked_runs(workspace_id: str, source_id: str) -> str:
+    return f"sync_tracking_datasets/{workspace_id}/{source_id}"
+
+
 def tracking(workspace_id: str, source_id: str, run_id: str) -> str:
-    return f"sync_tracking_datasets/{workspace_id}/{source_id}/{run_id}"
+    return f"{tracked_runs(workspace_id, source_id)}/{run_id}"
 
 
 def catalog_database(database: str) -> str:

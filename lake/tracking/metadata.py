@@ -1,8 +1,11 @@
 """What lies beside a run's records: which run they are of, and how far it is."""
 
+from datetime import datetime
+
 import msgspec
 
 from lake import paths
+from lake.errors import StateError
 from lake.names import STANDARD_COLUMNS
 from lake.report import RunFacts
 from lake.storage import Storage
@@ -13,6 +16,18 @@ PAYLOAD_SCHEMA = {
     **dict.fromkeys(_OBJECTS, "object"),
 }
 """Top-level fields of an event and their JSON types."""
+
+
+class LogMetadata(msgspec.Struct, frozen=True):
+    """What readers of a log need to know of its run."""
+
+    operation: str
+    started_at: datetime
+    state: str
+
+    @property
+    def kind(self) -> str:
+        return "replay" if self.operation == "mirror" else "sync"
 
 
 def write_metadata(storage: Storage, run: RunFacts, state: str) -> None:
@@ -33,3 +48,16 @@ def write_metadata(storage: Storage, run: RunFacts, state: str) -> None:
     }
     folder = paths.tracking(run.workspace_id, run.source_id, run.run_id)
     storage.write(f"{folder}/metadata.json", msgspec.json.format(msgspec.json.encode(content)))
+
+
+def read_metadata(storage: Storage, folder: str) -> LogMetadata | None:
+    """What a run's log says of the run; None where there is no such log."""
+    path = f"{folder}/metadata.json"
+    data = storage.read(path)
+    try:
+        return None if data is None else msgspec.json.decode(data, type=LogMetadata)
+    except msgspec.MsgspecError as error:
+        raise StateError(
+            f"{path} does not describe a run ({error}). It was damaged or edited; restore the "
+            "file from a backup, or remove the folder."
+        ) from None

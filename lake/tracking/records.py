@@ -12,6 +12,8 @@ import pyarrow.parquet as pq
 from lake.storage import Storage
 
 RECORDS_PER_FILE = 100_000
+_MISTAKEN = 0.01
+"""How often a file's filter says that an identifier may be in it which is not."""
 
 
 class BatchType(StrEnum):
@@ -93,12 +95,15 @@ class RecordLog:
         while len(records) >= (RECORDS_PER_FILE if whole_files else 1):
             number = self._written.get(batch_type, 0)
             path = f"{self._folder}/{batch_type}-{self._name}-{number}.parquet"
+            filled = self._filled(batch_type, records[:RECORDS_PER_FILE])
             with self._storage.open_output(path) as out:
                 pq.write_table(
-                    self._filled(batch_type, records[:RECORDS_PER_FILE]),
+                    filled,
                     out,
                     compression="zstd",
                     store_schema=False,
+                    # Who looks for one identifier passes over nearly all files that lack it.
+                    bloom_filter_options={"identifier": {"ndv": len(filled), "fpp": _MISTAKEN}},
                 )
             self._written[batch_type] = number + 1
             records = records[RECORDS_PER_FILE:]

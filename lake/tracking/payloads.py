@@ -1,0 +1,76 @@
+"""The payload of a loaded record, which the log does not keep: its line of the raw archive."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+from typing import Any
+
+from lake.envelope import message_id
+from lake.parse import parse_line
+from lake.rejects import Reject
+from lake.settings import Limits
+from lake.staging.raw_lines import RawLines
+from lake.storage import Storage
+from lake.tracking.logs import RunLog
+from lake.tracking.reading import search
+from lake.tracking.records import BatchType
+
+Record = dict[str, Any]
+
+
+def with_payloads(
+    storage: Storage, logs: Sequence[RunLog], records: Sequence[Record], limits: Limits
+) -> tuple[list[Record], list[str]]:
+    """Records of one identifier with the payloads that can be had, and why others cannot.
+
+    What one of the logs (all of the source's) says of a suppressed user is final, also where an
+    earlier run has loaded the record.
+    """
+    wanted = [r for r in records if r["status"] == "succeeded" and r["record_payload"] is None]
+    if not wanted:
+        return list(records), []
+    files = [file for log in logs for file in log.of([BatchType.SUPPRESSED])]
+    if search(storage, files, wanted[0]["identifier"]):
+        return list(records), ["Its user is suppressed, so the payload is not shown."]
+    payloads: dict[tuple[str, int], str] = {}
+    problems: list[str] = []
+    for path in sorted({record["raw_file"] for record in wanted}):
+        mine = {r["raw_line"]: r["identifier"] for r in wanted if r["raw_file"] == path}
+        lines = dict(_lines(storage, path, mine, limits))
+        for number, identifier in mine.items():
+            if _is(identifier, lines.get(number), limits):
+                payloads[path, number] = lines[number].decode()
+            else:
+                problems.append(
+                    f"The payload cannot be shown: line {number} of {path} is no longer this "
+                    "event. The file was changed or removed after it was loaded."
+                )
+    filled = [
+        r | {"record_payload": payloads.get((r["raw_file"], r["raw_line"]), r["record_payload"])}
+        for r in records
+    ]
+    return filled, problems
+
+
+def _lines(
+    storage: Storage, path: str, numbers: Iterable[int], limits: Limits
+) -> Iterator[tuple[int, bytes]]:
+    """Some lines of a raw file, which is read no further than to the last of them."""
+    waiting = set(numbers)
+    if not storage.exists(path):
+        return
+    for number, line in RawLines(lambda: storage.open_stream(path), limits.line_bytes):
+        if number in waiting:
+            yield number, line
+            waiting.remove(number)
+            if not waiting:
+                return
+
+
+def _is(identifier: str, line: bytes | None, limits: Limits) -> bool:
+    if line is None:
+        return False
+    try:
+        found = message_id(parse_line(line, limits))
+    except Reject:
+        return False
+    return identifier == (found or sha256(line).hexdigest())
