@@ -28,7 +28,7 @@ _BATCH_TYPES = {
     OTHER_PAYLOAD: BatchType.DUPLICATE,
     Reason.NO_MESSAGE_ID: BatchType.NULL,
 }
-BATCH = 10_000  # records held as Python objects
+BATCH, BATCH_BYTES = 10_000, 32 << 20  # records and payloads held as Python objects
 
 
 @dataclass(frozen=True)
@@ -66,27 +66,35 @@ def _records(job: LogJob, one: NotLoaded) -> Iterator[tuple[BatchType, list[dict
     """Records by batch type, a bounded number at a time."""
     reasons = dict(zip(one.lines.tolist(), one.reasons, strict=True))
     pending: dict[BatchType, list[dict[str, Any]]] = {}
-    for number, line in _lines(job, one.file, reasons):
+    count, size = 0, 0
+    for number, line, broken in _lines(job, one.file, reasons):
         reason = reasons[number]
         batch_type = _BATCH_TYPES.get(reason, BatchType.REJECTED)
-        records = pending.setdefault(batch_type, [])
-        records.append(_record(job, one.file, number, line, reason))
-        if len(records) >= BATCH:
-            yield batch_type, pending.pop(batch_type)
+        record = _record(job, one.file, number, line, reason, broken)
+        pending.setdefault(batch_type, []).append(record)
+        count, size = count + 1, size + len(line)
+        if count >= BATCH or size >= BATCH_BYTES:
+            yield from pending.items()
+            pending, count, size = {}, 0, 0
     yield from pending.items()
 
 
-def _lines(job: LogJob, file: RawFile, wanted: dict[int, str]) -> Iterator[tuple[int, bytes]]:
+def _lines(
+    job: LogJob, file: RawFile, wanted: dict[int, str]
+) -> Iterator[tuple[int, bytes, Reject | None]]:
+    """The lines asked for; at the place where the file is broken there is none, but the cause."""
     lines = RawLines(lambda: job.storage.open_stream(file.path), job.limits.line_bytes)
     for number, line in lines:
         if number in wanted:
-            yield number, line
-    if lines.lines + 1 in wanted:  # where the file is cut off
-        yield lines.lines + 1, b""
+            yield number, line, None
+    if lines.broken and lines.lines + 1 in wanted:
+        yield lines.lines + 1, b"", Reject(Reason.CUT_OFF, lines.broken)
 
 
-def _record(job: LogJob, file: RawFile, number: int, line: bytes, reason: str) -> dict[str, Any]:
-    event, envelope, why = _read(job, line)
+def _record(
+    job: LogJob, file: RawFile, number: int, line: bytes, reason: str, broken: Reject | None
+) -> dict[str, Any]:
+    event, envelope, why = _read(job, line) if broken is None else (None, None, broken)
     identity = message_id(event) if event is not None else None
     record = {
         "identifier": identity or f"{file.path}:{number}",
