@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import dagster as dg
 
@@ -96,23 +97,21 @@ def check_key(check: CheckResult) -> dg.AssetKey:
 
 
 def check_evaluation(check: CheckResult) -> dg.AssetCheckEvaluation:
-    return dg.AssetCheckEvaluation(
-        asset_key=check_key(check),
-        check_name=check.check,
-        passed=check.passed,
-        metadata=metadata.evidence(check),
-        severity=dg.AssetCheckSeverity.ERROR,
-        description=CHECKS[check.check],
-        blocking=True,
-    )
+    """The verdict, from a job that is not of assets."""
+    return dg.AssetCheckEvaluation(**_verdict(check), blocking=True)
 
 
 def check_result(check: CheckResult) -> dg.AssetCheckResult:
-    return dg.AssetCheckResult(
-        asset_key=check_key(check),
-        check_name=check.check,
-        passed=check.passed,
-        metadata=metadata.evidence(check),
-        severity=dg.AssetCheckSeverity.ERROR,
-        description=CHECKS[check.check],
-    )
+    """The verdict, from the materialization of an asset."""
+    return dg.AssetCheckResult(**_verdict(check))
+
+
+def _verdict(check: CheckResult) -> dict[str, Any]:
+    return {
+        "asset_key": check_key(check),
+        "check_name": check.check,
+        "passed": check.passed,
+        "metadata": metadata.evidence(check),
+        "severity": dg.AssetCheckSeverity.ERROR,
+        "description": CHECKS[check.check],
+    }

@@ -3,15 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING
 
 from lake.dedup.index import write_index
 from lake.state.manifest import IndexFile
 from lake.storage import StoredFile
 from lake.work.lake_ids import read_ids
-
-if TYPE_CHECKING:
-    from lake.work.process import UnitWork
+from lake.work.unit_work import UnitWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +20,7 @@ class IndexWindow:
     replaced: tuple[str, ...] = ()
 
 
-def index_window(work: "UnitWork", days: Sequence[str]) -> IndexWindow:
+def index_window(work: UnitWork, days: Sequence[str]) -> IndexWindow:
     """The index of the days around the rows, without the rows that a replay is to replace."""
     window = work.unit.window
     replayed = [f"{window.start:%Y-%m-%d}"] if window else []
@@ -53,7 +50,7 @@ def _around(days: Sequence[str], reach: int) -> list[str]:
     return sorted(map(str, found))
 
 
-def _made_from_lake(work: "UnitWork", day: str) -> Iterable[IndexFile]:
+def _made_from_lake(work: UnitWork, day: str) -> Iterable[IndexFile]:
     """The ids of a day from the tables' own columns, but for partitions the unit replaces."""
     source, storage, unit = work.context.source, work.context.storage, work.unit
     files: list[StoredFile] = []

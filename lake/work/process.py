@@ -1,81 +1,29 @@
 """One unit of work, from raw files to a manifest ready to be committed."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
-import numpy as np
-
-from lake import paths
 from lake.catalog.base import CatalogPartition
 from lake.counts import UnitReport
-from lake.dedup.ids import BUCKETS
-from lake.dedup.task import DedupJob, TableIds
 from lake.loading.task import LoadedFile, LoadJob
 from lake.resolve import RESCUED, ResolvedTable, resolve
-from lake.schema import TableSchema
 from lake.settings import Tracking
 from lake.staging.limits import over_limits
 from lake.staging.seen import Seen
 from lake.staging.table_rows import rows_key
 from lake.staging.task import StageJob
 from lake.state.ledger import LedgerEntry
-from lake.state.manifest import IndexFile, Manifest, NewFile, PartitionChange, RunKind
-from lake.state.source_state import SourceState
+from lake.state.manifest import Manifest, NewFile, PartitionChange, RunKind
 from lake.work.checks import CheckResult, ChecksFailed, check_table
-from lake.work.dataflow import Dataflow
-from lake.work.index_window import IndexWindow, index_window
+from lake.work.deduplicate import Duplicates, deduplicate
 from lake.work.placing import Placement, Placer, partition_changes, partition_values
 from lake.work.record_log import log_records
-from lake.work.run_context import Published, RunContext
-from lake.work.unit import Unit, tasks
+from lake.work.run_context import Published
+from lake.work.unit import tasks
 from lake.work.unit_report import unit_report
+from lake.work.unit_work import UnitWork
 
-IDS_PER_GROUP = 250_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-
-
-@dataclass(frozen=True, slots=True)
-class UnitWork:
-    """A unit, the state it builds on, and where its data flow."""
-
-    context: RunContext
-    unit: Unit
-    state: SourceState
-    flow: Dataflow
-    start: date | None = None  # the source's first day
-    log_files: Mapping[str, int] = field(default_factory=dict)  # last number by batch type
-
-    @property
-    def tables(self) -> dict[str, TableSchema]:
-        """The tables the source has where it writes now, by table."""
-        return self.state.tables_of(self.context.source)
-
-    @property
-    def name(self) -> str:
-        return f"{self.context.run_id}-{self.unit.number}"
-
-    @property
-    def log_folder(self) -> str:
-        """Where the record log lies until it is published."""
-        run = paths.stage(self.context.source.id, self.context.run_id)
-        return f"{run}/{self.unit.number}/log"
-
-    @property
-    def operation(self) -> str:
-        return "append" if self.context.kind is RunKind.SYNC else "mirror"
-
-
-@dataclass(frozen=True, slots=True)
-class Duplicates:
-    """What the dedup pass found: rows to drop, ids by table, what the index gains."""
-
-    places: np.ndarray
-    other_payload: np.ndarray  # those of them that say something else than what is kept
-    tables: dict[str, TableIds]
-    added: tuple[IndexFile, ...]
-    window: IndexWindow
 
 
 def process(work: UnitWork) -> Published:
@@ -85,7 +33,7 @@ def process(work: UnitWork) -> Published:
     seen = _stage(work)
     resolved = resolve(work.context.source, work.state.tables, seen.tables)
     listener.log(f"{unit.label}: {seen.rows_in:,} rows for {len(resolved)} tables; deduplicating")
-    duplicates = _dedup(work, seen)
+    duplicates = deduplicate(work, seen)
     resolved = {t: r for t, r in resolved.items() if not r.is_new or duplicates.tables[t].kept}
     placements = _place(work, seen, resolved)
     listener.log(f"{unit.label}: writing {len(placements)} partitions")
@@ -122,40 +70,6 @@ def _stage(work: UnitWork) -> Seen:
         work.flow.release()
         seen = Seen.merge(work.flow.stage(job, [list(work.unit.files)]))
     return seen
-
-
-def _dedup(work: UnitWork, seen: Seen) -> Duplicates:
-    context = work.context
-    window = index_window(work, seen.days())
-    staged = sum(seen.staged_rows().values())
-    groups = 1
-    while groups < BUCKETS and groups * IDS_PER_GROUP < staged:
-        groups *= 2
-    job = DedupJob(
-        storage=context.storage,
-        source_id=context.source.id,
-        unit=work.name,
-        groups=groups,
-        window_us=timedelta(days=context.source.dedup_days) // _MICROSECOND,
-        index=window.files,
-    )
-    parts = work.flow.dedup(job) if staged else []
-    tables: dict[str, TableIds] = {}
-    for part in parts:
-        for table, ids in part.tables.items():
-            tables[table] = tables.get(table, TableIds()) + ids
-    added = tuple(file for part in parts for file in part.index)
-    return Duplicates(
-        _sorted_places(part.places for part in parts),
-        _sorted_places(part.other_payload for part in parts),
-        tables,
-        (*window.made, *added),
-        window,
-    )
-
-
-def _sorted_places(parts: Iterable[bytes]) -> np.ndarray:
-    return np.sort(np.frombuffer(b"".join(parts), np.uint64))
 
 
 def _place(work: UnitWork, seen: Seen, resolved: dict[str, ResolvedTable]) -> dict[str, Placement]:

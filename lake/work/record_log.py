@@ -1,7 +1,6 @@
 """The record log of a unit: every record of it once, and counted."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -13,13 +12,11 @@ from lake.staging.seen import Seen
 from lake.state.manifest import NewFile
 from lake.tracking.not_loaded import DUPLICATE, OTHER_PAYLOAD, LogJob, NotLoaded
 from lake.work.unit import tasks
-
-if TYPE_CHECKING:
-    from lake.work.process import UnitWork
+from lake.work.unit_work import UnitWork
 
 
 def log_records(
-    work: "UnitWork", seen: Seen, duplicates: np.ndarray, other_payload: np.ndarray
+    work: UnitWork, seen: Seen, duplicates: np.ndarray, other_payload: np.ndarray
 ) -> tuple[NewFile, ...]:
     """Log what was not loaded beside what was, and number the files of the run."""
     by_reason = {r: np.array(places, dtype=np.uint64) for r, places in seen.not_loaded.items()}
@@ -33,7 +30,7 @@ def log_records(
     return _numbered(work, seen.rows_in)
 
 
-def _not_loaded(work: "UnitWork", by_reason: dict[str, np.ndarray]) -> list[NotLoaded]:
+def _not_loaded(work: UnitWork, by_reason: dict[str, np.ndarray]) -> list[NotLoaded]:
     """By file, the lines that were not loaded, in order, each with its reason."""
     if not by_reason:
         return []
@@ -48,7 +45,7 @@ def _not_loaded(work: "UnitWork", by_reason: dict[str, np.ndarray]) -> list[NotL
     return found
 
 
-def _job(work: "UnitWork") -> LogJob:
+def _job(work: UnitWork) -> LogJob:
     source = work.context.source
     return LogJob(
         storage=work.context.storage,
@@ -62,7 +59,7 @@ def _job(work: "UnitWork") -> LogJob:
     )
 
 
-def _numbered(work: "UnitWork", rows_in: int) -> tuple[NewFile, ...]:
+def _numbered(work: UnitWork, rows_in: int) -> tuple[NewFile, ...]:
     """The files of this unit as they are called once they are published: from 0, by batch type."""
     context, storage = work.context, work.context.storage
     folder = paths.tracking(context.settings.workspace_id, context.source.id, context.run_id)

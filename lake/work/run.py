@@ -16,11 +16,12 @@ from lake.state.source_state import SourceState
 from lake.work.layout import refuse_changed_layout
 from lake.work.open_runs import close_dead_runs, close_failed_run, close_run, opened_run
 from lake.work.plan import list_archive, plan_replay, plan_sync, replay_days
-from lake.work.process import UnitWork, process
+from lake.work.process import process
 from lake.work.publish import apply, catch_up
 from lake.work.record_log import last_numbers
 from lake.work.run_context import Published, RunContext, now
 from lake.work.unit import Unit, Window
+from lake.work.unit_work import UnitWork
 
 
 def sync(context: RunContext, days: tuple[date, date] | None = None) -> UnitReport:

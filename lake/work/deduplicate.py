@@ -1,0 +1,62 @@
+"""The dedup pass of a unit: which rows are duplicates, and what the id index gains."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+import numpy as np
+
+from lake.dedup.ids import BUCKETS
+from lake.dedup.task import DedupJob, TableIds
+from lake.staging.seen import Seen
+from lake.state.manifest import IndexFile
+from lake.work.index_window import IndexWindow, index_window
+from lake.work.unit_work import UnitWork
+
+IDS_PER_GROUP = 250_000
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicates:
+    """What the dedup pass found: rows to drop, ids by table, what the index gains."""
+
+    places: np.ndarray
+    other_payload: np.ndarray  # those of them that say something else than what is kept
+    tables: dict[str, TableIds]
+    added: tuple[IndexFile, ...]
+    window: IndexWindow
+
+
+def deduplicate(work: UnitWork, seen: Seen) -> Duplicates:
+    """Compare the rows of the unit with each other and with the lake."""
+    context = work.context
+    window = index_window(work, seen.days())
+    staged = sum(seen.staged_rows().values())
+    groups = 1
+    while groups < BUCKETS and groups * IDS_PER_GROUP < staged:
+        groups *= 2
+    job = DedupJob(
+        storage=context.storage,
+        source_id=context.source.id,
+        unit=work.name,
+        groups=groups,
+        window_us=timedelta(days=context.source.dedup_days) // timedelta(microseconds=1),
+        index=window.files,
+    )
+    parts = work.flow.dedup(job) if staged else []
+    tables: dict[str, TableIds] = {}
+    for part in parts:
+        for table, ids in part.tables.items():
+            tables[table] = tables.get(table, TableIds()) + ids
+    added = tuple(file for part in parts for file in part.index)
+    return Duplicates(
+        _sorted_places(part.places for part in parts),
+        _sorted_places(part.other_payload for part in parts),
+        tables,
+        (*window.made, *added),
+        window,
+    )
+
+
+def _sorted_places(parts: Iterable[bytes]) -> np.ndarray:
+    return np.sort(np.frombuffer(b"".join(parts), np.uint64))

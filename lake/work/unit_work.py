@@ -1,0 +1,44 @@
+"""A unit of work under way: what it is, what it builds on, and where its data flow."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+
+from lake import paths
+from lake.schema import TableSchema
+from lake.state.manifest import RunKind
+from lake.state.source_state import SourceState
+from lake.work.dataflow import Dataflow
+from lake.work.run_context import RunContext
+from lake.work.unit import Unit
+
+
+@dataclass(frozen=True, slots=True)
+class UnitWork:
+    """A unit, the state it builds on, and where its data flow."""
+
+    context: RunContext
+    unit: Unit
+    state: SourceState
+    flow: Dataflow
+    start: date | None = None  # the source's first day
+    log_files: Mapping[str, int] = field(default_factory=dict)  # last number by batch type
+
+    @property
+    def tables(self) -> dict[str, TableSchema]:
+        """The tables the source has where it writes now, by table."""
+        return self.state.tables_of(self.context.source)
+
+    @property
+    def name(self) -> str:
+        return f"{self.context.run_id}-{self.unit.number}"
+
+    @property
+    def log_folder(self) -> str:
+        """Where the record log lies until it is published."""
+        run = paths.stage(self.context.source.id, self.context.run_id)
+        return f"{run}/{self.unit.number}/log"
+
+    @property
+    def operation(self) -> str:
+        return "append" if self.context.kind is RunKind.SYNC else "mirror"
