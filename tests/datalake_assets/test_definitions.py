@@ -14,7 +14,7 @@ from lake.names import Naming
 from lake.resolve import standard_columns
 from lake.schema import Column, TableSchema
 from lake.types import LakeType
-from tests.datalake_assets.conftest import MakePlatform, Platform, settings_of
+from tests.datalake_assets.conftest import InProcessEngine, MakePlatform, Platform, settings_of
 
 
 def _keys(definitions: dg.Definitions) -> set[str]:
@@ -127,3 +127,15 @@ def many_tables(root: Path, sources: int, tables: int) -> tuple[Lake, Snapshot]:
         for source in settings.sources
     }
     return Lake.open(settings), Snapshot(known)
+
+
+def test_an_empty_sync_of_two_hundred_tables_is_quickly_booked(tmp_path: Path) -> None:
+    """A bound far above what is measured; SQLite, as on a laptop."""
+    lake, snapshot = many_tables(tmp_path / "lake", sources=1, tables=200)
+    (tmp_path / "lake/segment-logs/s0").mkdir(parents=True)
+    (tmp_path / "home").mkdir()
+    job = build(lake, snapshot, InProcessEngine()).resolve_job_def("sync_source_0")
+    with dg.DagsterInstance.local_temp(str(tmp_path / "home")) as instance:
+        began = time.perf_counter()
+        assert job.execute_in_process(instance=instance).success
+        assert time.perf_counter() - began < 20
