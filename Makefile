@@ -1,6 +1,6 @@
 # `make` alone lists the targets. CI runs the same ones: see .ci/run.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test test-fast test-spark test-spark40 test-browser browser \
+.PHONY: help setup demo dev test test-fast test-spark test-spark40 test-browser browser soak \
 	lint types format pin clean
 
 PORT ?= 3000
@@ -22,11 +22,11 @@ dev: setup  ## the Dagster UI on http://127.0.0.1:3000 (PORT=4000: on another po
 	@$(BIN)/datalake dev --port $(PORT)
 
 ##@ Change it
-test: setup  ## all tests but those in a browser
-	$(BIN)/pytest -m "not browser"
+test: setup  ## all tests but those in a browser and the soak
+	$(BIN)/pytest -m "not browser and not soak"
 
 test-fast: setup  ## the tests without Spark and without whole programs: seconds
-	$(BIN)/pytest -m "not spark and not e2e and not browser"
+	$(BIN)/pytest -m "not spark and not e2e and not browser and not soak"
 
 test-spark: setup  ## the tests that start Spark
 	$(BIN)/pytest -m spark
@@ -38,6 +38,9 @@ test-spark40: setup .spark40/.done  ## the same on PySpark 4.0, which clusters r
 
 test-browser: setup browser  ## the tests that look at the UI in Chromium
 	$(BIN)/pytest -m browser
+
+soak: setup  ## large archives on Spark, a million events and more (many minutes)
+	$(BIN)/pytest -m soak --durations=0
 
 browser:  ## install Chromium for them, if it is missing
 	@scripts/browser

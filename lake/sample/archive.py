@@ -1,7 +1,7 @@
 """Writes a sample archive and accounts for every line of it."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec.json import encode
@@ -24,7 +24,11 @@ _EVENTS_TO_A_COPY = 90  # gives 1 % duplicates, since some copies belong to days
 
 
 def write_archive(
-    root: Path, spec: SampleSpec | None = None, *, arrived: int | None = None
+    root: Path,
+    spec: SampleSpec | None = None,
+    *,
+    arrived: int | None = None,
+    sources: Sequence[SampleSource] = SampleSpec.sources,
 ) -> Account:
     """Write the raw archive below the lake's storage folder; files that are there already stay.
 
@@ -33,10 +37,9 @@ def write_archive(
     """
     spec = spec or SampleSpec()
     files = {
-        source.id: tuple(_SourceArchive(spec, source).write(root, arrived))
-        for source in spec.sources
+        source.id: tuple(_SourceArchive(spec, source).write(root, arrived)) for source in sources
     }
-    return Account(spec.sources, files)
+    return Account(tuple(sources), files)
 
 
 class _SourceArchive:
@@ -46,9 +49,8 @@ class _SourceArchive:
         self._spec, self._source = spec, source
         self._layout = Layout(spec, source)
         self._factory = EventFactory(spec, source)
-        self._copies = Copies(self._factory, self._layout, spec.files_per_day)
-        # Often enough on small days to show every way of it.
-        self._repeat_every = max(1, min(_EVENTS_TO_A_COPY, spec.events_per_day // 12))
+        self._copies = Copies(spec, self._factory, self._layout)
+        self._repeat_every = _repeat_every(spec)
 
     def write(self, root: Path, arrived: int | None) -> Iterator[RawFile]:
         last = self._spec.days if arrived is None else min(self._spec.days, arrived)
@@ -129,9 +131,18 @@ class _SourceArchive:
         return self._factory.any_kind(draw)
 
     def _is_repeated(self, file: PlannedFile, number: int) -> bool:
-        if not self._spec.faults or file.key.role is not Role.REGULAR:
+        every = self._repeat_every
+        if every == 0 or file.key.role is not Role.REGULAR:
             return False
-        return (file.events_before + number) % self._repeat_every == self._repeat_every // 2
+        return (file.events_before + number) % every == every // 2
+
+
+def _repeat_every(spec: SampleSpec) -> int:
+    """How many events there are for each that is repeated; 0: none is."""
+    if spec.duplicates is not None:
+        return round(1 / spec.duplicates) if spec.duplicates else 0
+    # Often enough on small days to show every way of it.
+    return max(1, min(_EVENTS_TO_A_COPY, spec.events_per_day // 12)) if spec.faults else 0
 
 
 def _counted(rows: Iterable[Row], written: RawFile) -> Iterator[bytes]:

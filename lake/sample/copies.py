@@ -11,6 +11,7 @@ from lake.sample.events import EventFactory
 from lake.sample.kinds import Fields
 from lake.sample.layout import FileKey, Layout, PlannedFile, Role
 from lake.sample.row import Row
+from lake.sample.spec import SampleSpec
 
 
 class Again(Enum):
@@ -23,6 +24,7 @@ class Again(Enum):
     CORRECTED = auto()  # the same id, another payload
     REUSED_ID = auto()  # the same id on an unrelated event, often of another table
     EARLIER = auto()  # received earlier, but in a file that comes in later
+    DAYS_LATER = auto()  # received a second time, one to six days after
     AFTER_A_WEEK = auto()  # the same id so much later that it is no duplicate
 
 
@@ -38,14 +40,18 @@ _TURNS = (
     Again.SOON,
     Again.REUSED_ID,
 )
+# Only what lies in regular files, for archives of which nothing is asked but so many copies.
+_PLAIN_TURNS = (Again.SOON, Again.DAYS_LATER, Again.HOURS_LATER, Again.DAYS_LATER, Again.RESENT)
 _OUT_OF_WINDOW = 8  # days
 
 
 class Copies:
     """Repeats events in turn by each of the ways, and keeps what belongs into later files."""
 
-    def __init__(self, factory: EventFactory, layout: Layout, files_per_day: int) -> None:
-        self._factory, self._layout, self._files_per_day = factory, layout, files_per_day
+    def __init__(self, spec: SampleSpec, factory: EventFactory, layout: Layout) -> None:
+        self._factory, self._layout = factory, layout
+        self._files_per_day = spec.files_per_day
+        self._in_every_way = spec.duplicates is None
         self._inbox: dict[FileKey, list[Row]] = defaultdict(list)
         self._turn = 0
         self._day = 0
@@ -64,6 +70,10 @@ class Copies:
                 self._inbox[FileKey(file.key.day + 1, Role.OVERNIGHT)].append(row)
             case Again.RESENT:
                 key = self._later(file, draw)
+                self._inbox[key].append(_resent(event, row, self._moment(key, draw)))
+            case Again.DAYS_LATER:
+                number = draw.below(self._files_per_day)
+                key = FileKey(file.key.day + draw.between(1, 6), Role.REGULAR, number)
                 self._inbox[key].append(_resent(event, row, self._moment(key, draw)))
             case Again.AFTER_A_WEEK:
                 key = FileKey(file.key.day + _OUT_OF_WINDOW, Role.REGULAR)
@@ -85,11 +95,12 @@ class Copies:
         return None
 
     def _next(self, day: int) -> Again:
-        if day != self._day:
+        if day != self._day and self._in_every_way:
             self._day = day
             return Again.AFTER_A_WEEK
         self._turn += 1
-        return _TURNS[self._turn % len(_TURNS)]
+        turns = _TURNS if self._in_every_way else _PLAIN_TURNS
+        return turns[self._turn % len(turns)]
 
     def _later(self, file: PlannedFile, draw: Draw) -> FileKey:
         day, _, index = file.key

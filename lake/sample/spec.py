@@ -10,6 +10,7 @@ _ALLOWED = {
     "files_per_day": (1, 1_440),
     "hours": (1, 24),
     "extra_events": (0, 10_000),
+    "duplicates": (0, 0.5),
 }
 
 
@@ -38,14 +39,17 @@ class SampleSpec:
     days: int = 3
     events_per_day: int = 5_000  # per source; copies, late files and faults come on top
     files_per_day: int = 4
-    faults: bool = True  # False: every line is loaded, every id occurs once, types agree
+    faults: bool = True  # False: every line is good, every id occurs once, types agree
     hours: int = 24  # of each day, from midnight on, in which events are received
     extra_events: int = 0  # track event types beyond those of the catalogue, for benchmarks
+    # The share of events that are sent again, up to six days later, if there is such a day; also
+    # without faults. None: with faults about 1 %, in every way there is.
+    duplicates: float | None = None
 
     sources: ClassVar[tuple[SampleSource, ...]] = (WEB_SHOP, IOS_PROD)
 
     def __post_init__(self) -> None:
         for name, (least, most) in _ALLOWED.items():
             value = getattr(self, name)
-            if not least <= value <= most:
+            if value is not None and not least <= value <= most:
                 raise ValueError(f"{name} is {value}; it may be {least} to {most}")

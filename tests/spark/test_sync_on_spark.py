@@ -1,49 +1,31 @@
 """A sync and a replay on real Spark, held to the sample's own account and to other readers."""
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from dagster_pyspark import LazyPySparkResource
 from pyspark.sql import SparkSession
 
 from datalake_assets.running import new_job
 from datalake_assets.times import parse_range
 from lake.lake import Lake
 from lake.sample import IOS_PROD, Account, SampleSpec, write_archive
-from lake.settings import Settings
 from lake.sql import LakeSql
 from lake.work.unit import Window
-from spark_resources.jobs.lake_job import LakeJob, run_job
-from spark_resources.local import SPARK_CONFIG, LocalEngine
+from spark_resources.jobs.lake_job import run_job
+from spark_resources.local import LocalEngine
+from tests.spark.running import Silent, open_lake, run
 
 pytestmark = pytest.mark.spark
 SAMPLE = SampleSpec(days=2, events_per_day=400, files_per_day=3, hours=4)
 SOURCE = IOS_PROD
 
 
-class Silent:
-    def log(self, message: str) -> None: ...
-
-    def warn(self, message: str) -> None: ...
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[LocalEngine]:
-    config = SPARK_CONFIG | {"spark.master": "local[2]"}
-    yield LocalEngine(pyspark=LazyPySparkResource(spark_config=config))
-    SparkSession.builder.getOrCreate().stop()
-
-
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    root = tmp_path_factory.mktemp("lake")
-    sources = [{"id": SOURCE.id, "slug": SOURCE.slug}]
-    settings = {"workspace_id": "WS", "storage": str(root), "sources": sources}
-    return Lake.open(Settings.model_validate(settings))
+    return open_lake(tmp_path_factory.mktemp("lake"), SOURCE)
 
 
 @pytest.fixture(scope="module")
@@ -54,12 +36,6 @@ def account(lake: Lake, engine: LocalEngine) -> Account:
         account = write_archive(root, SAMPLE, arrived=arrived)
         run(engine, lake)
     return account
-
-
-def run(engine: LocalEngine, lake: Lake, **what: object) -> int:
-    """Run a job to its end; how many rows it loaded."""
-    job: LakeJob = new_job(lake.settings, lake.settings.sources[0], "", **what)  # type: ignore[arg-type]
-    return sum(unit.report.row_count for unit in engine.run(job, Silent()))
 
 
 def rows_by_slot(lake: Lake) -> Counter[tuple[str, ...]]:
@@ -109,7 +85,8 @@ def test_three_readers_see_the_same_table(lake: Lake, account: Account) -> None:
 
 def test_a_replay_leaves_the_same_rows(lake: Lake, account: Account, engine: LocalEngine) -> None:
     before = rows_by_slot(lake)
-    loaded = run(engine, lake, window=Window(*parse_range("2026-10-01T01", "2026-10-01T03")))
+    window = Window(*parse_range("2026-10-01T01", "2026-10-01T03"))
+    loaded = run(engine, lake, window=window).row_count
 
     assert rows_by_slot(lake) == before
     replayed = {("2026-10-01", "01"), ("2026-10-01", "02")}

@@ -1,5 +1,6 @@
 """The generator's account agrees with a recount of the bytes it wrote."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lake.sample import Expected, Load, SampleSpec, history, write_archive
+from lake.sample import IOS_PROD, Expected, Load, SampleSpec, history, write_archive
 from tests.lake.sample.conftest import Written
 from tests.lake.sample.recount import Recount, lines, recount
 
@@ -97,6 +98,26 @@ def test_a_clean_archive_has_rows_and_nothing_else(tmp_path: Path) -> None:
         expected = account.expected(source_id)
         agree(expected, recount(tmp_path, paths(account.day_by_day(source_id))))
         assert (expected.totals.row_count, expected.rows_in) == (600, 600)
+
+
+def test_so_many_copies_as_asked_for_are_spread_over_the_days(tmp_path: Path) -> None:
+    spec = SampleSpec(days=7, events_per_day=200, faults=False, duplicates=0.1)
+    account = write_archive(tmp_path, spec, sources=[IOS_PROD])
+    assert list(account.files) == [IOS_PROD.id]
+    loads = account.day_by_day(IOS_PROD.id)
+    expected = account.expected(IOS_PROD.id, loads)
+    agree(expected, recount(tmp_path, paths(loads)))
+    assert expected.totals.row_count == 1_400
+    # Of 140 copies those are missing that would come after the last day.
+    assert 100 <= expected.totals.duplicates < 140
+    first: dict[str, date] = {}
+    days_later = Counter(
+        (file.folder - first.setdefault(copy.message_id, file.folder)).days
+        for load in loads
+        for file in load
+        for copy in file.copies
+    )
+    assert set(days_later) == {0, 1, 2, 3, 4, 5, 6}
 
 
 def test_the_account_of_a_part_of_the_archive_is_of_that_part(

@@ -134,8 +134,9 @@ def test_an_event_has_about_a_kilobyte(written: Written) -> None:
         ({"files_per_day": 0}, "files_per_day is 0"),
         ({"hours": 25}, "hours is 25; it may be 1 to 24"),
         ({"extra_events": -1}, "extra_events is -1"),
+        ({"duplicates": 0.6}, "duplicates is 0.6; it may be 0 to 0.5"),
     ],
 )
-def test_a_size_out_of_range_is_refused(wrong: dict[str, int], message: str) -> None:
+def test_a_size_out_of_range_is_refused(wrong: dict[str, float], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         SampleSpec(**wrong)  # type: ignore[arg-type]

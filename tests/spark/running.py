@@ -1,0 +1,29 @@
+"""Jobs of a lake of one source on real Spark, without Dagster around them."""
+
+from pathlib import Path
+
+from datalake_assets.running import new_job
+from lake.counts import UnitReport
+from lake.lake import Lake
+from lake.sample import SampleSource
+from lake.settings import Settings
+from spark_resources.jobs.lake_job import LakeJob
+from spark_resources.local import LocalEngine
+
+
+class Silent:
+    def log(self, message: str) -> None: ...
+
+    def warn(self, message: str) -> None: ...
+
+
+def open_lake(root: Path, source: SampleSource) -> Lake:
+    sources = [{"id": source.id, "slug": source.slug}]
+    settings = {"workspace_id": "WS", "storage": str(root), "sources": sources}
+    return Lake.open(Settings.model_validate(settings))
+
+
+def run(engine: LocalEngine, lake: Lake, **what: object) -> UnitReport:
+    """Run a job to its end; what it did."""
+    job: LakeJob = new_job(lake.settings, lake.settings.sources[0], "", **what)  # type: ignore[arg-type]
+    return sum((unit.report for unit in engine.run(job, Silent())), UnitReport())

@@ -1,0 +1,55 @@
+"""Large archives on real Spark, held to the raw JSON; they take minutes: `make soak`."""
+
+from pathlib import Path
+
+import pytest
+
+from lake.counts import UnitReport
+from lake.sample import IOS_PROD, SampleSpec, write_archive
+from lake.sql import LakeSql
+from spark_resources.local import LocalEngine
+from tests.lake.arrivals import arrivals, message_ids
+from tests.lake.raw_sums import raw_sums
+from tests.lake.sums import lake_sums
+from tests.spark.running import open_lake, run
+
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(3_600)]
+TWO_HUNDRED_THOUSAND = SampleSpec(days=2, events_per_day=100_000)
+A_MILLION = SampleSpec(days=7, events_per_day=136_000, faults=False, duplicates=0.075)
+
+
+def test_every_column_of_200_000_events_adds_up_to_what_the_raw_json_does(
+    tmp_path: Path, engine: LocalEngine
+) -> None:
+    account = write_archive(tmp_path, TWO_HUNDRED_THOUSAND, sources=[IOS_PROD])
+    lake = open_lake(tmp_path, IOS_PROD)
+    report = run(engine, lake)
+
+    loads = account.day_by_day(IOS_PROD.id)
+    wanted = raw_sums(tmp_path, ([file.path for file in load] for load in loads))
+    assert report.row_count > 200_000
+    assert lake_sums(lake.catalog, lake.storage, IOS_PROD.slug) == wanted
+
+
+def test_exactly_the_distinct_ids_of_a_million_events_in_seven_days_and_twelve_syncs(
+    tmp_path: Path, engine: LocalEngine
+) -> None:
+    lake = open_lake(tmp_path / "lake", IOS_PROD)
+    sent: list[str] = []
+    done = UnitReport()
+    for files in arrivals(tmp_path / "lake", A_MILLION, IOS_PROD, syncs=12):
+        done += run(engine, lake)
+        sent += message_ids(tmp_path / "lake", files)
+        distinct = set(sent)
+        assert (done.row_count, done.duplicates) == (len(distinct), len(sent) - len(distinct))
+    assert len(sent) > 1_000_000
+    assert done.duplicates > 0.05 * len(sent)
+
+    sql = LakeSql(lake.catalog, lake.storage)
+    held = [
+        id
+        for table in lake.catalog.tables(IOS_PROD.slug)
+        for id in sql.query(f"SELECT message_id FROM {table.full_name}")["message_id"].to_pylist()
+    ]
+    assert len(held) == len(distinct)
+    assert set(held) == distinct
