@@ -112,9 +112,11 @@ def catalog_table_file(database: str, table: str) -> str:
     return f"{catalog_table(database, table)}/table.json"
 
 
-def catalog_months(database: str, table: str) -> str:
-    return f"{catalog_table(database, table)}/partitions"
+def catalog_months(database: str, table: str, retyped: int = 0) -> str:
+    """Where the partitions of a table stand; a change of types gives them another folder."""
+    folder = f"partitions-{retyped}" if retyped else "partitions"
+    return f"{catalog_table(database, table)}/{folder}"
 
 
-def catalog_month_file(database: str, table: str, month: str) -> str:
-    return f"{catalog_months(database, table)}/{month}.json"
+def catalog_month_file(database: str, table: str, month: str, retyped: int = 0) -> str:
+    return f"{catalog_months(database, table, retyped)}/{month}.json"

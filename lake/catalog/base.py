@@ -1,6 +1,6 @@
 """The catalog as the rest of the lake sees it: the same for files, Glue and Hive."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, Protocol
 
 import msgspec
@@ -28,6 +28,7 @@ class CatalogTable(msgspec.Struct, frozen=True):
     format: Literal["parquet", "json"] = "parquet"
     comment: str = ""
     parameters: dict[str, str] = msgspec.field(default_factory=dict)
+    retyped: int = 0  # the number of the manifest that last gave a column another type
 
     @property
     def full_name(self) -> str:
@@ -82,6 +83,21 @@ class Catalog(Protocol):
         self, database: str, name: str, values: Iterable[Sequence[str]], version: int
     ) -> None:
         """Forget partitions for good: manifests before `version` cannot bring them back."""
+        ...
+
+    def retype(
+        self,
+        database: str,
+        name: str,
+        types: Mapping[str, str],
+        partitions: Iterable[CatalogPartition],
+        version: int,
+    ) -> None:
+        """Give columns other types and move all partitions to files that have them, as one change.
+
+        Readers see the types and files from before it or from after it, as nearly at once as the
+        backend can.
+        """
         ...
 
 

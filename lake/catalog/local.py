@@ -1,6 +1,6 @@
 """The embedded catalog: JSON files in the lake's own state, no server to run."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -71,10 +71,11 @@ class LocalCatalog:
     def partitions(
         self, database: str, name: str, days: Days | None = None
     ) -> list[CatalogPartition]:
-        keys = self._existing(database, name).partition_keys
+        table = self._existing(database, name)
+        keys, folder = table.partition_keys, paths.catalog_months(database, name, table.retyped)
         months = [
             file.path
-            for file in self.storage.files(paths.catalog_months(database, name), recursive=False)
+            for file in self.storage.files(folder, recursive=False)
             if days is None or days[0][:7] <= file.name.removesuffix(".json") <= days[1][:7]
         ]
         read = zip(months, self.storage.read_many(months), strict=True)
@@ -100,6 +101,33 @@ class LocalCatalog:
             database, name, ((v, v) for v in gone), lambda old, v: with_dropped(old, v, version)
         )
 
+    def retype(
+        self,
+        database: str,
+        name: str,
+        types: Mapping[str, str],
+        partitions: Iterable[CatalogPartition],
+        version: int,
+    ) -> None:
+        """The partitions go to a folder of their own; one write brings it in with the types."""
+        moved = _by_month(self._existing(database, name), ((p.values, p) for p in partitions))
+        with exclusive(self.storage, paths.catalog_table(database, name)):
+            table = self._existing(database, name)
+            if table.retyped >= version:
+                return
+            old = paths.catalog_months(database, name, table.retyped)
+            known = {file.name.removesuffix(".json") for file in self.storage.files(old)}
+            for month in sorted(known | moved.keys()):
+                before = self._month(f"{old}/{month}.json")
+                path = paths.catalog_month_file(database, name, month, version)
+                self.storage.write(path, encode(with_partitions(before, moved.get(month, ()))))
+            columns = tuple(
+                msgspec.structs.replace(column, type=types.get(column.name, column.type))
+                for column in table.columns
+            )
+            switched = msgspec.structs.replace(table, columns=columns, retyped=version)
+            self.storage.write(paths.catalog_table_file(database, name), encode(switched))
+
     def _change(
         self,
         database: str,
@@ -108,13 +136,11 @@ class LocalCatalog:
         change: Callable[[Month, list[T]], Month],
     ) -> None:
         """Apply a change to the file of every month that the items lie in."""
-        keys = self._existing(database, name).partition_keys
-        by_month: dict[str, list[T]] = {}
-        for values, item in items:
-            by_month.setdefault(partition_day(keys, values)[:7], []).append(item)
+        by_month = _by_month(self._existing(database, name), items)
         with exclusive(self.storage, paths.catalog_table(database, name)):
+            retyped = self._existing(database, name).retyped  # now, not while we waited
             for month, group in by_month.items():
-                path = paths.catalog_month_file(database, name, month)
+                path = paths.catalog_month_file(database, name, month, retyped)
                 old = self._month(path)
                 new = change(old, group)
                 if new != old:
@@ -132,3 +158,14 @@ class LocalCatalog:
                 "Create it before its columns and partitions."
             )
         return table
+
+
+def _by_month(
+    table: CatalogTable, items: Iterable[tuple[tuple[str, ...], T]]
+) -> dict[str, list[T]]:
+    """Items with their partition's values, by the month whose file they belong into."""
+    by_month: dict[str, list[T]] = {}
+    for values, item in items:
+        month = partition_day(table.partition_keys, values)[:7]
+        by_month.setdefault(month, []).append(item)
+    return by_month
