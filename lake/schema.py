@@ -1,5 +1,7 @@
 """What a table of the lake looks like: its columns, where each comes from, and how it grows."""
 
+from collections.abc import Mapping
+
 import msgspec
 import pyarrow as pa
 
@@ -40,3 +42,11 @@ class TableSchema(msgspec.Struct, frozen=True):
         known = self.types()
         added = tuple(column for column in new if column.name not in known)
         return msgspec.structs.replace(self, columns=self.columns + added)
+
+    def with_types(self, types: Mapping[str, LakeType]) -> "TableSchema":
+        """The same table with other types for some of its columns."""
+        columns = tuple(
+            msgspec.structs.replace(column, type=types.get(column.name, column.type))
+            for column in self.columns
+        )
+        return msgspec.structs.replace(self, columns=columns)

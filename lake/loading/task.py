@@ -1,7 +1,7 @@
 """One loading task: the staged batches of a table and partition become a Parquet file."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 
 import msgspec
@@ -36,6 +36,8 @@ class LoadJob:
     naming: Naming
     log_folder: str
     operation: str
+    wished: dict[str, TableSchema] = field(default_factory=dict)  # in other types, by table
+    shadows: dict[str, str] = field(default_factory=dict)  # key → path of the file in these types
 
     def record_log(self) -> RecordLog:
         return RecordLog(self.storage, self.log_folder, self.operation)
@@ -55,6 +57,12 @@ class LoadedFile(msgspec.Struct, frozen=True):
     rescued_cells: int = 0
     has_rescued: bool = False
     type_problems: tuple[str, ...] = ()
+    shadow: "LoadedFile | None" = None  # the same rows in the types wished of the table
+
+    @property
+    def written(self) -> "tuple[LoadedFile, ...]":
+        """The file, and its shadow if it has one."""
+        return (self,) if self.shadow is None else (self, self.shadow)
 
     def encode(self) -> bytes:
         return msgspec.msgpack.encode(self)
@@ -75,35 +83,52 @@ def load(job: LoadJob, key: str, split: int, blobs: Sequence[Blob], log: RecordL
     kept = [part for part in kept if len(part)]
     if not kept:
         return LoadedFile(table, partition, dropped=dropped)
-    typed = [typed_rows(part, schema) for part in kept]
-    rows = pa.concat_tables((part.rows for part in typed), promote_options="default")
     origins = pa.concat_tables(
         part.select([n for n in (RECEIVED, FILE, LINE, ID, PAYLOAD) if n in part.column_names])
         for part in kept
     )
     order = _by_time(origins)
-    rows, origins = rows.take(order), origins.take(order)
+    origins = origins.take(order)
+    ids = checksum(origins[ID].combine_chunks())
+    empty = LoadedFile(table, partition, dropped=dropped, checksum=ids)
     path = f"{job.targets[key]}-{split}.parquet"
-    with job.storage.open_output(path) as out:
+    rows, file = _write(job.storage, path, kept, order, schema, empty)
+    log.add(BatchType.LOADED, _records(job, key, path, rows, origins), origin=key)
+    if key in job.shadows:
+        beside = f"{job.shadows[key]}-{split}.parquet"
+        _, shadow = _write(job.storage, beside, kept, order, job.wished[table], empty)
+        file = msgspec.structs.replace(file, shadow=shadow)
+    return file
+
+
+def _write(
+    storage: Storage,
+    path: str,
+    staged: Sequence[pa.Table],
+    order: pa.Array,
+    schema: TableSchema,
+    empty: LoadedFile,
+) -> tuple[pa.Table, LoadedFile]:
+    """Staged rows as a file of a table with this schema."""
+    typed = [typed_rows(part, schema) for part in staged]
+    rows = pa.concat_tables((part.rows for part in typed), promote_options="default").take(order)
+    with storage.open_output(path) as out:
         # Without Arrow's own schema in it the file says the same to every reader.
         pq.write_table(rows, out, compression="zstd", row_group_size=ROW_GROUP, store_schema=False)
-    with job.storage.open_input(path) as written:
+    with storage.open_input(path) as written:
         footer = pq.read_metadata(written)
         size = written.size()
-    log.add(BatchType.LOADED, _records(job, key, path, rows, origins), origin=key)
-    return LoadedFile(
-        table,
-        partition,
+    file = msgspec.structs.replace(
+        empty,
         path=path,
         rows=footer.num_rows,
         size=size,
-        dropped=dropped,
-        checksum=checksum(origins[ID].combine_chunks()),
         casts=reduce(add_casts, (part.casts for part in typed)),
         rescued_cells=sum(part.rescued_cells for part in typed),
         has_rescued=RESCUED_DATA in rows.column_names,
         type_problems=type_problems(footer.schema.to_arrow_schema(), schema),
     )
+    return rows, file
 
 
 def type_problems(footer: pa.Schema, schema: TableSchema, older: bool = False) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lake.catalog.base import Catalog, CatalogTable
+from lake.catalog.base import Catalog, CatalogPartition, CatalogTable
 from lake.errors import LakeError, StateError, UsageError
 from lake.sql.duckdb_types import duckdb_type
 from lake.sql.naming import resolve, unknown_table
@@ -68,13 +68,21 @@ class LakeSql:
         self, connection: duckdb.DuckDBPyConnection, statement: Statement, table: CatalogTable
     ) -> None:
         """A view of the partitions that the statement can need, as they lie now."""
-        partitions = needed_partitions(
-            connection, statement, table, self.catalog.partitions(table.database, table.name)
-        )
+        table, lying = self._as_one(table)
+        partitions = needed_partitions(connection, statement, table, lying)
         source = f"{_SCAN}{table.full_name}"
         connection.register(source, scan(self.storage, table, partitions))
         columns = ", ".join(f'"{name}"' for name in column_types(table).names)
         connection.execute(f'CREATE VIEW {_name(table)} AS SELECT {columns} FROM "{source}"')
+
+    def _as_one(self, table: CatalogTable) -> tuple[CatalogTable, list[CatalogPartition]]:
+        """Columns and partitions of one moment: types change together with all files."""
+        while True:
+            partitions = self.catalog.partitions(table.database, table.name)
+            now = self.catalog.table(table.database, table.name) or table
+            if now.retyped == table.retyped:
+                return table, partitions
+            table = now
 
     def _make_empty_tables(
         self,

@@ -13,11 +13,13 @@ from lake.schema import TableSchema
 from lake.state.codec import decode, encode
 from lake.state.ledger import LedgerEntry
 from lake.storage import Storage
+from lake.types import LakeType
 
 
 class RunKind(StrEnum):
     SYNC = "sync"
     REPLAY = "replay"
+    RETYPE = "retype"  # no run: somebody wished another type
 
 
 class NewFile(msgspec.Struct, frozen=True):
@@ -52,6 +54,14 @@ class IndexFile(msgspec.Struct, frozen=True):
     buckets: tuple[int, int]  # the first, and the one after the last
 
 
+class Wish(msgspec.Struct, frozen=True):
+    """The type that somebody wants a column to have; None takes an earlier wish back."""
+
+    table: str
+    column: str
+    type: LakeType | None
+
+
 class Manifest(msgspec.Struct, frozen=True):
     """One commit of a source; one with a finish time closes its run, and the report is due."""
 
@@ -61,15 +71,19 @@ class Manifest(msgspec.Struct, frozen=True):
     run: RunFacts
     date_partition: str
     naming: str
-    tables: tuple[TableSchema, ...]  # made or grown, as they are from now on
-    partitions: tuple[PartitionChange, ...]
-    ledger: tuple[LedgerEntry, ...]
-    index_added: tuple[IndexFile, ...]
-    index_days_replaced: tuple[str, ...]
-    records: tuple[NewFile, ...]  # the record log of this unit
-    report: UnitReport  # of the whole run so far
-    finish_time: datetime | None
+    tables: tuple[TableSchema, ...] = ()  # made, grown or retyped, as they are from now on
+    partitions: tuple[PartitionChange, ...] = ()
+    ledger: tuple[LedgerEntry, ...] = ()
+    index_added: tuple[IndexFile, ...] = ()
+    index_days_replaced: tuple[str, ...] = ()
+    records: tuple[NewFile, ...] = ()  # the record log of this unit
+    report: UnitReport = UnitReport()  # of the whole run so far
+    finish_time: datetime | None = None
     start: str | None = None  # the source's first day, once it is known
+    wishes: tuple[Wish, ...] = ()
+    switching: tuple[str, ...] = ()  # tables that get files in the types wished of them
+    shadows: tuple[PartitionChange, ...] = ()  # these files, where no reader looks yet
+    retyped: tuple[str, ...] = ()  # tables that have the types wished of them from now on
 
     @property
     def run_id(self) -> str:

@@ -3,11 +3,13 @@
 import msgspec
 
 from lake import paths
+from lake.catalog.base import CatalogPartition
 from lake.schema import TableSchema
 from lake.settings import Source
 from lake.state.codec import decode, encode
 from lake.state.manifest import IndexFile, Manifest
 from lake.storage import Storage
+from lake.types import LakeType
 
 
 class Layout(msgspec.Struct, frozen=True):
@@ -15,6 +17,10 @@ class Layout(msgspec.Struct, frozen=True):
 
     date_partition: str
     naming: str
+
+
+Shadows = dict[str, CatalogPartition]
+"""By partition: files with the same rows in other types, and the manifest that last set both."""
 
 
 class SourceState(msgspec.Struct, frozen=True):
@@ -28,6 +34,8 @@ class SourceState(msgspec.Struct, frozen=True):
     rows: dict[str, int] = {}  # of the tables
     dropped: dict[str, set[tuple[str, ...]]] = {}  # partitions of tables that were, at some time
     index: dict[str, tuple[IndexFile, ...]] = {}  # by received day
+    wishes: dict[str, dict[str, LakeType]] = {}  # types that columns of tables are to have
+    shadows: dict[str, Shadows] = {}  # of tables whose switch to the types wished is under way
 
     def tables_of(self, source: Source) -> dict[str, TableSchema]:
         """The tables in the place the source writes to now (database and prefix), by table."""
@@ -46,6 +54,7 @@ class SourceState(msgspec.Struct, frozen=True):
         for file in manifest.index_added:
             index[file.day] = (*index.get(file.day, ()), file)
         layout = Layout(manifest.date_partition, manifest.naming)
+        wishes = _wishes(self.wishes, manifest)
         rows, dropped = dict(self.rows), dict(self.dropped)
         for change in manifest.partitions:
             rows[change.table] = rows.get(change.table, 0) + change.rows - change.rows_before
@@ -60,7 +69,41 @@ class SourceState(msgspec.Struct, frozen=True):
             rows=rows,
             dropped=dropped,
             index=index,
+            wishes=wishes,
+            shadows=_shadows(self.shadows, manifest),
         )
+
+
+def _wishes(
+    known: dict[str, dict[str, LakeType]], manifest: Manifest
+) -> dict[str, dict[str, LakeType]]:
+    wishes = {table: types for table, types in known.items() if table not in manifest.retyped}
+    for wish in manifest.wishes:
+        types = {c: t for c, t in wishes.pop(wish.table, {}).items() if c != wish.column}
+        if wish.type is not None:
+            types[wish.column] = wish.type
+        if types:
+            wishes[wish.table] = types
+    return wishes
+
+
+def _shadows(known: dict[str, Shadows], manifest: Manifest) -> dict[str, Shadows]:
+    """A shadow holds only what its partition holds, and only in the types that are wished now."""
+    over = {*manifest.retyped, *(wish.table for wish in manifest.wishes)}
+    shadows = {table: dict(held) for table, held in known.items() if table not in over}
+    for table in manifest.switching:
+        shadows.setdefault(table, {})
+    for change in manifest.partitions:
+        shadows.get(change.table, {}).pop(partition_name(change.values), None)
+    for shadow in manifest.shadows:
+        shadows[shadow.table][partition_name(shadow.values)] = CatalogPartition(
+            shadow.values, shadow.location, manifest.number, shadow.rows, shadow.bytes, shadow.files
+        )
+    return shadows
+
+
+def partition_name(values: tuple[str, ...]) -> str:
+    return "/".join(values)
 
 
 def read_state(storage: Storage, source_id: str) -> SourceState:

@@ -50,7 +50,9 @@ def check_table(
     """All checks of one table, on what its files' footers say."""
     written = sum(file.rows for file in files)
     same_ids = sum(file.checksum for file in files) % 2**64 == ids.checksum
-    problems = [problem for file in files for problem in file.type_problems]
+    problems = [p for file in files for one in file.written for p in one.type_problems]
+    shadows = [file.shadow for file in files if file.shadow is not None]
+    alike = all(file.rows == file.shadow.rows for file in files if file.shadow is not None)
     accounted = report.row_count + report.duplicates + report.rejected
     return [
         CheckResult(
@@ -71,12 +73,13 @@ def check_table(
         CheckResult(
             key,
             "conservation",
-            report.rows_in == accounted,
+            report.rows_in == accounted and alike,
             {
                 "rows_in": report.rows_in,
                 "loaded": report.row_count,
                 "duplicates": report.duplicates,
                 "rejected": report.rejected,
+                **({"in_other_types": sum(file.rows for file in shadows)} if shadows else {}),
             },
         ),
     ]

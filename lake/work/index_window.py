@@ -23,7 +23,7 @@ class IndexWindow:
 def index_window(work: UnitWork, days: Sequence[str]) -> IndexWindow:
     """The index of the days around the rows, without the rows that a replay is to replace."""
     window = work.unit.window
-    replayed = [f"{window.start:%Y-%m-%d}"] if window else []
+    replayed = [window.days[0]] if window else []
     around = _around([*days, *replayed], work.context.source.dedup_days)
     files: list[IndexFile] = []
     made: list[IndexFile] = []
@@ -58,7 +58,7 @@ def _made_from_lake(work: UnitWork, day: str) -> Iterable[IndexFile]:
         for partition in work.context.catalog.partitions(schema.database, schema.name, (day, day)):
             start = source.date_partition.parse(partition.values)
             chosen = unit.tables is None or table in unit.tables
-            if unit.window and chosen and unit.window.start <= start < unit.window.end:
+            if unit.window and chosen and unit.window.holds(start):
                 continue
             files += storage.files(partition.location, recursive=False)
     ids = read_ids(storage, source, files)

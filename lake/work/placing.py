@@ -7,11 +7,14 @@ from lake import paths
 from lake.catalog.base import CatalogPartition
 from lake.loading.task import LoadedFile
 from lake.partitions import DatePartition
+from lake.resolve import ResolvedTable
 from lake.schema import TableSchema
+from lake.staging.seen import Seen
 from lake.staging.table_rows import rows_key
 from lake.state.manifest import NewFile, PartitionChange
 from lake.storage import Storage
 from lake.work.unit import Unit
+from lake.work.unit_work import UnitWork
 
 SPLIT_BYTES = 512 << 20
 """Of staged rows, which make some 256 MB of Parquet: more become several files."""
@@ -63,22 +66,53 @@ class Placer:
                 if before
                 else paths.partition_folder(self.source_id, schema.table, partition)
             )
-            aside = f"{self._stage}/segment_type={schema.table}/{partition}"
+            aside = self.aside(schema, partition)
             return Placement(schema, partition, location, aside, count, before, keeps=True)
-        location = paths.version_folder(self.source_id, self._version, schema.table, partition)
+        location = self.version_folder(schema, partition)
         return Placement(schema, partition, location, location, count, before, keeps=not replaces)
 
-    @property
-    def _stage(self) -> str:
-        return f"{paths.stage(self.source_id, self.run_id)}/{self.unit.number}"
+    def aside(self, schema: TableSchema, partition: str, inside: str = "") -> str:
+        """Where files wait that are to go into a folder which readers know."""
+        stage = f"{paths.stage(self.source_id, self.run_id)}/{self.unit.number}"
+        return f"{stage}/{inside}segment_type={schema.table}/{partition}"
 
-    @property
-    def _version(self) -> str:
-        """A later unit of the same run may make the same partition anew once more."""
-        return f"{self.run_id}-{self.unit.number}" if self.unit.number else self.run_id
+    def version_folder(self, schema: TableSchema, partition: str, kind: str = "") -> str:
+        """A folder of this unit's own."""
+        # A later unit of the same run may make the same partition anew once more.
+        version = f"{self.run_id}-{self.unit.number}" if self.unit.number else self.run_id
+        return paths.version_folder(self.source_id, version + kind, schema.table, partition)
 
-    def file_stem(self, placement: Placement) -> str:
-        return f"{placement.written_to}/{self.run_id}-{self.unit.number}"
+    def file_stem(self, folder: str) -> str:
+        return f"{folder}/{self.run_id}-{self.unit.number}"
+
+
+def place(work: UnitWork, seen: Seen, resolved: dict[str, ResolvedTable]) -> dict[str, Placement]:
+    """Where the rows of each table and partition go."""
+    source = work.context.source
+    placer = Placer(source.id, work.context.run_id, work.unit)
+    known: dict[str, dict[tuple[str, ...], CatalogPartition]] = {}
+    placements: dict[str, Placement] = {}
+    days = seen.days()
+    for (table, partition), size in sorted(seen.staged_bytes().items()):
+        if table not in resolved:
+            continue
+        schema = resolved[table].schema
+        if table not in known:
+            found = (
+                []
+                if resolved[table].is_new
+                else work.context.catalog.partitions(
+                    schema.database, schema.name, (days[0], days[-1])
+                )
+            )
+            known[table] = {p.values: p for p in found}
+        values = partition_values(partition)
+        # What was dropped still lies in its folder, and would be there again with the partition.
+        own_folder = schema.owns_folder and values not in work.state.dropped.get(schema.key, ())
+        placements[rows_key(table, partition)] = placer.place(
+            schema, partition, size, known[table].get(values), own_folder
+        )
+    return placements
 
 
 def partition_values(partition: str) -> tuple[str, ...]:
@@ -110,12 +144,33 @@ def _change(storage: Storage, placement: Placement, new: list[LoadedFile]) -> Pa
         table=placement.schema.key,
         values=partition_values(placement.partition),
         location=placement.location,
-        added=tuple(
-            NewFile(f.path, f"{placement.location}/{f.path.rsplit('/', 1)[-1]}", f.rows, f.size)
-            for f in sorted(new, key=lambda f: f.path)
-        ),
+        added=new_files(new, placement.location),
         rows=(before.rows if before else 0) + sum(file.rows for file in new),
         bytes=(before.bytes if before else 0) + sum(file.size for file in new),
         files=(before.files if before else 0) + len(new),
         rows_before=placement.before.rows if placement.before else 0,
     )
+
+
+def new_files(written: list[LoadedFile], location: str) -> tuple[NewFile, ...]:
+    """Written files, each with its place in the folder it belongs into."""
+    return tuple(
+        NewFile(file.path, f"{location}/{file.path.rsplit('/', 1)[-1]}", file.rows, file.size)
+        for file in sorted(written, key=lambda file: file.path)
+    )
+
+
+def emptied(work: UnitWork, loaded: list[LoadedFile]) -> list[PartitionChange]:
+    """Partitions of a replay's range in which no row is left."""
+    window = work.unit.window
+    if window is None:
+        return []
+    source, catalog = work.context.source, work.context.catalog
+    filled = {(file.table, partition_values(file.partition)) for file in loaded if file.path}
+    return [
+        PartitionChange(schema.key, p.values, p.location, (), 0, 0, 0, p.rows, dropped=True)
+        for table, schema in work.tables.items()
+        if work.unit.tables is None or table in work.unit.tables
+        for p in catalog.partitions(schema.database, schema.name, window.days)
+        if window.holds(source.date_partition.parse(p.values)) and (table, p.values) not in filled
+    ]

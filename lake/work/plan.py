@@ -134,14 +134,14 @@ def plan_replay(
 def _may_hold(file: StoredFile, folder: date, entry: LedgerEntry | None, window: Window) -> bool:
     """By the hours the ledger saw in a file; one it does not know is judged by its folder, too."""
     if entry is not None:
-        first, end = f"{window.start:%Y-%m-%dT%H}", f"{window.end:%Y-%m-%dT%H}"
+        first, end = window.hours
         if any(first <= hour < end for hour in entry.hours):
             return True
         if entry.matches(file):
             return False
     # A folder may begin with rows of the evening before, and end with some of the next morning.
     midnight = datetime(folder.year, folder.month, folder.day, tzinfo=UTC)
-    return window.start - 2 * DAY < midnight < window.end + DAY
+    return midnight - window.start > -2 * DAY and midnight - window.end < DAY
 
 
 def _ledger(storage: Storage, source: Source, folders: Iterable[date]) -> dict[str, LedgerEntry]:

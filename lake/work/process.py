@@ -2,22 +2,21 @@
 
 from datetime import UTC, datetime, timedelta
 
-from lake.catalog.base import CatalogPartition
 from lake.counts import UnitReport
 from lake.loading.task import LoadedFile, LoadJob
 from lake.resolve import RESCUED, ResolvedTable, resolve
 from lake.settings import Tracking
 from lake.staging.limits import over_limits
 from lake.staging.seen import Seen
-from lake.staging.table_rows import rows_key
 from lake.staging.task import StageJob
 from lake.state.ledger import LedgerEntry
 from lake.state.manifest import Manifest, NewFile, PartitionChange, RunKind
 from lake.work.checks import CheckResult, ChecksFailed, check_table
 from lake.work.deduplicate import Duplicates, deduplicate
-from lake.work.placing import Placement, Placer, partition_changes, partition_values
+from lake.work.placing import Placement, Placer, emptied, partition_changes, place
 from lake.work.record_log import log_records
 from lake.work.run_context import Published
+from lake.work.shadows import Shadows, shadows_of
 from lake.work.unit import tasks
 from lake.work.unit_report import unit_report
 from lake.work.unit_work import UnitWork
@@ -35,16 +34,17 @@ def process(work: UnitWork) -> Published:
     listener.log(f"{unit.label}: {seen.rows_in:,} rows for {len(resolved)} tables; deduplicating")
     duplicates = deduplicate(work, seen)
     resolved = {t: r for t, r in resolved.items() if not r.is_new or duplicates.tables[t].kept}
-    placements = _place(work, seen, resolved)
+    placements = place(work, seen, resolved)
+    shadows = shadows_of(work, resolved, placements)
     listener.log(f"{unit.label}: writing {len(placements)} partitions")
-    loaded = _load(work, resolved, placements, duplicates)
+    loaded = _load(work, resolved, placements, shadows, duplicates)
     resolved = _with_rescued_data(resolved, loaded)
     report = unit_report(work.context.source, unit, seen, resolved, duplicates.tables, loaded)
     checks = _verify(work, report, resolved, duplicates, loaded)
     records = log_records(work, seen, duplicates.places, duplicates.other_payload)
-    changes = partition_changes(work.context.storage, placements, loaded) + _emptied(work, loaded)
+    changes = partition_changes(work.context.storage, placements, loaded) + emptied(work, loaded)
     manifest = _manifest(work, seen, resolved, changes, duplicates, records, report)
-    return Published(manifest, report, tuple(checks))
+    return Published(shadows.noted(manifest, loaded), report, tuple(checks))
 
 
 def _stage(work: UnitWork) -> Seen:
@@ -72,51 +72,26 @@ def _stage(work: UnitWork) -> Seen:
     return seen
 
 
-def _place(work: UnitWork, seen: Seen, resolved: dict[str, ResolvedTable]) -> dict[str, Placement]:
-    source = work.context.source
-    placer = Placer(source.id, work.context.run_id, work.unit)
-    known: dict[str, dict[tuple[str, ...], CatalogPartition]] = {}
-    placements: dict[str, Placement] = {}
-    days = seen.days()
-    for (table, partition), size in sorted(seen.staged_bytes().items()):
-        if table not in resolved:
-            continue
-        schema = resolved[table].schema
-        if table not in known:
-            found = (
-                []
-                if resolved[table].is_new
-                else work.context.catalog.partitions(
-                    schema.database, schema.name, (days[0], days[-1])
-                )
-            )
-            known[table] = {p.values: p for p in found}
-        values = partition_values(partition)
-        # What was dropped still lies in its folder, and would be there again with the partition.
-        own_folder = schema.owns_folder and values not in work.state.dropped.get(schema.key, ())
-        placements[rows_key(table, partition)] = placer.place(
-            schema, partition, size, known[table].get(values), own_folder
-        )
-    return placements
-
-
 def _load(
     work: UnitWork,
     resolved: dict[str, ResolvedTable],
     placements: dict[str, Placement],
+    shadows: Shadows,
     duplicates: Duplicates,
 ) -> list[LoadedFile]:
     placer = Placer(work.context.source.id, work.context.run_id, work.unit)
     job = LoadJob(
         storage=work.context.storage,
         schemas={table: one.schema for table, one in resolved.items()},
-        targets={key: placer.file_stem(placement) for key, placement in placements.items()},
-        locations={key: placement.location for key, placement in placements.items()},
+        targets={key: placer.file_stem(one.written_to) for key, one in placements.items()},
+        locations={key: one.location for key, one in placements.items()} | shadows.lasting,
         duplicates=duplicates.places,
         raw_files=tuple(file.path for file in work.unit.files),
         naming=work.context.source.naming,
         log_folder=work.log_folder,
         operation=work.operation,
+        wished=shadows.schemas,
+        shadows=shadows.targets,
     )
     splits = {key: one.splits for key, one in placements.items() if one.splits > 1}
     return work.flow.load(job, splits) if placements else []
@@ -126,7 +101,7 @@ def _with_rescued_data(
     resolved: dict[str, ResolvedTable], loaded: list[LoadedFile]
 ) -> dict[str, ResolvedTable]:
     """A table gets `rescued_data` the first time one of its files needs it."""
-    needing = {file.table for file in loaded if file.has_rescued}
+    needing = {file.table for file in loaded if any(one.has_rescued for one in file.written)}
     return {t: r.with_column(RESCUED) if t in needing else r for t, r in resolved.items()}
 
 
@@ -148,24 +123,6 @@ def _verify(
         raise ChecksFailed(results)
     report.check_balance()
     return results
-
-
-def _emptied(work: UnitWork, loaded: list[LoadedFile]) -> list[PartitionChange]:
-    """Partitions of a replay's range in which no row is left."""
-    window = work.unit.window
-    if window is None:
-        return []
-    source, catalog = work.context.source, work.context.catalog
-    filled = {(file.table, partition_values(file.partition)) for file in loaded if file.path}
-    days = (f"{window.start:%Y-%m-%d}", f"{window.end - _MICROSECOND:%Y-%m-%d}")
-    return [
-        PartitionChange(schema.key, p.values, p.location, (), 0, 0, 0, p.rows, dropped=True)
-        for table, schema in work.tables.items()
-        if work.unit.tables is None or table in work.unit.tables
-        for p in catalog.partitions(schema.database, schema.name, days)
-        if window.start <= source.date_partition.parse(p.values) < window.end
-        and (table, p.values) not in filled
-    ]
 
 
 def _manifest(

@@ -30,11 +30,14 @@ def apply(
     by_table: dict[str, list[PartitionChange]] = {}
     for change in manifest.partitions:
         by_table.setdefault(change.table, []).append(change)
+    for change in (*manifest.partitions, *manifest.shadows):
         for file in change.added:
             if file.written != file.path:
                 storage.place(file.written, file.path)
     for file in manifest.records:
         storage.place(file.written, file.path)
+    for key in manifest.retyped:
+        _switch(catalog, after.tables[key], by_table.pop(key, []), manifest.number)
     for key, changes in by_table.items():
         _show(catalog, after.tables[key], changes, manifest.number)
     add_to_ledger(storage, manifest.source_id, manifest.ledger)
@@ -66,14 +69,23 @@ def _show(
     catalog: Catalog, schema: TableSchema, changes: list[PartitionChange], number: int
 ) -> None:
     """Partitions where they lie from now on: the moment readers see them."""
-    catalog.put_partitions(
-        schema.database,
-        schema.name,
-        [
-            CatalogPartition(c.values, c.location, number, c.rows, c.bytes, c.files)
-            for c in changes
-            if not c.dropped
-        ],
-    )
+    catalog.put_partitions(schema.database, schema.name, _partitions(changes, number))
     if gone := [change.values for change in changes if change.dropped]:
         catalog.drop_partitions(schema.database, schema.name, gone, number)
+
+
+def _switch(
+    catalog: Catalog, schema: TableSchema, changes: list[PartitionChange], number: int
+) -> None:
+    """All partitions and the types of all columns at once: readers never see one of these alone."""
+    types = {column.name: column.type.sql for column in schema.columns}
+    partitions = _partitions(changes, number)
+    catalog.retype(schema.database, schema.name, types, partitions, number)
+
+
+def _partitions(changes: list[PartitionChange], number: int) -> list[CatalogPartition]:
+    return [
+        CatalogPartition(c.values, c.location, number, c.rows, c.bytes, c.files)
+        for c in changes
+        if not c.dropped
+    ]

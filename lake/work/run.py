@@ -11,7 +11,7 @@ from lake.counts import UnitReport
 from lake.errors import CommitConflict, LakeError
 from lake.report import Failure
 from lake.state.lease import Lease, held_lease
-from lake.state.manifest import commit
+from lake.state.manifest import Manifest, commit
 from lake.state.source_state import SourceState
 from lake.work.layout import refuse_changed_layout
 from lake.work.open_runs import close_dead_runs, close_failed_run, close_run, opened_run
@@ -20,6 +20,7 @@ from lake.work.process import process
 from lake.work.publish import apply, catch_up
 from lake.work.record_log import last_numbers
 from lake.work.run_context import Published, RunContext, now
+from lake.work.switch import Switches
 from lake.work.unit import Unit, Window
 from lake.work.unit_work import UnitWork
 
@@ -61,15 +62,28 @@ def sync_units(context: RunContext, days: tuple[date, date] | None = None) -> It
 def replay_units(
     context: RunContext, window: Window, tables: frozenset[str] | None = None
 ) -> Iterator[Published]:
-    """A replay, day by day, each as soon as it is in the lake."""
+    """A replay, day by day, each as soon as it is in the lake; then the types that were wished."""
     run = _Run(context)
     days = replay_days(context.source, window)
-    list_archive(context.storage, context.source)  # refused before anything begins
+    archive = list_archive(context.storage, context.source)  # refused before anything begins
     with run.reported():
+        first_day = archive.start(context.source, run.state)
+        switches = Switches(context, run.state, window, tables, first_day)
         for day in days:
             with run.lease(f"replay of {day}"):
-                published = run.publish_day(day, tables, final=day is days[-1])
+                final = day is days[-1] and not switches.possible(run.state)
+                published = run.publish_day(day, tables, final, switches.tables)
             yield published
+        if run.finished:
+            return
+        for day in switches.left_out(run.catch_up()):
+            with run.lease(f"replay of {day}"):
+                published = run.publish_day(day, switches.tables, False, switches.tables)
+            yield published
+        with run.lease("switch of types"):
+            switched = run.switch(switches)
+        if switched is not None:
+            yield switched
 
 
 @dataclass
@@ -128,16 +142,36 @@ class _Run:
         with held_lease(context.storage, context.source.id, context.run_id, work, waiting):
             yield
 
-    def publish_day(self, day: Window, tables: frozenset[str] | None, final: bool) -> Published:
+    def publish_day(
+        self,
+        day: Window,
+        tables: frozenset[str] | None,
+        final: bool,
+        switches: frozenset[str] = frozenset(),
+    ) -> Published:
         """Replay one day on top of whatever others commit in the meantime."""
         context = self.context
         while True:
             self.catch_up()
             unit = plan_replay(context.storage, context.source, day, tables)
             try:
-                return self.publish(unit, final)
+                return self.publish(replace(unit, switches=switches), final)
             except CommitConflict as conflict:
                 context.listener.warn(str(conflict))
+
+    def switch(self, switches: Switches) -> Published | None:
+        """Give tables the types that were wished of them, if all that they hold is ready."""
+        while True:
+            manifest = switches.manifest(self.catch_up(), self.done)
+            if manifest is None:
+                return None
+            try:
+                self._commit(manifest)
+                for key in manifest.retyped:
+                    self.context.listener.log(f"{key} has the types that were wished of it now")
+                return Published(manifest, UnitReport(), ())
+            except CommitConflict as conflict:
+                self.context.listener.warn(str(conflict))
 
     def publish(self, unit: Unit, final: bool, start: date | None = None) -> Published:
         """Carry one unit into the lake: the manifest is the commit, the rest follows from it."""
@@ -155,13 +189,17 @@ class _Run:
             report=self.done + prepared.report,
             finish_time=now() if final else None,
         )
-        commit(context.storage, manifest)
-        self.done, self.finished = manifest.report, final
-        self.log_files |= last_numbers(manifest.records)
-        self.state = apply(context.storage, context.catalog, self.state, manifest)
+        self._commit(manifest)
         for warning in prepared.report.warnings:
             context.listener.warn(warning)
         return Published(manifest, prepared.report, prepared.checks)
+
+    def _commit(self, manifest: Manifest) -> None:
+        storage, catalog = self.context.storage, self.context.catalog
+        commit(storage, manifest)
+        self.done, self.finished = manifest.report, manifest.finish_time is not None
+        self.log_files |= last_numbers(manifest.records)
+        self.state = apply(storage, catalog, self.state, manifest)
 
 
 def _failure(error: BaseException) -> Failure:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from lake.staging.task import RawFile
 
@@ -17,8 +17,23 @@ class Window:
     start: datetime
     end: datetime
 
+    @property
+    def hours(self) -> tuple[str, str]:
+        """The first hour and the one after the last: `2026-10-01T07`."""
+        # Not %Y, which does not pad years below 1000.
+        return self.start.isoformat()[:13], self.end.isoformat()[:13]
+
+    @property
+    def days(self) -> tuple[str, str]:
+        """The first day and the last, both included."""
+        last = self.end - timedelta(microseconds=1)
+        return self.start.date().isoformat(), last.date().isoformat()
+
+    def holds(self, moment: datetime) -> bool:
+        return self.start <= moment < self.end
+
     def __str__(self) -> str:
-        return f"{self.start:%Y-%m-%dT%H} to {self.end:%Y-%m-%dT%H}"
+        return " to ".join(self.hours)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +45,7 @@ class Unit:
     files: tuple[RawFile, ...]
     window: Window | None = None
     tables: frozenset[str] | None = None
+    switches: frozenset[str] = frozenset()  # of a replay: tables that it is to give other types
 
     @property
     def bytes(self) -> int:

@@ -10,7 +10,7 @@ from lake.rejects import Reason
 from lake.resolve import ResolvedTable
 from lake.settings import Source
 from lake.staging.seen import Seen
-from lake.work.placing import partition_dict
+from lake.work.placing import partition_dict, partition_values
 from lake.work.unit import Unit
 
 
@@ -26,7 +26,9 @@ def unit_report(
     files: dict[str, list[LoadedFile]] = {}
     for file in sorted(loaded, key=lambda f: (f.table, f.partition, f.path)):
         if file.path:
-            files.setdefault(file.table, []).append(file)
+            # What a replay writes to switch a table is what it leaves there in the end.
+            lasting = file.shadow or file if file.table in unit.switches else file
+            files.setdefault(file.table, []).append(lasting)
     staged = seen.staged_rows()
     return UnitReport(
         tables={
@@ -61,7 +63,7 @@ def _table_report(
     layout = source.date_partition
     day_rows: dict[str, int] = {}
     for file in files:
-        day = f"{layout.parse(tuple(partition_dict(layout, file.partition).values())):%Y-%m-%d}"
+        day = layout.parse(partition_values(file.partition)).date().isoformat()
         day_rows[day] = day_rows.get(day, 0) + file.rows
     return TableReport(
         table=one.schema.table,
