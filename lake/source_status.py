@@ -15,6 +15,7 @@ from lake.state.lease import Lease, read_lease
 from lake.state.ledger import read_ledger
 from lake.state.manifest import read_manifest
 from lake.state.source_state import read_state
+from lake.types import LakeType
 from lake.work.layout import refuse_changed_layout
 from lake.work.open_runs import OpenRun
 from lake.work.plan import list_archive, plan_sync
@@ -59,6 +60,7 @@ class SourceStatus:
     waiting: Waiting
     lease: Lease | None
     open_runs: tuple[RunInProgress, ...]
+    wishes: dict[str, LakeType]  # types that wait for a replay, by database.table.column
 
     def lag(self, now: datetime) -> timedelta | None:
         """How far the newest hour in the lake lies back; an hour that still runs is no lag."""
@@ -80,7 +82,16 @@ def source_status(lake: Lake, source: Source) -> SourceStatus:
         waiting=_waiting(lake, source),
         lease=read_lease(lake.storage, source.id),
         open_runs=tuple(_open_runs(lake, source)),
+        wishes=_wishes(lake, source),
     )
+
+
+def _wishes(lake: Lake, source: Source) -> dict[str, LakeType]:
+    try:
+        wishes = read_state(lake.storage, source.id).wishes
+    except LakeError:
+        return {}  # what cannot be read is told of what waits
+    return {f"{table}.{c}": type for table, types in wishes.items() for c, type in types.items()}
 
 
 def _waiting(lake: Lake, source: Source) -> Waiting:
@@ -112,7 +123,8 @@ def _open_runs(lake: Lake, source: Source) -> Iterator[RunInProgress]:
             run = decode(data, OpenRun, file.path)
             first, end = run.run.replay_from, run.run.replay_to
             days = 0 if first is None or end is None else _days(first, end)
-            yield RunInProgress(run, _published(lake, run) if days else 0, days)
+            done = min(_published(lake, run), days) if days else 0
+            yield RunInProgress(run, done, days)
 
 
 def _days(first: datetime, end: datetime) -> int:
@@ -120,9 +132,9 @@ def _days(first: datetime, end: datetime) -> int:
 
 
 def _published(lake: Lake, run: OpenRun) -> int:
-    """How many units of a run are committed."""
+    """How many units of a run are committed; giving tables other types is none."""
     number, done = run.after_manifest + 1, 0
     while (manifest := read_manifest(lake.storage, run.run.source_id, number)) is not None:
-        done += manifest.run_id == run.run.run_id
+        done += manifest.run_id == run.run.run_id and not manifest.retyped
         number += 1
     return done

@@ -67,7 +67,11 @@ def _remarks(one: "SourceStatus", now: datetime) -> list[str]:
         remarks.append(one.waiting.problem)
     if one.lease:
         remarks.append(f"at work: {one.lease}")
-    return remarks + [_running(run, now) for run in one.open_runs]
+    remarks += [_running(run, now) for run in one.open_runs]
+    if one.wishes:
+        wished = ", ".join(f"{column} {type.sql}" for column, type in one.wishes.items())
+        remarks.append(f"types that wait for a replay of all days of their table: {wished}")
+    return remarks
 
 
 def _running(run: "RunInProgress", now: datetime) -> str:
@@ -116,4 +120,5 @@ def _as_dict(one: "SourceStatus", now: datetime) -> dict[str, Any]:
             }
             for run in one.open_runs
         ],
+        "wishes": one.wishes,
     }

@@ -10,6 +10,8 @@ from datalake_assets.cli.text import number, plain, plural, size
 
 if TYPE_CHECKING:
     from lake.catalog.base import Catalog, CatalogTable
+    from lake.lake import Lake
+    from lake.types import LakeType
 
 
 def tables(
@@ -27,10 +29,12 @@ def tables(
       datalake tables ios_prod
       datalake tables ios_prod.track_order_completed --json
     """
-    catalog = invocation(context).lake().catalog
+    lake = invocation(context).lake()
+    catalog = lake.catalog
     database, _, table = (name or "").partition(".")
     if table:
-        return _columns(_table(catalog, database, table), as_json)
+        found_table = _table(catalog, database, table)
+        return _columns(found_table, _wishes(lake, found_table), as_json)
     databases = [_database(catalog, database)] if database else catalog.databases()
     found = [_summary(catalog, one) for place in databases for one in catalog.tables(place)]
     if as_json:
@@ -63,8 +67,8 @@ def _summary(catalog: "Catalog", table: "CatalogTable") -> dict[str, Any]:
     }
 
 
-def _columns(table: "CatalogTable", as_json: bool) -> None:
-    columns = [
+def _columns(table: "CatalogTable", wishes: "dict[str, LakeType]", as_json: bool) -> None:
+    columns: list[dict[str, Any]] = [
         {"name": c.name, "type": c.type, "path": c.comment, "partition_key": False}
         for c in table.columns
     ]
@@ -72,12 +76,24 @@ def _columns(table: "CatalogTable", as_json: bool) -> None:
         {"name": key, "type": "string", "path": "", "partition_key": True}
         for key in table.partition_keys
     ]
+    for column in columns:
+        column["wished_type"] = wishes.get(column["name"])
     if as_json:
         return print_json(columns)
     about = f": {plain(table.comment)}" if table.comment else ""
     say(f"{table.full_name}{about}, {plural(len(columns), 'column')}, in {table.location}")
     rows = [(c["name"], c["type"], c["path"] or "partition key") for c in columns]
     show(grid(rows, left=("column", "type", "path in the event")))
+    for name, type in wishes.items():
+        note(f"{name} is wished to be {type.sql}: a replay of all days of the table switches it")
+
+
+def _wishes(lake: "Lake", table: "CatalogTable") -> "dict[str, LakeType]":
+    """Types that columns of the table are to have."""
+    from lake.state.source_state import read_state
+
+    states = (read_state(lake.storage, source.id) for source in lake.settings.sources)
+    return next((s.wishes[table.full_name] for s in states if table.full_name in s.wishes), {})
 
 
 def _database(catalog: "Catalog", name: str) -> str:

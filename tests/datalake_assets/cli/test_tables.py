@@ -53,6 +53,7 @@ def test_the_columns_of_one_table_with_where_they_come_from(
         "type": "string",
         "path": "/messageId",
         "partition_key": False,
+        "wished_type": None,
     }
     by_name = {column["name"]: column for column in columns}
     assert by_name["properties_total"]["type"] == "decimal(38,6)"

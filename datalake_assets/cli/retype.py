@@ -1,0 +1,154 @@
+"""`datalake retype`: another type for a column, seen before it is wished."""
+
+import sys
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from datalake_assets.cli.invocation import invocation
+from datalake_assets.cli.output import grid, note, print_json, say, show, working
+from datalake_assets.cli.text import number, plain, plural
+
+if TYPE_CHECKING:
+    from lake.lake import Lake
+    from lake.retype.preview import PartitionPreview, Preview
+    from lake.retype.target import Target
+    from lake.state.lease import Lease
+    from lake.types import LakeType
+
+_SHOWN = 20  # partitions; those that would lose something come first
+_COUNTS = ("rows", "exact", "lossy", "failed", "returning")
+
+
+def retype(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="DB.TABLE.COLUMN")],
+    type: Annotated[
+        str,
+        typer.Argument(metavar="TYPE", help="bigint, boolean, decimal, string or timestamp."),
+    ],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would happen.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Record it without asking.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON; never asks.")] = False,
+) -> None:
+    """Show what another type would do to a column, then record the wish for it.
+
+    Counts come from the lake's own files: values that fit, that would lose something (lossy), that
+    would not fit (failed; both are kept in rescued_data), and that return from rescued_data. Syncs
+    go on with the old type; a replay of all days of the table switches files and catalog together.
+    Asking for the type that the column has takes a wish back.
+
+    \b
+    Examples:
+      datalake retype ios_prod.track_order_completed.properties_total decimal --dry-run
+      datalake retype ios_prod.track_order_completed.properties_total decimal --yes
+    """
+    from lake.retype.preview import preview
+    from lake.retype.target import find_column, parse_type
+
+    lake = invocation(context).lake()
+    into, target = parse_type(type), find_column(lake, name)
+    if into is target.column.type:
+        return _keep(lake, target, dry_run, as_json)
+    with working(f"reading {target.name}"):
+        seen = preview(lake, target, into)
+    if not as_json:
+        _show(target, into, seen)
+    recorded = not dry_run and _confirmed(yes, ask=not as_json)
+    if recorded and target.wished is not into:
+        _record(lake, target, into)
+    if as_json:
+        return print_json(_as_dict(target, into, seen) | {"recorded": recorded})
+    if recorded:
+        say(f"Recorded. Syncs go on with {target.column.type.sql}. This replay switches the table:")
+        say(f"  {_replay(lake, target)}")
+    elif dry_run:
+        note("Nothing was recorded (--dry-run).")
+    else:
+        note(f"Nothing was recorded. To do so: datalake retype {target.name} {type} --yes")
+
+
+def _keep(lake: "Lake", target: "Target", dry_run: bool, as_json: bool) -> None:
+    """The column has that type: at most there is a wish to take back."""
+    has, wished = target.column.type.sql, target.wished
+    if wished is not None and not dry_run:
+        _record(lake, target, None)
+    if as_json:
+        withdrawn = wished is not None and not dry_run
+        return print_json({"column": target.name, "type": has, "withdrawn": withdrawn})
+    if wished is None:
+        say(f"{target.name} is {has} already; nothing to do.")
+    elif dry_run:
+        say(f"{target.name} is {has}; the wish for {wished.sql} would be taken back (--dry-run).")
+    else:
+        say(f"{target.name} stays {has}; the wish for {wished.sql} is taken back.")
+
+
+def _record(lake: "Lake", target: "Target", type: "LakeType | None") -> None:
+    from lake.retype.wish import record_wish
+
+    def waiting(lease: "Lease") -> None:
+        note(f"Waiting for {lease} on source {target.source.slug}")
+
+    record_wish(lake, target, type, waiting)
+
+
+def _confirmed(yes: bool, ask: bool) -> bool:
+    if yes or not ask or not sys.stdin.isatty():
+        return yes
+    return typer.confirm("Record the wish for this type?", err=True)
+
+
+def _replay(lake: "Lake", target: "Target") -> str:
+    """The command that fulfils the wish."""
+    from lake.retype.wish import days_to_replay
+
+    first, last = days_to_replay(lake, target)
+    return (
+        f"datalake replay --source {target.source.slug} --from {first} "
+        f"--to {last + timedelta(days=1)} --table {target.schema.table}"
+    )
+
+
+def _show(target: "Target", into: "LakeType", seen: "Preview") -> None:
+    has = target.column.type.sql
+    wish = f" (wished already: {target.wished.sql})" if target.wished else ""
+    say(f"{target.name}, now {has}, as {into.sql}{wish}")
+    troubled = sorted(seen.partitions, key=lambda part: part.casts.lossy + part.casts.failed == 0)
+    shown = sorted(troubled[:_SHOWN], key=lambda part: part.values)
+    rows = [("/".join(part.values), *_numbers(part)) for part in shown]
+    rows.append(("total", *_numbers(seen.total)))
+    show(grid(rows, left=("partition",), right=_COUNTS, spare=("returning", "rows")))
+    if hidden := len(seen.partitions) - len(shown):
+        note(f"… and {plural(hidden, 'more partition')}; --json lists all")
+    for outcome, values in seen.examples.items():
+        note(f"{outcome}, for example: {', '.join(plain(value)[:60] for value in values)}")
+
+
+def _numbers(part: "PartitionPreview") -> tuple[str, ...]:
+    return tuple(number(count) for count in _counts(part).values())
+
+
+def _counts(part: "PartitionPreview") -> dict[str, int]:
+    casts = part.casts
+    counts = (part.rows, casts.exact, casts.lossy, casts.failed, part.returning)
+    return dict(zip(_COUNTS, counts, strict=True))
+
+
+def _as_dict(target: "Target", into: "LakeType", seen: "Preview") -> dict[str, Any]:
+    keys = target.source.date_partition.keys
+    return {
+        "column": target.name,
+        "source": target.source.slug,
+        "type": target.column.type.sql,
+        "wished_type": into.sql,
+        **_counts(seen.total),
+        "partitions": [
+            {**dict(zip(keys, part.values, strict=True)), **_counts(part)}
+            for part in seen.partitions
+        ],
+        "examples": seen.examples,
+    }

@@ -1,0 +1,67 @@
+"""The wish for another type: kept in the source's state until a replay fulfils it."""
+
+import time
+from collections.abc import Callable
+from datetime import date
+
+from lake.errors import CommitConflict
+from lake.lake import Lake
+from lake.report import RunFacts
+from lake.retype.target import Target
+from lake.state.lease import Lease, held_lease
+from lake.state.manifest import Manifest, RunKind, Wish, commit
+from lake.state.source_state import read_state
+from lake.types import LakeType
+from lake.work.layout import refuse_changed_layout
+from lake.work.publish import apply, catch_up
+from lake.work.run_context import now
+
+
+def record_wish(
+    lake: Lake, target: Target, type: LakeType | None, waiting: Callable[[Lease], None]
+) -> None:
+    """Commit the wish, or with None that it is taken back, as soon as nobody is at work."""
+    source, storage, catalog = target.source, lake.storage, lake.catalog
+    run_id = str(time.time_ns())
+    facts = RunFacts(
+        workspace_id=lake.settings.workspace_id,
+        source_id=source.id,
+        database=source.database,
+        run_id=run_id,
+        start_time=now(),
+        s3_bucket=lake.settings.storage_uri,
+    )
+    # Without the lease, a unit of work that is under way would have to be done once more.
+    with held_lease(storage, source.id, run_id, f"retype of {target.name}", waiting):
+        while True:
+            state = catch_up(storage, catalog, source.id)
+            refuse_changed_layout(source, state)
+            has = state.tables[target.schema.key].types()[target.column.name]
+            wish = Wish(target.schema.key, target.column.name, None if type is has else type)
+            manifest = Manifest(
+                number=state.manifest + 1,
+                source_id=source.id,
+                kind=RunKind.RETYPE,
+                run=facts,
+                date_partition=source.date_partition,
+                naming=source.naming,
+                wishes=(wish,),
+            )
+            try:
+                commit(storage, manifest)
+            except CommitConflict:
+                continue
+            apply(storage, catalog, state, manifest)
+            return
+
+
+def days_to_replay(lake: Lake, target: Target) -> tuple[date, date]:
+    """The first and the last day that a replay has to be asked for to switch the table."""
+    source, schema = target.source, target.schema
+    kept = read_state(lake.storage, source.id).start
+    first = source.start or (date.fromisoformat(kept) if kept else date.min)
+    partitions = lake.catalog.partitions(schema.database, schema.name)
+    days = {source.date_partition.parse(p.values).date() for p in partitions}
+    today = now().date()
+    inside = [day for day in days if first <= day <= today] or [today]
+    return min(inside), max(inside)
