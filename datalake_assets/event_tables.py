@@ -61,7 +61,7 @@ def event_tables(lake: Lake, source: Source, known: SourceSnapshot) -> dg.Assets
     ) -> Iterator[Any]:
         chosen = [t for t in tables if table_key(t) in context.selected_asset_keys]
         window = _narrowed(_window(context, partitions), config)
-        replayed = _Replayed(RunEvents(lake, source), context, tables)
+        replayed = _Replayed(RunEvents(lake, source), context, tables, window)
         with told_as_failure():
             if not context.selected_asset_keys:
                 yield from _checked(context, lake, source, tables, window)
@@ -94,7 +94,7 @@ def _checked(
 ) -> Iterator[dg.AssetCheckResult]:
     """Checks executed by themselves look at what is published; nothing is loaded."""
     selected = context.selected_asset_check_keys
-    for table in tables:
+    for table in RunEvents(lake, source).current(tables):
         wanted = {key.name for key in selected if key.asset_key == table_key(table)}
         if wanted:
             for check in check_published(lake, source, table, window):
@@ -109,6 +109,7 @@ class _Replayed:
     events: RunEvents
     context: dg.AssetExecutionContext
     tables: list[TableSchema]
+    window: Window
     done: UnitReport = field(default_factory=UnitReport)
     run: RunFacts | None = None
     version: int = 0
@@ -116,10 +117,17 @@ class _Replayed:
 
     def take(self, unit: Published) -> None:
         self.done, self.version = unit.manifest.report, unit.manifest.number
+        first, last = self.window.days
         for touched in self.events.table_days(unit):
-            self.context.add_asset_metadata(
-                touched.metadata, asset_key=table_key(touched.schema), partition_key=touched.day
-            )
+            key = table_key(touched.schema)
+            if first <= touched.day <= last:
+                self.context.add_asset_metadata(
+                    touched.metadata, asset_key=key, partition_key=touched.day
+                )
+            else:  # taken along, to give the table other types
+                self.context.log_event(
+                    dg.AssetMaterialization(key, partition=touched.day, metadata=touched.metadata)
+                )
         for check in unit.checks:
             # Of several days the first that failed, else the last, speaks for the table.
             before = self.checks.get((check.table, check.check))
@@ -129,7 +137,7 @@ class _Replayed:
     def results(self) -> Iterator[Any]:
         """A result for each selected asset: one that is left out would fail its partitions."""
         selected = self.context.selected_asset_keys
-        for table in self.tables:
+        for table in self.events.current(self.tables):
             if table_key(table) in selected:
                 yield dg.MaterializeResult(
                     asset_key=table_key(table),

@@ -1,6 +1,6 @@
 """What a run did, as Dagster's events: a materialization per table and day, checks, the report."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,11 @@ class RunEvents:
 
     lake: Lake
     source: Source
+
+    def current(self, tables: Iterable[TableSchema]) -> list[TableSchema]:
+        """Tables as they are by now: columns come, and types change, while code stays loaded."""
+        known = read_state(self.lake.storage, self.source.id).tables
+        return [known.get(table.key, table) for table in tables]
 
     def table_days(self, unit: Published) -> Iterator[TableDay]:
         state = read_state(self.lake.storage, self.source.id)
