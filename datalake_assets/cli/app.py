@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from datalake_assets.cli import (
+    audit,
     check,
     demo,
     dev,
@@ -63,6 +64,7 @@ for command in (
     reports.reports,
     records.records,
     find.find,
+    audit.audit,
     tables.tables,
     sql.sql,
     demo.demo,

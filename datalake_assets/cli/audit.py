@@ -1,0 +1,200 @@
+"""`datalake audit`: the lake held against the raw archive."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from datalake_assets.cli.invocation import invocation
+from datalake_assets.cli.output import err, fail, grid, note, print_json, say, show, warn
+from datalake_assets.cli.text import number, plain, plural
+
+if TYPE_CHECKING:
+    from lake.audit.report import Audit, PartitionAudit
+    from lake.audit.scope import Span
+
+_SHOWN = 20
+_NAMED = 3
+_EVERY_SECONDS = 10.0
+
+
+def audit(
+    context: typer.Context,
+    source: Annotated[str, typer.Option(help="Slug or id.")],
+    first: Annotated[
+        str | None, typer.Option("--from", metavar="T", help="The first hour (UTC).")
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="T", help="The hour after the last.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Read the raw archive anew and compare: is every event in the lake, exactly once?
+
+    Times are hours of UTC (receivedAt), YYYY-MM-DDTHH; --to is exclusive. Without them, all that
+    there is. Exit code 0: all agrees; 1: it does not. Nothing is changed.
+
+    \b
+    Examples:
+      datalake audit --source ios_prod
+      datalake audit --source ios_prod --from 2026-10-01 --to 2026-10-08 --json
+    """
+    from lake.audit.audit import audit as carry_out
+    from lake.audit.scope import Scope
+
+    lake = invocation(context).lake()
+    scope = Scope(lake.settings.source(source), _span(first, end))
+    with _progress() as progress:
+        found = carry_out(lake, scope, progress)
+    if as_json:
+        print_json(_as_dict(found))
+    else:
+        _show(found)
+    _tell(found)
+    if not found.agrees:
+        fail(_verdict(found))
+        raise typer.Exit(1)
+
+
+def _span(first: str | None, end: str | None) -> "Span":
+    from datalake_assets.times import parse_hour, parse_range
+    from lake.audit.scope import Span
+
+    if first is not None and end is not None:
+        return Span(*parse_range(first, end))
+    return Span(parse_hour(first) if first else None, parse_hour(end) if end else None)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """What is being done: in place on a terminal, elsewhere a line now and then."""
+    console = err()
+    if console.is_terminal:
+        with console.status("") as status:
+            yield status.update
+        return
+    told = time.monotonic()
+
+    def tell(message: str) -> None:
+        nonlocal told
+        if time.monotonic() - told >= _EVERY_SECONDS:
+            told = time.monotonic()
+            note(message)
+
+    yield tell
+
+
+def _show(found: "Audit") -> None:
+    total = found.total
+    say(
+        f"{found.scope.source.slug}, {found.scope.span}: "
+        f"{plural(len(found.raw.read), 'raw file')}, {plural(total.rows_in, 'row')} = "
+        f"{total.loaded:,} in the lake + {total.duplicates:,} duplicates "
+        f"+ {total.rejected:,} rejected + {total.suppressed:,} suppressed "
+        f"+ {total.skipped:,} skipped + {total.waiting:,} waiting + {total.missing:,} missing"
+    )
+    columns = ("rows_in", "loaded", "duplicates", "rejected", "skipped", "waiting", "missing")
+    more = ("unexpected", "doubled")
+    rows = [
+        (table.name or "(no table)", *(number(getattr(table, name)) for name in (*columns, *more)))
+        for table in found.tables
+    ]
+    names = ("rows in", "in the lake", *columns[2:], *more)
+    spare = ("skipped", "waiting", "rejected", "duplicates")
+    if rows:
+        show(grid(rows, left=("table",), right=names, spare=spare))
+    if found.partitions:
+        _show_differences(found.partitions)
+    else:
+        say("All agrees: every event that belongs into the lake is there, exactly once.")
+
+
+def _show_differences(partitions: "tuple[PartitionAudit, ...]") -> None:
+    say("Differences:")
+    kinds = ("missing", "unexpected", "doubled")
+    rows = [
+        (
+            one.name,
+            one.partition,
+            "; ".join((*one.problems, *(f"{kind}: {id}" for kind, id in one.examples))),
+            *(number(getattr(one, name)) for name in ("expected", "found", *kinds)),
+        )
+        for one in partitions[:_SHOWN]
+    ]
+    left = ("table", "partition", "for example")
+    show(grid(rows, left=left, right=("should be", "are", *kinds)))
+    if len(partitions) > _SHOWN:
+        note(f"… and {plural(len(partitions) - _SHOWN, 'more partition')}; --json has all")
+
+
+def _tell(found: "Audit") -> None:
+    """What is no difference, but good to know."""
+    raw = found.raw
+    if raw.waiting:
+        note(f"Waiting for the next sync: {_listed(raw.waiting)}")
+    if raw.early:
+        note(f"In day folders before the source's start, which no sync loads: {_listed(raw.early)}")
+    if raw.changed:
+        warn(f"Changed after being loaded: {_listed(raw.changed)}. A replay takes the new content.")
+    if raw.gone:
+        warn(
+            f"No longer in the archive: {_listed([entry.path for entry in raw.gone])}. "
+            f"{plural(found.total.unchecked, 'row')} of the lake cannot be checked."
+        )
+
+
+def _listed(files: Sequence[str]) -> str:
+    named = ", ".join(map(plain, files[:_NAMED])) + (", …" if len(files) > _NAMED else "")
+    return f"{plural(len(files), 'raw file')} ({named})"
+
+
+def _verdict(found: "Audit") -> str:
+    """What differs, and the command that mends it."""
+    total, count = found.total, len(found.partitions)
+    return (
+        f"{plural(count, 'partition')} of {found.scope.source.slug} "
+        f"{'differs' if count == 1 else 'differ'} from the archive: {total.missing:,} missing, "
+        f"{total.unexpected:,} unexpected, {total.doubled:,} doubled. If settings changed since, "
+        "that may be why: the current ones are asked, as a replay does. To load the range again: "
+        f"{_replay(found)}"
+    )
+
+
+def _replay(found: "Audit") -> str:
+    """The command that replays all partitions that differ."""
+    layout = found.scope.source.date_partition
+    values = [[part.split("=", 1)[1] for part in p.partition.split("/")] for p in found.partitions]
+    starts = [layout.parse(one) for one in values]
+    last = max(starts)
+    with suppress(OverflowError):  # the last hour of the calendar has none after it
+        last += timedelta(hours=1 if layout.has_hours else 24)
+    first, end = (moment.isoformat(timespec="hours")[:13] for moment in (min(starts), last))
+    return f"datalake replay --source {found.scope.source.slug} --from {first} --to {end}"
+
+
+def _as_dict(found: "Audit") -> dict[str, Any]:
+    span = found.scope.span
+    counts = {k: v for k, v in asdict(found.total).items() if k not in ("table", "name")}
+    return {
+        "source": found.scope.source.slug,
+        "from": span.start,
+        "to": span.end,
+        "agrees": found.agrees,
+        **counts,
+        "tables": [asdict(table) for table in found.tables],
+        "differences": [
+            asdict(one) | {"examples": [{"kind": k, "message_id": id} for k, id in one.examples]}
+            for one in found.partitions
+        ],
+        "raw_files": {
+            "read": len(found.raw.read),
+            "waiting": found.raw.waiting,
+            "before_start": found.raw.early,
+            "changed": found.raw.changed,
+            "gone": [entry.path for entry in found.raw.gone],
+        },
+    }

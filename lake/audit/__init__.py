@@ -1,0 +1,1 @@
+"""The lake held against the raw archive: every line is read anew, every id is looked for."""

@@ -1,0 +1,102 @@
+"""Whether what the lake has of one message id is what the archive asks for.
+
+The rule of duplicates leaves open which of several copies is in the lake: the one that was there
+first is kept, whichever it is. What must hold is that every row has its event in the archive, that
+no two rows of an id lie within the window, and that no event is farther than the window from all
+rows of its id.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+
+class Demand(IntEnum):
+    """Whether an event has to be in the lake, by the file it is in; kept in spilled arrays."""
+
+    REQUIRED = 0
+    BEYOND = 1  # a limit of tables or columns stands against it
+    WAITING = 2  # its file is not loaded yet; a replay may have brought it all the same
+
+
+class Raw(NamedTuple):
+    """An event of the archive."""
+
+    received: int
+    table: int
+    demand: int
+
+
+class Row(NamedTuple):
+    """A row of the lake; those around the audited range are there only to compare with."""
+
+    received: int
+    table: int
+    judged: bool = True
+
+
+class RawVerdict(IntEnum):
+    LOADED = 0
+    DUPLICATE = 1
+    REJECTED = 2
+    WAITING = 3
+    MISSING = 4
+
+
+class RowVerdict(IntEnum):
+    FINE = 0
+    DOUBLED = 1
+    UNEXPECTED = 2
+    NOT_JUDGED = 3
+
+
+def judge(
+    raw: Sequence[Raw], rows: Sequence[Row], window: int
+) -> tuple[list[RawVerdict], list[RowVerdict]]:
+    """A verdict on every event and on every row of one id; both in order of time."""
+    kept = [row.received for row in rows if not row.judged]
+    told = {(event.received, event.table) for event in raw}
+    row_verdicts: list[RowVerdict] = []
+    for row in rows:
+        if not row.judged:
+            row_verdicts.append(RowVerdict.NOT_JUDGED)
+        elif (row.received, row.table) not in told:
+            row_verdicts.append(RowVerdict.UNEXPECTED)
+        elif _near(row.received, kept, window):
+            row_verdicts.append(RowVerdict.DOUBLED)
+        else:
+            row_verdicts.append(RowVerdict.FINE)
+            kept.append(row.received)
+    fine = [row for row, v in zip(rows, row_verdicts, strict=True) if v is RowVerdict.FINE]
+    return _judge_raw(raw, fine, kept, window), row_verdicts
+
+
+def _judge_raw(
+    raw: Sequence[Raw], fine: Sequence[Row], kept: list[int], window: int
+) -> list[RawVerdict]:
+    """Each row that is right accounts for one event: one that has to be there, if there is one."""
+    verdicts: dict[int, RawVerdict] = {}
+    free = Counter((row.received, row.table) for row in fine)
+    for place in sorted(range(len(raw)), key=lambda place: raw[place].demand):
+        event = raw[place]
+        if free[event.received, event.table]:
+            free[event.received, event.table] -= 1
+            verdicts[place] = RawVerdict.LOADED
+    for place, event in enumerate(raw):
+        if place in verdicts:
+            continue
+        if event.demand == Demand.WAITING:
+            verdicts[place] = RawVerdict.WAITING
+        elif event.demand == Demand.BEYOND:
+            verdicts[place] = RawVerdict.REJECTED
+        elif _near(event.received, kept, window):
+            verdicts[place] = RawVerdict.DUPLICATE
+        else:
+            verdicts[place] = RawVerdict.MISSING
+            kept.append(event.received)  # of several that are not there, one is missing
+    return [verdicts[place] for place in range(len(raw))]
+
+
+def _near(moment: int, others: Sequence[int], window: int) -> bool:
+    return any(abs(moment - other) <= window for other in others)
