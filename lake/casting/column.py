@@ -27,13 +27,17 @@ class CastColumn:
     @property
     def rescued(self) -> pa.Array | None:
         """Where the original value has to be kept beside the column."""
-        if self.lossy is None or self.failed is None:
-            return self.lossy if self.failed is None else self.failed
-        return pc.or_(self.lossy, self.failed)
+        return _either(self.lossy, self.failed)
 
     def counts(self, values: int) -> CastCounts:
         lossy, failed = _count(self.lossy), _count(self.failed)
         return CastCounts(values - lossy - failed, lossy, failed)
+
+
+def _either(one: pa.Array | None, other: pa.Array | None) -> pa.Array | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return pc.or_(one, other)
 
 
 def _count(mask: pa.Array | None) -> int:
@@ -90,20 +94,49 @@ def _text_to_timestamp(staged: pa.Array) -> CastColumn | None:
 _SIX_PLACES = r"^-?\d{1,32}(\.\d{1,6})?$"
 # Of the 20 digits that 18 places leave, one is for what rounding carries over.
 _EIGHTEEN_PLACES = r"^-?\d{1,19}(\.\d{1,18})?$"
+_EIGHTEEN_DIGITS = r"^-?\d{1,18}(\.\d+)?$"
+_WHOLE = r"^-?\d+(\.0+)?$"
 
 
-def _number_to_decimal(staged: pa.Array) -> CastColumn | None:
+def _number_to_decimal(staged: pa.Array) -> CastColumn:
     """Prices and coordinates; exponents and giants go the slow way."""
     if pc.all(pc.match_substring_regex(staged, _SIX_PLACES)).as_py() is not False:
         return CastColumn(staged.cast(LakeType.DECIMAL.arrow))
-    if pc.all(pc.match_substring_regex(staged, _EIGHTEEN_PLACES)).as_py() is False:
-        return None
+    return _apart(staged, _EIGHTEEN_PLACES, _eighteen_places_to_decimal, LakeType.DECIMAL)
+
+
+def _eighteen_places_to_decimal(staged: pa.Array) -> CastColumn:
     exact = staged.cast(pa.decimal128(38, 18))
     rounded = pc.round(exact, 6, round_mode="half_to_even")
-    lossy = pc.not_equal(rounded, exact).fill_null(False)
-    return CastColumn(
-        rounded.cast(LakeType.DECIMAL.arrow), lossy if pc.any(lossy).as_py() else None
-    )
+    lossy = _if_any(pc.not_equal(rounded, exact))
+    return CastColumn(rounded.cast(LakeType.DECIMAL.arrow), lossy)
+
+
+def _number_to_bigint(staged: pa.Array) -> CastColumn:
+    return _apart(staged, _EIGHTEEN_DIGITS, _eighteen_digits_to_bigint, LakeType.BIGINT)
+
+
+def _eighteen_digits_to_bigint(staged: pa.Array) -> CastColumn:
+    whole = pc.replace_substring_regex(staged, r"\..*", "").cast(pa.int64())
+    return CastColumn(whole, _if_any(pc.invert(pc.match_substring_regex(staged, _WHOLE))))
+
+
+def _apart(
+    staged: pa.Array, form: str, fast: Callable[[pa.Array], CastColumn], into: LakeType
+) -> CastColumn:
+    """Numbers of this form the fast way, one by one only the others: there may be a single one."""
+    plain = pc.match_substring_regex(staged, form).fill_null(True)
+    if pc.all(plain).as_py() is not False:
+        return fast(staged)
+    nothing = pa.scalar(None, staged.type)
+    done = fast(pc.if_else(plain, staged, nothing))
+    others = _one_by_one(pc.if_else(plain, nothing, staged), Encoding.NUMBER, into)
+    cells = pc.coalesce(done.array, others.array)
+    return CastColumn(cells, _either(done.lossy, others.lossy), others.failed)
+
+
+def _if_any(mask: pa.Array) -> pa.Array | None:
+    return mask.fill_null(False) if pc.any(mask).as_py() else None
 
 
 def _json_to_string(staged: pa.Array) -> CastColumn | None:
@@ -119,6 +152,7 @@ _SHORTCUTS: dict[tuple[Encoding, LakeType], Callable[[pa.Array], CastColumn | No
     (Encoding.BOOL, LakeType.STRING): _to_string,
     (Encoding.TEXT, LakeType.STRING): _as_is,
     (Encoding.TEXT, LakeType.TIMESTAMP): _text_to_timestamp,
+    (Encoding.NUMBER, LakeType.BIGINT): _number_to_bigint,
     (Encoding.NUMBER, LakeType.DECIMAL): _number_to_decimal,
     (Encoding.NUMBER, LakeType.STRING): _as_is,
     (Encoding.JSON, LakeType.STRING): _json_to_string,

@@ -16,7 +16,9 @@ from enum import StrEnum
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lake.casting.dates import all_dates
 from lake.kinds import Kind, kind_of
@@ -41,12 +43,29 @@ def encode(values: list[Any]) -> tuple[Encoding, pa.Array, set[Kind]]:
         try:
             return Encoding.INT, pa.array(values, pa.int64()), {Kind.INT64}
         except (OverflowError, pa.ArrowInvalid):
-            return Encoding.NUMBER, _verbatim(values), set(map(kind_of, values))
+            return _numbers(values)
     if types == {bool}:
         return Encoding.BOOL, pa.array(values, pa.bool_()), {Kind.BOOL}
     if types <= {int, msgspec.Raw}:
-        return Encoding.NUMBER, _verbatim(values), set(map(kind_of, values))
+        return _numbers(values)
     return Encoding.JSON, _verbatim(values), set(map(kind_of, values))
+
+
+# Of these forms nothing but the kind need be known, and most numbers have one of them.
+_FORMS = {r"^-?\d{1,18}$": Kind.INT64, r"^-?\d{1,31}\.\d+$": Kind.NUMBER}
+
+
+def _numbers(values: list[Any]) -> tuple[Encoding, pa.Array, set[Kind]]:
+    texts = _verbatim(values)
+    kinds: set[Kind] = set()
+    others = np.ones(len(texts), dtype=bool)
+    for form, kind in _FORMS.items():
+        found = pc.match_substring_regex(texts, form).to_numpy(zero_copy_only=False)
+        if found.any():
+            kinds.add(kind)
+            others &= ~found
+    kinds.update(kind_of(values[place]) for place in np.flatnonzero(others))
+    return Encoding.NUMBER, texts, kinds
 
 
 def _verbatim(values: list[Any]) -> pa.Array:
