@@ -17,6 +17,7 @@ from datalake_assets.cli import (
     records,
     replay,
     reports,
+    retype,
     sql,
     status,
     sync,
@@ -67,6 +68,7 @@ for command in (
     audit.audit,
     tables.tables,
     sql.sql,
+    retype.retype,
     demo.demo,
     dev.dev,
 ):
