@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from lake.storage import Storage
 
 RECORDS_PER_FILE = 100_000
+BYTES_PER_FILE = 256 << 20  # in memory: a payload may be as long as the longest line
 _MISTAKEN = 0.01
 """How often a file's filter says that an identifier may be in it which is not."""
 
@@ -87,8 +88,9 @@ class RecordLog:
         self._name = self._name or sha256(origin.encode()).hexdigest()[:16]
         pending = self._pending.setdefault(batch_type, [])
         pending.append(records)
-        if sum(map(len, pending)) >= RECORDS_PER_FILE:
-            self._write(batch_type, whole_files=True)
+        too_large = sum(table.nbytes for table in pending) >= BYTES_PER_FILE
+        if too_large or sum(map(len, pending)) >= RECORDS_PER_FILE:
+            self._write(batch_type, whole_files=not too_large)
 
     def _write(self, batch_type: BatchType, whole_files: bool) -> None:
         records = pa.concat_tables(self._pending[batch_type], promote_options="default")
