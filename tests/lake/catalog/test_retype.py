@@ -1,0 +1,93 @@
+"""Columns get other types together with all partitions, once, and in whatever order it is told."""
+
+from pathlib import Path
+
+import pytest
+
+from lake.catalog.base import CatalogColumn, CatalogPartition
+from lake.catalog.local import LocalCatalog
+from lake.storage import Storage
+from tests.lake.catalog.test_local_catalog import HOUR, ORDERS, at
+from tests.lake.failing_storage import Broken, FailingStorage, Fault, Faults
+
+NEXT_MONTH = ("2026-11-01", "07")
+Seen = tuple[dict[str, str], dict[tuple[str, ...], str]]
+
+
+def opened(root: Path, faults: Faults | None = None) -> LocalCatalog:
+    storage = FailingStorage(str(root), faults) if faults else Storage(str(root))
+    return LocalCatalog(storage)
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> LocalCatalog:
+    catalog = opened(tmp_path)
+    catalog.ensure_database("shop")
+    catalog.create_table(ORDERS)
+    catalog.append_columns("shop", "track_order", [CatalogColumn("n", "bigint", "/n")])
+    catalog.put_partitions("shop", "track_order", [at("old", 1), at("old", 2, NEXT_MONTH)])
+    return catalog
+
+
+def retype(catalog: LocalCatalog, version: int, type: str, *partitions: CatalogPartition) -> None:
+    catalog.retype("shop", "track_order", {"n": type}, partitions, version)
+
+
+def seen(catalog: LocalCatalog) -> Seen:
+    table = catalog.table("shop", "track_order")
+    assert table is not None
+    found = catalog.partitions("shop", "track_order")
+    return {c.name: c.type for c in table.columns}, {p.values: p.location for p in found}
+
+
+OLD: Seen = ({"message_id": "string", "n": "bigint"}, {HOUR: "old", NEXT_MONTH: "old"})
+NEW: Seen = ({"message_id": "string", "n": "string"}, {HOUR: "new", NEXT_MONTH: "new"})
+
+
+def switch(catalog: LocalCatalog) -> None:
+    retype(catalog, 5, "string", at("new", 5), at("new", 5, NEXT_MONTH))
+
+
+def test_types_and_partitions_change_together_and_the_rest_stays(catalog: LocalCatalog) -> None:
+    assert seen(catalog) == OLD
+    switch(catalog)
+    assert seen(catalog) == NEW
+    table = catalog.table("shop", "track_order")
+    assert table is not None
+    assert [(c.name, c.comment) for c in table.columns] == [
+        ("message_id", "/messageId"),
+        ("n", "/n"),
+    ]
+    assert (table.location, table.comment, table.retyped) == (ORDERS.location, "Order", 5)
+
+
+def test_late_repeats_do_no_harm(catalog: LocalCatalog) -> None:
+    switch(catalog)
+    retype(catalog, 9, "timestamp", at("newest", 9), at("newest", 9, NEXT_MONTH))
+    catalog.put_partitions("shop", "track_order", [at("newer", 10)])
+    switch(catalog)
+    catalog.put_partitions("shop", "track_order", [at("old", 1)])
+    columns, partitions = seen(catalog)
+    assert columns["n"] == "timestamp"
+    assert partitions == {HOUR: "newer", NEXT_MONTH: "newest"}
+
+
+def test_what_was_dropped_before_stays_dropped(catalog: LocalCatalog) -> None:
+    catalog.drop_partitions("shop", "track_order", [NEXT_MONTH], 4)
+    retype(catalog, 5, "string", at("new", 5))
+    catalog.put_partitions("shop", "track_order", [at("old", 2, NEXT_MONTH)])
+    assert seen(catalog)[1] == {HOUR: "new"}
+
+
+def test_whoever_dies_on_the_way_leaves_the_table_as_it_was(
+    catalog: LocalCatalog, tmp_path: Path
+) -> None:
+    """Every write but the last leaves the old types and files, the last brings both."""
+    for stop in range(3):
+        with pytest.raises(Broken):
+            switch(opened(tmp_path, Faults(Fault.DEATH, at=stop)))
+        assert seen(catalog) == OLD
+    faults = Faults()
+    switch(opened(tmp_path, faults))
+    assert faults.changes == 3
+    assert seen(catalog) == NEW
