@@ -21,6 +21,7 @@ from lake.rejects import Reason, Reject
 from lake.resolve import RESCUED, standard_columns
 from lake.schema import Column
 from lake.settings import Source
+from lake.types import LakeType
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -55,8 +56,9 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the lake."""
+    """A row of the lake, and the event it was made from."""
 
+    event: Event
     id: str
     received: int
     partition: tuple[str, ...]
@@ -114,6 +116,15 @@ class ReferenceLake:
             else:
                 self._add(event, account)
         return account
+
+    def retype(self, name: str, types: dict[str, LakeType]) -> None:
+        """Give columns of a table other types; its rows are made anew from their events."""
+        table = self.tables[name]
+        for column, type in types.items():
+            table.columns[column] = Column(column, type, table.columns[column].pointer)
+        rows, table.rows = table.rows, []
+        for row in rows:
+            self._add(row.event, Account())
 
     def _take(self, line: bytes, scope: Scope | None, account: Account) -> Event | None:
         """The event on a line; None, and counted if it is in scope, for one that is not loaded."""
@@ -200,7 +211,7 @@ class ReferenceLake:
         if rescued:
             table.columns.setdefault(RESCUED_DATA, RESCUED)
         partition = self.source.date_partition.values(_EPOCH + event.received * _MICROSECOND)
-        table.rows.append(Row(event.id, event.received, partition, cells, rescued))
+        table.rows.append(Row(event, event.id, event.received, partition, cells, rescued))
 
 
 def _leaves(event: dict[str, Any], above: Path = ()) -> Iterator[tuple[Path, Any]]:
