@@ -55,21 +55,26 @@ def judge(
     raw: Sequence[Raw], rows: Sequence[Row], window: int
 ) -> tuple[list[RawVerdict], list[RowVerdict]]:
     """A verdict on every event and on every row of one id; both in order of time."""
-    kept = [row.received for row in rows if not row.judged]
     told = {(event.received, event.table) for event in raw}
-    row_verdicts: list[RowVerdict] = []
-    for row in rows:
-        if not row.judged:
-            row_verdicts.append(RowVerdict.NOT_JUDGED)
-        elif (row.received, row.table) not in told:
-            row_verdicts.append(RowVerdict.UNEXPECTED)
-        elif _near(row.received, kept, window):
-            row_verdicts.append(RowVerdict.DOUBLED)
+    kept = [row.received for row in rows if not row.judged]
+    verdicts = dict.fromkeys(range(len(rows)), RowVerdict.NOT_JUDGED)
+    judged = [place for place, row in enumerate(rows) if row.judged]
+    # Rows that the archive has an event for come first: of two, the other one is too many.
+    sent = {place for place in judged if rows[place][:2] in told}
+    for place in sorted(sent):
+        verdicts[place] = RowVerdict.FINE
+        if _near(rows[place].received, kept, window):
+            verdicts[place] = RowVerdict.DOUBLED
         else:
-            row_verdicts.append(RowVerdict.FINE)
-            kept.append(row.received)
-    fine = [row for row, v in zip(rows, row_verdicts, strict=True) if v is RowVerdict.FINE]
-    return _judge_raw(raw, fine, kept, window), row_verdicts
+            kept.append(rows[place].received)
+    strangers: list[int] = []
+    for place in judged:
+        if place not in sent:
+            near = _near(rows[place].received, [*kept, *strangers], window)
+            verdicts[place] = RowVerdict.DOUBLED if near else RowVerdict.UNEXPECTED
+            strangers.append(rows[place].received)
+    fine = [row for place, row in enumerate(rows) if verdicts[place] is RowVerdict.FINE]
+    return _judge_raw(raw, fine, kept, window), [verdicts[place] for place in range(len(rows))]
 
 
 def _judge_raw(

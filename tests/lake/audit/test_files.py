@@ -46,11 +46,15 @@ def test_the_rest_of_a_file_that_was_broken_waits(runs: Runs, audited: Audited) 
     loaded = broken.total.loaded - 5
     assert 0 < loaded < 20
     assert broken.total.rejected == 3  # the end of the file is one more
+    assert broken.raw.waiting == ()
     runs.archive.day("2026-10-02").file("c", *lines)
     whole = audited()
     assert whole.agrees
     assert (whole.total.loaded, whole.total.waiting) == (5 + loaded, 20 - loaded)
     assert whole.raw.waiting == ("segment-logs/S1/1790899200000/c.gz",)
+    (partition,) = (p for p in runs.files("track_order") if p.endswith("2026-10-02/hr=09"))
+    runs.storage.delete_folder(partition)
+    assert audited().total.missing == loaded
 
 
 def test_a_file_that_changed_after_it_was_loaded_is_told(runs: Runs, audited: Audited) -> None:
@@ -81,6 +85,15 @@ def test_only_the_hours_of_a_file_that_is_gone_are_excused(runs: Runs, audited: 
     (runs.root / B).unlink()
     found = audited()
     assert {one.partition[:14] for one in found.partitions} == {"day=2026-10-01"}
+    assert found.total.unchecked == 1
+
+
+def test_what_is_there_twice_is_told_even_if_its_file_is_gone(runs: Runs, audited: Audited) -> None:
+    (runs.root / B).unlink()
+    (partition,) = (p for p in runs.files("track_order") if p.endswith("2026-10-02/hr=07"))
+    runs.storage.copy(f"{partition}/R1-1-0.parquet", f"{partition}/copy.parquet")
+    found = audited()
+    assert [(p.doubled, p.examples) for p in found.partitions] == [(1, (("doubled", "m4"),))]
     assert found.total.unchecked == 1
 
 

@@ -58,7 +58,13 @@ def around(received: int) -> Row:
         ([], [Row(0, 0)], [], [UNEXPECTED]),
         ([raw(0)], [Row(1, 0)], [MISSING], [UNEXPECTED]),
         ([raw(0)], [Row(0, 1)], [MISSING], [UNEXPECTED]),
-        ([raw(5)], [Row(0, 0), Row(5, 0)], [LOADED], [UNEXPECTED, FINE]),
+        ([raw(8)], [Row(0, 0), Row(8, 0)], [LOADED], [UNEXPECTED, FINE]),
+        ([raw(0)], [Row(0, 1), Row(8, 0)], [MISSING], [UNEXPECTED, UNEXPECTED]),
+        # If it is there for the second time, it is doubled, and never the one that was sent.
+        ([raw(5)], [Row(0, 0), Row(5, 0)], [LOADED], [DOUBLED, FINE]),
+        ([raw(5)], [Row(5, 0), Row(5, 1)], [LOADED], [FINE, DOUBLED]),
+        ([], [Row(0, 0), Row(7, 0), Row(15, 0)], [], [UNEXPECTED, DOUBLED, UNEXPECTED]),
+        ([], [around(0), Row(7, 0)], [], [NOT_JUDGED, DOUBLED]),
         # Rows around the range count for comparison, and are not judged.
         ([], [around(0)], [], [NOT_JUDGED]),
         ([raw(5)], [around(0)], [DUPLICATE], [NOT_JUDGED]),

@@ -112,6 +112,20 @@ def test_what_a_replay_left_out_is_no_longer_in_the_lake(
     assert found.rows == ()
 
 
+def test_a_row_of_the_same_id_a_week_later_is_not_taken_for_it(
+    runs: Runs, lake: Lake, source: Source
+) -> None:
+    runs.archive.day("2026-10-08").file("b", track("Order", "m2", "2026-10-08T07:10:00.000001"))
+    runs.sync()
+    runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
+    runs.replay("2026-10-01", "2026-10-02")
+    found = find(lake, source, "m2")
+    assert told(found) == [
+        ("R1", 7, "succeeded", Fate.GONE),
+        ("R2", 1, "succeeded", Fate.IN_LAKE),
+    ]
+
+
 def test_duplicates_lead_to_the_kept_one_also_when_its_log_is_gone(
     runs: Runs, lake: Lake, source: Source
 ) -> None:
