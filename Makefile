@@ -29,12 +29,12 @@ test-fast: setup  ## the tests without Spark and without whole programs: seconds
 	$(BIN)/pytest -m "not spark and not e2e and not browser and not soak"
 
 test-spark: setup  ## the tests that start Spark
-	$(BIN)/pytest -m spark
+	$(BIN)/pytest -m "spark and not soak"
 
 test-spark40: setup .spark40/.done  ## the same on PySpark 4.0, which clusters run
 	@PYTHONPATH=$(CURDIR)/.spark40 $(BIN)/python -c 'import pyspark, sys; \
 		print("PySpark", pyspark.__version__); sys.exit("4.0." not in pyspark.__version__)'
-	PYTHONPATH=$(CURDIR)/.spark40 $(BIN)/pytest -m spark
+	PYTHONPATH=$(CURDIR)/.spark40 $(BIN)/pytest -m "spark and not soak"
 
 test-browser: setup browser  ## the tests that look at the UI in Chromium
 	$(BIN)/pytest -m browser

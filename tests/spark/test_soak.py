@@ -13,7 +13,7 @@ from tests.lake.raw_sums import raw_sums
 from tests.lake.sums import lake_sums
 from tests.spark.running import open_lake, run
 
-pytestmark = [pytest.mark.soak, pytest.mark.timeout(3_600)]
+pytestmark = [pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(3_600)]
 TWO_HUNDRED_THOUSAND = SampleSpec(days=2, events_per_day=100_000)
 A_MILLION = SampleSpec(days=7, events_per_day=136_000, faults=False, duplicates=0.075)
 
