@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from lake.casting.encoding import Encoding
 from lake.casts import Cell, Outcome, cast
 from lake.kinds import Leaf
-from lake.names import RESCUED_DATA, column_name, is_spelled_like_column, pointer_path
+from lake.names import RESCUED_DATA, column_name, pointer_path
 from lake.parse import parse_value
 from lake.retype.target import Target
 from lake.types import LakeType
@@ -74,12 +74,13 @@ class ColumnReader:
                 yield row, found
 
     def _original(self, cell: Cell, members: list[tuple[str, msgspec.Raw]]) -> Leaf | None:
-        """The value that became the cell; others met it in the column and had to give way."""
-        naming, type = self.target.source.naming, self.target.column.type
-        members.sort(key=lambda member: not is_spelled_like_column(pointer_path(member[0]), naming))
+        """The value that became the cell; others met it in the column and had to give way.
+
+        These stand behind it, where it was rescued at all.
+        """
         for _, raw in members:
             value: Leaf = parse_value(bytes(raw).decode())
-            if cell is None or cast(value, type) == (cell, Outcome.LOSSY):
+            if cell is None or cast(value, self.target.column.type) == (cell, Outcome.LOSSY):
                 return value
         return None
 

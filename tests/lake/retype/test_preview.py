@@ -68,10 +68,11 @@ def test_a_rescued_value_that_belongs_to_another_column_does_not_count(runs: Run
         "b",
         track("Order", "m1", "2026-10-01T07:00", n=2, N="loser", other=1),
         track("Order", "m2", "2026-10-01T07:00", N="two", day="no column"),
+        track("Order", "m3", "2026-10-01T07:00", N="2026-10-01", n="loses to nobody"),
     )
     runs.sync()
-    assert shown(runs, LakeType.STRING) == PartitionPreview((), 3, CastCounts(exact=3), 1)
-    assert shown(runs, LakeType.TIMESTAMP).casts == CastCounts(failed=3)
+    assert shown(runs, LakeType.STRING) == PartitionPreview((), 4, CastCounts(exact=4), 2)
+    assert shown(runs, LakeType.TIMESTAMP).casts == CastCounts(failed=4)
 
 
 def test_files_from_before_the_column_have_nothing_in_it(runs: Runs) -> None:

@@ -1,12 +1,17 @@
 """What comes while a table is on its way to other types: nothing of it is lost, readers see it."""
 
+import msgspec
 import pytest
 
 from lake.catalog.base import CatalogPartition, Days
 from lake.catalog.local import LocalCatalog
+from lake.counts import UnitReport
 from lake.sql import LakeSql
+from lake.state.manifest import RunKind
 from lake.work import placing
 from lake.work.dataflow import InProcess
+from lake.work.switch import Switches
+from lake.work.unit import Window
 from tests.lake.archive import track
 from tests.lake.retyping import (
     ALL_DAYS,
@@ -19,7 +24,7 @@ from tests.lake.retyping import (
     seen,
     wish,
 )
-from tests.lake.runs import Runs
+from tests.lake.runs import Runs, utc
 from tests.lake.work.test_conflicts import overtaken, warned_of_conflict
 
 
@@ -143,6 +148,26 @@ def test_files_that_somebody_has_taken_away_are_not_switched_to(three_days: Runs
     list(days)
     assert seen(runs, "track_order.n") == NUMBERS
     assert any("keeps its types for now: 2026-10-01/07 " in text for text in runs.warnings)
+
+
+def test_shadows_of_something_else_are_not_switched_to(three_days: Runs) -> None:
+    """Every manifest sees to that; and were it not so, the switch would."""
+    runs = three_days
+    wish(runs, "track_order.n", "string")
+    days = days_of_a_replay(runs)
+    for _ in range(3):
+        next(days)
+    state = runs.state()
+    for shadow in state.shadows["shop.track_order"].values():
+        for wrong in ({"version": shadow.version - 1}, {"rows": shadow.rows + 1}):
+            other = msgspec.structs.replace(shadow, **wrong)
+            held = state.shadows["shop.track_order"] | {"/".join(shadow.values): other}
+            damaged = msgspec.structs.replace(state, shadows={"shop.track_order": held})
+            window = Window(utc(ALL_DAYS[0]), utc(ALL_DAYS[1]))
+            context = runs.context(RunKind.REPLAY, window)
+            switches = Switches(context, state, window, None, None)
+            assert switches.manifest(state, UnitReport()) is not None
+            assert switches.manifest(damaged, UnitReport()) is None
 
 
 def test_columns_that_come_meanwhile_are_there_after_the_switch(three_days: Runs) -> None:
