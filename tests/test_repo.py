@@ -88,9 +88,9 @@ def test_make_alone_tells_what_every_target_does() -> None:
 
 
 def test_ci_runs_targets_that_exist() -> None:
-    steps = re.search(r"for step in (.*); do", (ROOT / ".ci" / "run").read_text())
-    assert steps is not None
-    subprocess.run(["make", "--dry-run", *steps[1].split()], cwd=ROOT, check=True)
+    steps = re.findall(r"^run make (\S+)$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+    assert "test" in steps
+    subprocess.run(["make", "--dry-run", *steps], cwd=ROOT, check=True)
 
 
 def test_dagster_takes_our_settings_and_calls_nobody(tmp_path: Path) -> None:
