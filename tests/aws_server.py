@@ -1,0 +1,86 @@
+"""An AWS of our own for tests: moto on 127.0.0.1, which Spark's workers and subprocesses reach."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.request import Request, urlopen
+
+from moto.server import ThreadedMotoServer
+
+from lake.aws.access import AwsAccess, forget_sessions
+
+ACCOUNT = "123456789012"
+REGION = "eu-west-1"
+SECRET = "own-secret-of-the-test-that-must-show-nowhere"
+
+
+@dataclass(frozen=True)
+class AwsServer:
+    """A running server and what a process must know to take it for AWS."""
+
+    url: str
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        return {
+            "AWS_ENDPOINT_URL": self.url,
+            "AWS_ACCESS_KEY_ID": "AKIATESTSOWNKEY00000",
+            "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        }
+
+    def client(self, service: str) -> Any:
+        """A client that assumes no role, for what a test prepares and looks up."""
+        return AwsAccess().client(service)
+
+    def bucket(self, name: str = "lake-bucket", region: str = REGION) -> str:
+        """A new bucket's name."""
+        self.client("s3").create_bucket(
+            Bucket=name, CreateBucketConfiguration={"LocationConstraint": region}
+        )
+        return name
+
+    def role(self, name: str = "datalake", external_id: str = "P3IMS7SBDH") -> str:
+        """A new role's ARN, for who knows the external id."""
+        trust = (
+            '{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"AWS":"*"},'
+            '"Action":"sts:AssumeRole","Condition":{"StringEquals":'
+            f'{{"sts:ExternalId":"{external_id}"}}}}}}]}}'
+        )
+        made = self.client("iam").create_role(RoleName=name, AssumeRolePolicyDocument=trust)
+        arn: str = made["Role"]["Arn"]
+        return arn
+
+    def reset(self) -> None:
+        """Empty: no bucket, table, role or cluster is left."""
+        self.post("/moto-api/reset")
+
+    def post(self, path: str, body: bytes = b"") -> None:
+        with urlopen(Request(self.url + path, data=body, method="POST"), timeout=30) as answer:
+            answer.read()
+
+
+@contextmanager
+def running_server() -> Iterator[AwsServer]:
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        yield AwsServer(f"http://{host}:{port}")
+    finally:
+        server.stop()
+
+
+@contextmanager
+def fresh_sessions() -> Iterator[None]:
+    """No credentials or clients of an earlier environment, nor any left for a later one."""
+    forget_sessions()
+    try:
+        yield
+    finally:
+        forget_sessions()
