@@ -116,7 +116,7 @@ RoleArn = Annotated[
 ]
 ExternalId = Annotated[
     str,
-    _text("allowed: 2 to 1224 letters, digits and +=,.@:/-_", r"^[A-Za-z0-9+=,.@:/_-]{2,1224}$"),
+    _text("allowed: up to 1224 letters, digits and +=,.@:/-_", r"^[A-Za-z0-9+=,.@:/_-]{1,1224}$"),
 ]
 Days = Annotated[int, _count("allowed: a whole number of days from 1 to 3650", most=3650)]
 Count = Annotated[int, _count("allowed: a whole number, 1 or more", most=2**53)]
