@@ -4,6 +4,9 @@ LakeError                  exit 1, Segment.Internal
 ├── SettingsError          exit 2, Segment.InvalidSettings: lake.yaml cannot be used
 ├── UsageError             exit 2, Segment.InvalidSettings: a command was called wrongly
 │   └── UnknownSource      no source has this slug or id
+├── InvalidSetting         exit 1, Segment.InvalidSettings: a run found a setting wrong
+├── InsufficientPermissions exit 1, Segment.InsufficientPermissions: an action was refused
+├── ServiceTrouble         a service did not answer as it should, however often it was asked
 ├── StateError             what lies in `_state/` cannot be read, or a newer version wrote it
 ├── ConservationError      rows in and rows accounted for do not balance
 ├── CheckFailed            a check before publication found something wrong
@@ -65,6 +68,22 @@ class UnknownSource(UsageError):
             f"Source {asked!r} is not in the settings{did_you_mean(asked, self.known)} "
             f"(known: {listed}). Name one of these, or add it under `sources`."
         )
+
+
+class InvalidSetting(LakeError):
+    """A setting that looked right turned out wrong when a run used it."""
+
+    error_code = "Segment.InvalidSettings"
+
+
+class InsufficientPermissions(LakeError):
+    """A service refused an action to whoever we are there."""
+
+    error_code = "Segment.InsufficientPermissions"
+
+
+class ServiceTrouble(LakeError):
+    """A service could not be reached or failed; there is nothing to correct on our side."""
 
 
 class StateError(LakeError):

@@ -2,6 +2,8 @@
 
 from datetime import UTC, date, datetime, timedelta
 
+OURS = ("logs", "segment-stage", "segment-data", "segment-logs", "sync_tracking_datasets")
+"""The folders below the root that belong to the lake; others are never touched."""
 RAW_SUFFIXES = (".gz", ".json", ".jsonl")
 STATE = "segment-data/_state"
 CATALOG = f"{STATE}/catalog"

@@ -1,0 +1,105 @@
+"""What AWS answered, whichever library brought it: botocore, pyarrow, or text from elsewhere."""
+
+import re
+from dataclasses import dataclass
+
+_BOTOCORE = re.compile(
+    r"An error occurred \((?P<code>[^)]*)\) when calling the (?P<operation>\w+) operation"
+    r"(?: \([^)]*\))?: (?P<said>[^\n]*)"
+)
+_ARROW = re.compile(
+    r"AWS Error (?P<code>\w+)(?: \(HTTP status (?P<status>\d+)\))? "
+    r"during (?P<operation>\w+) operation(?:: (?P<said>[^\n]*))?"
+)
+_ARROW_PLACE = re.compile(r"(?:key '(?P<key>[^'\n]*)' in )?bucket '(?P<bucket>[^'\n]*)'")
+_ARROW_UNKNOWN = re.compile(r"Unable to parse ExceptionName: (\w+) Message: (.*)")
+_IN_XML = re.compile(r"<Code>(?P<code>[^<]*)</Code><Message>(?P<said>[^<]*)</Message>")
+_UNREACHABLE = re.compile(
+    r"(EndpointConnectionError|ConnectTimeoutError|ReadTimeoutError|ConnectionClosedError"
+    r"|HTTPClientError|ProxyConnectionError|SSLError): (?P<said>[^\n]*)"
+)
+_AUTHORIZED = re.compile(
+    r"(?:User: (?P<who>\S+) )?is not authorized to perform: (?P<action>[\w:*-]+)"
+    r"(?: on resource: (?P<resource>[^\s\"]+))?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A service's refusal or failure: its code, the call it answers, its own words."""
+
+    code: str
+    operation: str = ""
+    said: str = ""
+    bucket: str = ""
+    key: str = ""
+
+    @property
+    def plain_code(self) -> str:
+        """The code in one spelling: `AccessDeniedException` and `ACCESS_DENIED` are the same."""
+        return self.code.replace("_", "").lower().removesuffix("exception")
+
+    @property
+    def action(self) -> str | None:
+        """The action that was refused, where the answer tells."""
+        found = _AUTHORIZED.search(self.said)
+        return found["action"] if found else None
+
+    @property
+    def who(self) -> str | None:
+        """To whom it was refused, where the answer tells."""
+        found = _AUTHORIZED.search(self.said)
+        return found["who"] if found else None
+
+    @property
+    def resource(self) -> str | None:
+        """On what it was refused, where the answer tells."""
+        found = _AUTHORIZED.search(self.said)
+        return found["resource"].rstrip(".,") if found and found["resource"] else None
+
+
+def answer_of(error: BaseException) -> Answer | None:
+    """The answer in an error or in what caused it; None where AWS had no part in it."""
+    response = getattr(error, "response", None)
+    if isinstance(response, dict) and "Error" in response:
+        told = response["Error"]
+        operation = str(getattr(error, "operation_name", ""))
+        return _unpacked(str(told.get("Code", "")), operation, str(told.get("Message", "")))
+    if type(error).__module__.startswith("botocore."):
+        return Answer(type(error).__name__, said=_line(str(error)))
+    return answer_in(str(error))
+
+
+def answer_in(text: str) -> Answer | None:
+    """The same from text, such as the stack trace that a Spark task sends."""
+    if found := _ARROW.search(text):
+        code, said = found["code"], found["said"] or ""
+        if unknown := _ARROW_UNKNOWN.search(said):
+            code, said = unknown[1], unknown[2]
+        elif code == "UNKNOWN" and found["status"]:
+            code = found["status"]
+        said = _line(said.split(" (Request ID:")[0])
+        line = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
+        places = list(_ARROW_PLACE.finditer(line))  # of a copy: from where, to where
+        if not places:
+            return Answer(code, found["operation"], said)
+        bucket, key = places[-1]["bucket"], places[-1]["key"] or ""
+        return Answer(code, found["operation"], said, bucket, key)
+    if found := _BOTOCORE.search(text):
+        xml = _IN_XML.search(text, found.start())
+        said = found["said"] if xml is None else xml[0]
+        return _unpacked(found["code"], found["operation"], said)
+    if found := _UNREACHABLE.search(text):
+        return Answer(found[1], said=_line(found["said"]))
+    return None
+
+
+def _unpacked(code: str, operation: str, said: str) -> Answer:
+    """Some servers answer with XML where JSON is expected."""
+    if xml := _IN_XML.search(said):
+        code, said = xml["code"], xml["said"]
+    return Answer(code, operation, _line(said))
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

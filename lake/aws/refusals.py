@@ -1,0 +1,76 @@
+"""What AWS refuses, told as errors of the lake: what was refused, on what, what to grant."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lake.aws import causes
+from lake.aws.answers import Answer, answer_of
+from lake.aws.doing import Doing, doing_of
+from lake.aws.permissions import insufficient
+from lake.aws.wrong_settings import wrong_setting
+from lake.errors import LakeError, ServiceTrouble
+
+__all__ = ["Doing", "aws_call", "recognised"]
+
+
+@contextmanager
+def aws_call(doing: Doing, resource: str, external_id: str | None = None) -> Iterator[None]:
+    """Within it, refusals and failures of AWS come as errors of the lake.
+
+    `resource` is what the call is about: `bucket/key` (or an `s3://` URI), a cluster's id, a
+    `database` or `database.table`, a role's ARN. Answers that are part of the work come through
+    as they are: nothing there, there already, changed meanwhile.
+    """
+    try:
+        yield
+    except LakeError:
+        raise
+    except Exception as error:
+        answer = answer_of(error)
+        told = None if answer is None else _told(answer, doing, resource, external_id)
+        if told is None:
+            raise
+        raise told from error
+
+
+def recognised(error: BaseException) -> LakeError | None:
+    """The error of the lake that this is, or that AWS's answer in it amounts to, if any."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, LakeError):
+            return seen
+        answer = answer_of(seen)
+        if answer is not None and (told := _told(answer, None, "")):
+            return told
+        seen = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
+    return None
+
+
+def _told(
+    answer: Answer, doing: Doing | None, resource: str, external_id: str | None = None
+) -> LakeError | None:
+    doing = _precisely(answer, doing, resource)
+    if told := wrong_setting(answer, doing, resource, external_id):
+        return told
+    code = answer.plain_code
+    if code in causes.DENIED and doing is not None:
+        return insufficient(answer, doing, resource)
+    if code in causes.TROUBLE:
+        return _trouble(answer, doing)
+    return None
+
+
+def _precisely(answer: Answer, doing: Doing | None, resource: str) -> Doing | None:
+    """The call that was answered tells better than whoever wrapped several of them."""
+    key = answer.key or resource.removeprefix("s3://").partition("/")[2]
+    return doing_of(answer.operation, key) or doing
+
+
+def _trouble(answer: Answer, doing: Doing | None) -> ServiceTrouble:
+    service = "AWS" if doing is None else doing.service_name
+    call = f" to {answer.operation}" if answer.operation else ""
+    said = f": {answer.code}: {answer.said}" if answer.said else f": {answer.code}"
+    return ServiceTrouble(
+        f"{service} did not answer as it should{call}, also when asked again{said[:400]}. "
+        "There is nothing to correct; the next sync tries again and goes on from what is published."
+    )

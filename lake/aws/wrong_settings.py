@@ -1,0 +1,126 @@
+"""Settings that AWS's answers show to be wrong."""
+
+import re
+
+from lake.aws import causes
+from lake.aws.answers import Answer
+from lake.aws.doing import Doing
+from lake.aws.permissions import insufficient, place_in_s3
+from lake.errors import InvalidSetting, LakeError
+
+_CLUSTER = re.compile(r"j-[A-Z0-9]+")
+_ACCOUNT = re.compile(r"arn:aws[a-z-]*:\w+:[\w-]*:(\d{12}):")
+_REGIONS = re.compile(
+    r"region is '(?P<asked>[\w-]+)' while the bucket is located in '(?P<right>[\w-]+)'"
+    r"|expecting '(?P<expected>[\w-]+)'"
+)
+
+
+def wrong_setting(
+    answer: Answer, doing: Doing | None, resource: str, external_id: str | None
+) -> LakeError | None:
+    """The setting to correct, or None where no setting is to blame."""
+    code = answer.plain_code
+    if doing is Doing.ASSUME_ROLE and (told := _role(answer, resource, external_id)):
+        return told
+    if told := _credentials(answer):
+        return told
+    bucket, _ = place_in_s3(answer, resource)
+    if code in causes.OTHER_REGION:
+        return _region(answer, bucket)
+    if code in causes.NO_REGION:
+        return _invalid("region", "none is set. Set `region` to the region of the bucket.")
+    if code in causes.NO_BUCKET or (code == "404" and answer.operation == "HeadBucket"):
+        return _invalid(
+            "storage",
+            f"S3 bucket {bucket} does not exist. Correct the name in `storage`, or create the "
+            "bucket in the region of the settings.",
+        )
+    if doing is not None and doing.service == "elasticmapreduce":
+        return _cluster(answer, resource)
+    if doing is not None and doing.service == "glue":
+        return _catalog(answer, doing)
+    return None
+
+
+def _invalid(setting: str, told: str) -> InvalidSetting:
+    return InvalidSetting(f"Data lake has invalid configuration for `{setting}`: {told}")
+
+
+def _role(answer: Answer, resource: str, external_id: str | None) -> LakeError | None:
+    role = answer.resource or resource or "of `iam_role_arn`"
+    if answer.plain_code in ("validationerror", "malformedpolicydocument"):
+        return _invalid("iam_role_arn", f"STS cannot use role {role}: {answer.said}")
+    if answer.plain_code not in causes.DENIED:
+        return None
+    if "identity-based policy" in answer.said or "session policy" in answer.said:
+        return insufficient(answer, Doing.ASSUME_ROLE, resource)
+    sent = f"with external ID {external_id!r}" if external_id else "without an external ID"
+    begin = "External ID is invalid" if external_id else "External ID is not set"
+    who = answer.who or "whoever runs this"
+    return InvalidSetting(
+        f"{begin}, or the role does not trust us: sts:AssumeRole on {role} {sent} was refused to "
+        f"{who}; AWS does not tell which it is. Add the external ID to the list `sts:ExternalId` "
+        "in the trust policy of the role, or correct `external_id`; and see that this policy "
+        f"names {who} as principal, and that the role of `iam_role_arn` exists."
+    )
+
+
+def _credentials(answer: Answer) -> InvalidSetting | None:
+    code, said = answer.plain_code, f" ({answer.code}: {answer.said})" if answer.said else ""
+    if code in causes.NO_CREDENTIALS:
+        told = (
+            f"none were found{said}. Set AWS_PROFILE, or AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY, or run where a role is attached to the machine."
+        )
+    elif code in causes.SKEWED or "signature expired" in answer.said.lower():
+        told = f"the clock of this machine is wrong{said}. Set it by NTP."
+    elif code in causes.EXPIRED:
+        told = f"they have expired{said}. Log in again, or replace the session token."
+    elif code in causes.WRONG_KEYS:
+        told = (
+            f"AWS does not accept the keys{said}. Correct AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY, or the profile that AWS_PROFILE names."
+        )
+    else:
+        return None
+    return InvalidSetting(f"Data lake has invalid AWS credentials: {told}")
+
+
+def _region(answer: Answer, bucket: str) -> InvalidSetting:
+    found = _REGIONS.search(answer.said)
+    right = (found["right"] or found["expected"]) if found else None
+    place = f"S3 bucket {bucket}" if bucket else "it"
+    remedy = f"Set `region: {right}`." if right else "Set `region` to the region of the bucket."
+    return _invalid("region", f"{place} is not in the region that was asked. {remedy}")
+
+
+def _cluster(answer: Answer, resource: str) -> InvalidSetting | None:
+    told = _CLUSTER.search(resource) or _CLUSTER.search(answer.said)
+    cluster = told[0] if told else "of the settings"
+    if answer.plain_code in ("invalidrequest", "clusternotfound") and "not valid" in answer.said:
+        return _invalid(
+            "emr_cluster_id",
+            f"there is no EMR cluster {cluster} in this account and region. Set the id of a "
+            "cluster that runs, or create one.",
+        )
+    if "terminated" in answer.said or "shutting down" in answer.said:
+        return _invalid(
+            "emr_cluster_id",
+            f"EMR cluster {cluster} has been terminated. Create another, and set its id.",
+        )
+    return None
+
+
+def _catalog(answer: Answer, doing: Doing) -> InvalidSetting | None:
+    if answer.plain_code not in causes.DENIED:
+        return None
+    ours, theirs = (_ACCOUNT.match(arn or "") for arn in (answer.who, answer.resource))
+    if ours is None or theirs is None or ours[1] == theirs[1]:
+        return None
+    return _invalid(
+        "glue_catalog_id",
+        f"{theirs[1]} is not the account that we are in, which is {ours[1]}; "
+        f"{answer.action} on {answer.resource} was refused. Set `glue_catalog_id: '{ours[1]}'`, "
+        "or leave it out.",
+    )
