@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
+from lake.state.process_birth import birth
 from lake.storage import Storage
 
 LIFETIME = timedelta(minutes=2)
@@ -21,19 +22,29 @@ class Holder(msgspec.Struct, frozen=True):
     host: str
     pid: int
     expires: datetime
+    born: str = ""  # tells a process from a later one with the same number; "" if unknown
 
     @property
     def alive(self) -> bool:
-        if self.host == socket.gethostname() and not _running(self.pid):
+        if self.is_here and not self._runs_here():
             return False  # known at once on its own machine, elsewhere when the time is up
         return datetime.now(UTC) < self.expires
+
+    @property
+    def is_here(self) -> bool:
+        return self.host == socket.gethostname()
+
+    def _runs_here(self) -> bool:
+        born = birth(self.pid)
+        return born is not None and (born == self.born or not born or not self.born)
 
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host}"
 
 
 def myself() -> Holder:
-    return Holder(socket.gethostname(), os.getpid(), datetime.now(UTC) + LIFETIME)
+    pid = os.getpid()
+    return Holder(socket.gethostname(), pid, datetime.now(UTC) + LIFETIME, birth(pid) or "")
 
 
 @contextmanager
@@ -53,13 +64,3 @@ def renewed(storage: Storage, path: str, content: Callable[[], bytes]) -> Iterat
     finally:
         done.set()
         thread.join()
-
-
-def _running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -16,6 +16,7 @@ from lake.state import holder, lease
 from lake.state.codec import encode
 from lake.state.holder import Holder, myself
 from lake.state.lease import Lease, held_lease, read_lease
+from lake.state.process_birth import birth
 from lake.storage import Storage
 
 LATER = datetime.now(UTC) + timedelta(hours=1)
@@ -82,6 +83,29 @@ def test_a_dead_process_on_this_machine_holds_nothing(storage: Storage, dead_pid
     assert read_lease(storage, "S1") is None
     with held_lease(storage, "S1", "R2", "sync", nobody):
         pass
+
+
+@pytest.mark.parametrize(("born", "alive"), [(myself().born, True), ("", True), ("0ld-1", False)])
+def test_a_number_that_another_process_has_by_now_holds_nothing(born: str, alive: bool) -> None:
+    assert Holder(myself().host, os.getpid(), LATER, born).alive is alive
+
+
+def test_what_remains_of_a_killed_process_is_dead() -> None:
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    assert birth(process.pid) not in (None, birth(os.getpid()))
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # dead, but nobody has looked
+    assert birth(process.pid) is None
+    process.communicate()
+    assert birth(process.pid) is None
+
+
+def test_a_holder_written_by_an_earlier_release_is_known_by_its_number(storage: Storage) -> None:
+    host, pid = myself().host, os.getpid()
+    holder = f'{{"host": "{host}", "pid": {pid}, "expires": "{LATER.isoformat()}"}}'
+    old = f'{{"format_version": 1, "run_id": "R1", "work": "sync", "holder": {holder}}}'
+    storage.write(paths.lease("S1"), old.encode())
+    assert read_lease(storage, "S1") == Lease("R1", "sync", Holder(host, pid, LATER))
 
 
 def test_a_process_elsewhere_is_believed_until_its_time_is_up(
