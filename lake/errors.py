@@ -4,8 +4,8 @@ LakeError                  exit 1, Segment.Internal
 ├── SettingsError          exit 2, Segment.InvalidSettings: lake.yaml cannot be used
 ├── UsageError             exit 2, Segment.InvalidSettings: a command was called wrongly
 │   └── UnknownSource      no source has this slug or id
-├── InvalidSetting         exit 1, Segment.InvalidSettings: a run found a setting wrong
-├── InsufficientPermissions exit 1, Segment.InsufficientPermissions: an action was refused
+├── InvalidSetting         Segment.InvalidSettings: a run found a setting wrong
+├── InsufficientPermissions  Segment.InsufficientPermissions: an action was refused
 ├── ServiceTrouble         a service did not answer as it should, however often it was asked
 ├── StateError             what lies in `_state/` cannot be read, or a newer version wrote it
 ├── ConservationError      rows in and rows accounted for do not balance
@@ -14,9 +14,11 @@ LakeError                  exit 1, Segment.Internal
 └── LeaseHeld              another run holds the lease of the source
 """
 
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import takewhile
 from typing import ClassVar
 
 
@@ -110,3 +112,31 @@ def did_you_mean(word: str, known: Collection[str]) -> str:
     """A suggestion to append to a message, or nothing where no known word is near."""
     near = get_close_matches(word, known, n=1, cutoff=0.7)
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+_RAISED = re.compile(r"(?:[\w.]+\.)(?P<name>\w+): (?P<said>.*)")
+
+
+def told_in(trace: str) -> LakeError | None:
+    """The error of ours that a stack trace ends with: from Spark's workers they come as text."""
+    known = {kind.__name__: kind for kind in _kinds(LakeError)}
+    told: LakeError | None = None
+    lines = trace.splitlines()
+    for number, line in enumerate(lines):
+        found = _RAISED.match(line)
+        if found and (kind := known.get(found["name"])):
+            more = takewhile(_goes_on, lines[number + 1 :])
+            # Not by calling it: what the constructor takes is not in the text.
+            told = kind.__new__(kind, "\n".join([found["said"], *more]))
+    return told
+
+
+def _goes_on(line: str) -> bool:
+    """Of a message; then come an empty line and the JVM's own stack trace."""
+    return bool(line.strip()) and not line.startswith("\t")
+
+
+def _kinds(of: type[LakeError]) -> Iterator[type[LakeError]]:
+    yield of
+    for kind in of.__subclasses__():
+        yield from _kinds(kind)

@@ -8,7 +8,7 @@ from lake.aws.answers import Answer, answer_of
 from lake.aws.doing import Doing, doing_of
 from lake.aws.permissions import insufficient
 from lake.aws.wrong_settings import wrong_setting
-from lake.errors import LakeError, ServiceTrouble
+from lake.errors import LakeError, ServiceTrouble, told_in
 
 __all__ = ["Doing", "aws_call", "recognised"]
 
@@ -37,8 +37,8 @@ def recognised(error: BaseException) -> LakeError | None:
     """The error of the lake that this is, or that AWS's answer in it amounts to, if any."""
     seen: BaseException | None = error
     while seen is not None:
-        if isinstance(seen, LakeError):
-            return seen
+        if told := seen if isinstance(seen, LakeError) else told_in(str(seen)):
+            return told
         answer = answer_of(seen)
         if answer is not None and (told := _told(answer, None, "")):
             return told

@@ -5,7 +5,14 @@ import re
 import pytest
 
 from lake import errors
-from lake.errors import LakeError, Problem, SettingsError, did_you_mean
+from lake.errors import (
+    InsufficientPermissions,
+    LakeError,
+    Problem,
+    SettingsError,
+    did_you_mean,
+    told_in,
+)
 
 
 def test_the_drawing_shows_every_error_below_its_parent() -> None:
@@ -30,6 +37,9 @@ def test_the_drawing_shows_every_error_below_its_parent() -> None:
         ("SettingsError", 2, "Segment.InvalidSettings"),
         ("UsageError", 2, "Segment.InvalidSettings"),
         ("UnknownSource", 2, "Segment.InvalidSettings"),
+        ("InvalidSetting", 1, "Segment.InvalidSettings"),
+        ("InsufficientPermissions", 1, "Segment.InsufficientPermissions"),
+        ("ServiceTrouble", 1, "Segment.Internal"),
         ("StateError", 1, "Segment.Internal"),
         ("ConservationError", 1, "Segment.Internal"),
         ("CheckFailed", 1, "Segment.Internal"),
@@ -55,3 +65,36 @@ def test_a_settings_error_lists_its_problems() -> None:
 def test_only_near_words_are_suggested() -> None:
     assert did_you_mean("regoin", ["region", "engine"]) == "; did you mean 'region'?"
     assert did_you_mean("colour", ["region", "engine"]) == ""
+
+
+SPARK_4_0 = """\
+An error occurred while calling o91.collectToPython.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 failed \
+1 times, most recent failure: Lost task 0.0 in stage 0.0 (TID 0) (127.0.0.1 executor driver): \
+org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "/opt/spark/worker.py", line 1, in main
+OSError: no such thing
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "/opt/spark/worker.py", line 2, in main
+lake.errors.InsufficientPermissions: No right to read.
+Ask for it.
+
+\tat org.apache.spark.api.python.BasePythonRunner.handlePythonException(PythonRunner.scala:581)
+Caused by: org.apache.spark.api.python.PythonException: no more
+"""
+
+
+def test_an_error_comes_back_from_the_stack_trace_of_a_worker() -> None:
+    told = told_in(SPARK_4_0)
+    assert type(told) is InsufficientPermissions
+    assert str(told) == "No right to read.\nAsk for it."
+
+
+@pytest.mark.parametrize(
+    "trace", ["", "ValueError: 3", "other.package.Trouble: x", "lake.errors.LakeErrors: x"]
+)
+def test_other_stack_traces_hold_no_error_of_ours(trace: str) -> None:
+    assert told_in(trace) is None
