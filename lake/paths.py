@@ -74,6 +74,15 @@ def lease(source_id: str) -> str:
     return f"{source_state(source_id)}/lease.json"
 
 
+def waiting(source_id: str) -> str:
+    """Signs of those who wait for the lease."""
+    return f"{source_state(source_id)}/waiting"
+
+
+def waiting_run(source_id: str, run_id: str) -> str:
+    return f"{waiting(source_id)}/{run_id}.json"
+
+
 def open_runs(source_id: str) -> str:
     return f"{source_state(source_id)}/runs"
 

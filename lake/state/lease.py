@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import msgspec
 
 from lake import paths
+from lake.errors import LakeError
 from lake.state.codec import decode, encode
 from lake.state.holder import Holder, myself, renewed
 from lake.storage import Storage
@@ -15,7 +16,7 @@ POLL_SECONDS = 2.0
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """Which run works on the source, and at what."""
+    """Which run works on the source, or waits to do so, and at what."""
 
     run_id: str
     work: str
@@ -27,10 +28,7 @@ class Lease(msgspec.Struct, frozen=True):
 
 def read_lease(storage: Storage, source_id: str) -> Lease | None:
     """Who holds the lease now; None if nobody does or its holder is dead."""
-    path = paths.lease(source_id)
-    data = storage.read(path)
-    lease = None if data is None else decode(data, Lease, path)
-    return lease if lease is not None and lease.holder.alive else None
+    return _living(storage, paths.lease(source_id))
 
 
 @contextmanager
@@ -43,7 +41,9 @@ def held_lease(
     def mine() -> bytes:
         return encode(Lease(run_id, work, myself()))
 
-    _acquire(storage, source_id, mine, waiting)
+    if not storage.create(path, mine()):
+        with _in_line(storage, paths.waiting_run(source_id, run_id), mine):
+            _acquire(storage, path, mine, waiting)
     try:
         with renewed(storage, path, mine):
             yield
@@ -53,20 +53,59 @@ def held_lease(
             storage.delete(path)
 
 
+def make_way(storage: Storage, source_id: str, run_id: str) -> None:
+    """Let others who wait for the lease have it first: they look for it only now and then."""
+    deadline = time.monotonic() + 3 * POLL_SECONDS
+    while time.monotonic() < deadline:
+        if not _others_wait(storage, source_id, run_id) or read_lease(storage, source_id):
+            return
+        time.sleep(POLL_SECONDS / 10)
+
+
+def _others_wait(storage: Storage, source_id: str, run_id: str) -> bool:
+    """Whether somebody else waits; signs of the dead are cleared away."""
+    found = False
+    for sign in storage.files(paths.waiting(source_id)):
+        waiting = _living(storage, sign.path)
+        if waiting is None:
+            storage.delete(sign.path)
+        elif waiting.run_id != run_id:
+            found = True
+    return found
+
+
 def _acquire(
-    storage: Storage,
-    source_id: str,
-    mine: Callable[[], bytes],
-    waiting: Callable[[Lease], None],
+    storage: Storage, path: str, mine: Callable[[], bytes], waiting: Callable[[Lease], None]
 ) -> None:
     told: str | None = None
-    path = paths.lease(source_id)
     while not storage.create(path, mine()):
-        lease = read_lease(storage, source_id)
-        if lease is None:
+        data = storage.read(path)
+        if data is None:
+            continue  # given back just now; others may be faster
+        lease = decode(data, Lease, path)
+        if not lease.holder.alive:
             storage.delete(path)
             continue
         if lease.run_id != told:
             told = lease.run_id
             waiting(lease)
         time.sleep(POLL_SECONDS)
+
+
+@contextmanager
+def _in_line(storage: Storage, sign: str, mine: Callable[[], bytes]) -> Iterator[None]:
+    """Leave a sign while waiting; it is a courtesy, so nothing fails for want of it."""
+    with suppress(LakeError, OSError):
+        storage.write(sign, mine())
+    try:
+        with renewed(storage, sign, mine):
+            yield
+    finally:
+        with suppress(LakeError, OSError):
+            storage.delete(sign)
+
+
+def _living(storage: Storage, path: str) -> Lease | None:
+    data = storage.read(path)
+    lease = None if data is None else decode(data, Lease, path)
+    return lease if lease is not None and lease.holder.alive else None

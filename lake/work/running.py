@@ -10,7 +10,7 @@ import msgspec
 from lake.counts import UnitReport
 from lake.errors import CommitConflict, LakeError
 from lake.report import Failure
-from lake.state.lease import Lease, held_lease
+from lake.state.lease import Lease, held_lease, make_way
 from lake.state.manifest import Manifest, commit
 from lake.state.source_state import SourceState
 from lake.work.layout import refuse_changed_layout
@@ -73,7 +73,10 @@ class Run:
 
     @contextmanager
     def lease(self, work: str) -> Iterator[None]:
+        """Hold the source's lease; a run that has held it before lets others have it first."""
         context = self.context
+        if self.attempts:
+            make_way(context.storage, context.source.id, context.run_id)
 
         def waiting(lease: Lease) -> None:
             context.listener.log(f"Waiting for {lease} on source {context.source.slug}")
