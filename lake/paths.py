@@ -30,7 +30,7 @@ def folder_day(folder: str) -> date | None:
 
 
 def stage(source_id: str, run_id: str) -> str:
-    return f"segment-stage/{source_id}/{run_id}"
+    return f"{staged_runs(source_id)}/{run_id}"
 
 
 def table_folder(source_id: str, table: str) -> str:
@@ -43,7 +43,7 @@ def partition_folder(source_id: str, table: str, partition: str) -> str:
 
 def version_folder(source_id: str, run_id: str, table: str, partition: str) -> str:
     """Where a partition goes when it is written whole: readers follow the catalog there."""
-    return f"segment-data/data/{source_id}/_v/{run_id}/segment_type={table}/{partition}"
+    return f"{versions(source_id)}/{run_id}/segment_type={table}/{partition}"
 
 
 def reports_root() -> str:
@@ -91,6 +91,24 @@ def open_run(source_id: str, run_id: str) -> str:
     return f"{open_runs(source_id)}/{run_id}.json"
 
 
+def abandoned(source_id: str) -> str:
+    """Where runs are noted that may have left files which nothing leads to."""
+    return f"{source_state(source_id)}/upkeep/abandoned"
+
+
+def cleaned(source_id: str) -> str:
+    """How far it is cleaned up what manifests replaced."""
+    return f"{source_state(source_id)}/upkeep/cleaned.json"
+
+
+def versions(source_id: str) -> str:
+    return f"segment-data/data/{source_id}/_v"
+
+
+def staged_runs(source_id: str) -> str:
+    return f"segment-stage/{source_id}"
+
+
 def ledger_pages(source_id: str) -> str:
     return f"{source_state(source_id)}/ledger"
 
@@ -99,8 +117,12 @@ def ledger(source_id: str, folder: str) -> str:
     return f"{ledger_pages(source_id)}/{folder}.json"
 
 
+def id_indexes(source_id: str) -> str:
+    return f"{source_state(source_id)}/ids"
+
+
 def id_index(source_id: str, day: str, unit: str) -> str:
-    return f"{source_state(source_id)}/ids/day={day}/{unit}.arrow"
+    return f"{id_indexes(source_id)}/day={day}/{unit}.arrow"
 
 
 def tracked_runs(workspace_id: str, source_id: str) -> str:

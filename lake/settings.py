@@ -53,10 +53,11 @@ class Limits(_Part):
 
 
 class Retention(_Part):
-    """How long what is not data is kept."""
+    """How long what is no longer, or never was, data of a table is kept."""
 
     record_log_days: fields.Days = 14
     stage_days: fields.Days = 14
+    replaced_hours: fields.Hours = 24
 
 
 class Overridable(_Part):
@@ -71,7 +72,9 @@ class Overridable(_Part):
     load_without_message_id: Annotated[bool, Field(description="allowed: true | false")] = False
     tracking: Annotated[Tracking, Field(description="allowed: rejected | all")] = Tracking.REJECTED
     limits: Annotated[Limits, Field(description="allowed: a mapping of limits")] = Limits()
-    retention: Annotated[Retention, Field(description="allowed: a mapping of days")] = Retention()
+    retention: Annotated[Retention, Field(description="allowed: a mapping of days and hours")] = (
+        Retention()
+    )
 
 
 class Source(Overridable):

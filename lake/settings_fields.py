@@ -119,6 +119,7 @@ ExternalId = Annotated[
     _text("allowed: up to 1224 letters, digits and +=,.@:/-_", r"^[A-Za-z0-9+=,.@:/_-]{1,1224}$"),
 ]
 Days = Annotated[int, _count("allowed: a whole number of days from 1 to 3650", most=3650)]
+Hours = Annotated[int, _count("allowed: a whole number of hours from 1 to 8760", most=8760)]
 Count = Annotated[int, _count("allowed: a whole number, 1 or more", most=2**53)]
 NameLength = Annotated[int, _count("allowed: a whole number from 32 to 1024", least=32, most=1024)]
 # Python's own parsers give up some way below a thousand levels.

@@ -73,6 +73,8 @@ sources:
 #retention:
   #record_log_days: 14
   #stage_days: 14
+  # Hours for which replaced files stay, so that queries that began before can end.
+  #replaced_hours: 24
 
 # AWS: needed by the glue catalog and the emr engine of later releases.
 #region: eu-west-1

@@ -12,6 +12,7 @@ from lake.state.lease import Lease, held_lease
 from lake.state.manifest import Manifest, RunKind, Wish, commit
 from lake.state.source_state import read_state
 from lake.types import LakeType
+from lake.upkeep.unused import with_unused
 from lake.work.layout import refuse_changed_layout
 from lake.work.publish import apply, catch_up
 from lake.work.run_context import now
@@ -47,6 +48,7 @@ def record_wish(
                 naming=source.naming,
                 wishes=(wish,),
             )
+            manifest = with_unused(state, manifest, now())
             try:
                 commit(storage, manifest)
             except CommitConflict:

@@ -10,8 +10,10 @@ from lake.counts import UnitReport
 from lake.errors import CommitConflict
 from lake.report import RunFacts
 from lake.schema import TableSchema
+from lake.state.abandoned import note_abandoned
 from lake.state.codec import decode, encode
 from lake.state.ledger import LedgerEntry
+from lake.state.replays import ReplayStep
 from lake.storage import Storage
 from lake.types import LakeType
 
@@ -43,6 +45,12 @@ class PartitionChange(msgspec.Struct, frozen=True):
     files: int
     rows_before: int = 0
     dropped: bool = False
+    left: str | None = None  # the folder it lay in before, if it has another from now on
+
+    @property
+    def vacated(self) -> str | None:
+        """The folder that this partition no longer needs."""
+        return self.location if self.dropped else self.left
 
 
 class IndexFile(msgspec.Struct, frozen=True):
@@ -84,6 +92,9 @@ class Manifest(msgspec.Struct, frozen=True):
     switching: tuple[str, ...] = ()  # tables that get files in the types wished of them
     shadows: tuple[PartitionChange, ...] = ()  # these files, where no reader looks yet
     retyped: tuple[str, ...] = ()  # tables that have the types wished of them from now on
+    replay: ReplayStep | None = None
+    made: datetime | None = None  # just before the commit
+    unused: tuple[str, ...] = ()  # index files and shadows that nothing leads to from now on
 
     @property
     def run_id(self) -> str:
@@ -99,7 +110,10 @@ def read_manifest(storage: Storage, source_id: str, number: int) -> Manifest | N
 def commit(storage: Storage, manifest: Manifest) -> None:
     """Create the manifest if its number is still free: from here on its content is in the lake."""
     path = paths.manifest(manifest.source_id, manifest.number)
-    if not storage.create(path, encode(manifest)):
+    data = encode(manifest)
+    # If the answer to a first attempt was lost, the one that is there already is this one.
+    if not storage.create(path, data) and storage.read(path) != data:
+        note_abandoned(storage, manifest.run)
         raise CommitConflict(
             f"Another run committed manifest {manifest.number} of source {manifest.source_id} "
             "first; nothing of this one was published. It is planned again on top of the other."

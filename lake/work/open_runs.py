@@ -11,6 +11,7 @@ from lake.catalog.base import Catalog, CatalogPartition
 from lake.catalog.sync_reports import DATABASE, NAME, ensure_reports_table
 from lake.counts import UnitReport
 from lake.report import Failure, RunFacts, report_json, report_lines
+from lake.state.abandoned import note_abandoned
 from lake.state.codec import decode, encode
 from lake.state.holder import Holder, myself, renewed
 from lake.state.manifest import read_manifest
@@ -84,6 +85,8 @@ def _wind_up(storage: Storage, catalog: Catalog, run: RunFacts, status: str) -> 
     partition = CatalogPartition((run.source_id, run.day), folder, version=0)
     catalog.put_partitions(DATABASE, NAME, [partition])
     write_metadata(storage, run, status)
+    if status == "failed":
+        note_abandoned(storage, run)
     storage.delete_folder(paths.stage(run.source_id, run.run_id))
     storage.delete(paths.open_run(run.source_id, run.run_id))
 

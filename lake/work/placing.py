@@ -149,6 +149,7 @@ def _change(storage: Storage, placement: Placement, new: list[LoadedFile]) -> Pa
         bytes=(before.bytes if before else 0) + sum(file.size for file in new),
         files=(before.files if before else 0) + len(new),
         rows_before=placement.before.rows if placement.before else 0,
+        left=placement.before.location if placement.before and placement.moves else None,
     )
 
 

@@ -11,11 +11,12 @@ from lake.staging.seen import Seen
 from lake.staging.task import StageJob
 from lake.state.ledger import LedgerEntry
 from lake.state.manifest import Manifest, NewFile, PartitionChange, RunKind
+from lake.upkeep.unused import with_unused
 from lake.work.checks import CheckResult, ChecksFailed, check_table
 from lake.work.deduplicate import Duplicates, deduplicate
 from lake.work.placing import Placement, Placer, emptied, partition_changes, place
 from lake.work.record_log import log_records
-from lake.work.run_context import Published
+from lake.work.run_context import Published, now
 from lake.work.shadows import Shadows, shadows_of
 from lake.work.unit import tasks
 from lake.work.unit_report import unit_report
@@ -44,7 +45,8 @@ def process(work: UnitWork) -> Published:
     records = log_records(work, seen, duplicates.places, duplicates.other_payload)
     changes = partition_changes(work.context.storage, placements, loaded) + emptied(work, loaded)
     manifest = _manifest(work, seen, resolved, changes, duplicates, records, report)
-    return Published(shadows.noted(manifest, loaded), report, tuple(checks))
+    manifest = with_unused(work.state, shadows.noted(manifest, loaded), now())
+    return Published(manifest, report, tuple(checks))
 
 
 def _stage(work: UnitWork) -> Seen:

@@ -15,6 +15,7 @@ from lake.schema import TableSchema
 from lake.state.manifest import Manifest, PartitionChange
 from lake.state.source_state import SourceState, partition_name
 from lake.types import LakeType
+from lake.upkeep.unused import with_unused
 from lake.work.run_context import RunContext, now
 from lake.work.unit import Window
 
@@ -74,7 +75,7 @@ class Switches:
         if not ready:
             return None
         source = self._context.source
-        return Manifest(
+        manifest = Manifest(
             number=state.manifest + 1,
             source_id=source.id,
             kind=self._context.kind,
@@ -82,15 +83,12 @@ class Switches:
             date_partition=source.date_partition,
             naming=source.naming,
             tables=tuple(s.with_types(state.wishes[s.key]) for s in ready),
-            partitions=tuple(
-                _moved(schema, shadow)
-                for schema in ready
-                for shadow in state.shadows[schema.key].values()
-            ),
+            partitions=tuple(change for schema in ready for change in self._moved(schema, state)),
             report=done,
             finish_time=now(),
             retyped=tuple(schema.key for schema in ready),
         )
+        return with_unused(state, manifest, now())
 
     def _covered(self, schema: TableSchema, wishes: Mapping[str, LakeType]) -> bool:
         left_out = [
@@ -121,6 +119,22 @@ class Switches:
             )
             return [p for p, stands in zip(partitions, ready, strict=True) if not stands]
 
+    def _moved(self, schema: TableSchema, state: SourceState) -> Iterator[PartitionChange]:
+        """All partitions of a table, each to where its shadow lies."""
+        before = {p.values: p.location for p in self._partitions(schema)}
+        for shadow in state.shadows[schema.key].values():
+            yield PartitionChange(
+                table=schema.key,
+                values=shadow.values,
+                location=shadow.location,
+                added=(),
+                rows=shadow.rows,
+                bytes=shadow.bytes,
+                files=shadow.files,
+                rows_before=shadow.rows,
+                left=before[shadow.values],
+            )
+
     def _is_ready(self, partition: CatalogPartition, shadow: CatalogPartition | None) -> bool:
         """Whether a shadow belongs to what its partition holds now, and is there."""
         if shadow is None or (shadow.version, shadow.rows) != (partition.version, partition.rows):
@@ -141,19 +155,6 @@ class Switches:
         """Whether a partition lies outside the days that can be replayed: the first to today."""
         today = self._context.facts.start_time.date()
         return not self._first_day <= self._day(partition) <= today
-
-
-def _moved(schema: TableSchema, shadow: CatalogPartition) -> PartitionChange:
-    return PartitionChange(
-        table=schema.key,
-        values=shadow.values,
-        location=shadow.location,
-        added=(),
-        rows=shadow.rows,
-        bytes=shadow.bytes,
-        files=shadow.files,
-        rows_before=shadow.rows,
-    )
 
 
 def _not_yet(schema: TableSchema, lacking: Iterable[CatalogPartition]) -> str:

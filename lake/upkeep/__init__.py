@@ -1,0 +1,1 @@
+"""Upkeep: what runs leave behind is found from their manifests, and goes after a grace time."""

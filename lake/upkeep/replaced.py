@@ -1,0 +1,80 @@
+"""What manifests replaced goes after a grace time, in which queries that began before can end."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import msgspec
+
+from lake import paths
+from lake.catalog.base import Catalog
+from lake.state.codec import decode, encode
+from lake.state.manifest import Manifest, read_manifest
+from lake.state.source_state import SourceState
+from lake.storage import Storage
+from lake.upkeep.removal import Removed, remove_places
+from lake.upkeep.unused import state_places
+
+
+class Cleaned(msgspec.Struct, frozen=True):
+    """Up to which manifest all that was replaced is gone."""
+
+    manifest: int = 0
+
+
+def clean_replaced(
+    storage: Storage, catalog: Catalog, state: SourceState, before: datetime
+) -> Iterator[Removed]:
+    """Remove what manifests replaced that were made before a moment, one by one.
+
+    Whoever stops in the middle has lost nothing: what is gone is gone, and the manifest that was
+    not done with is taken again.
+    """
+    for manifest in replacing(storage, state):
+        if (manifest.made or manifest.run.start_time) >= before:
+            return
+        needed = state_places(state) | _in_catalog(catalog, state, manifest)
+        removed = remove_places(storage, vacated(manifest), needed)
+        _note(storage, state.source_id, manifest.number)
+        yield removed
+
+
+def replacing(storage: Storage, state: SourceState) -> Iterator[Manifest]:
+    """The manifests that are not cleaned up after yet, the oldest first."""
+    first = _read(storage, state.source_id).manifest + 1
+    for number in range(first, state.manifest + 1):
+        manifest = read_manifest(storage, state.source_id, number)
+        if manifest is not None:
+            yield manifest
+
+
+def vacated(manifest: Manifest) -> list[str]:
+    """Folders and files that nothing leads to since a manifest."""
+    changes = (*manifest.partitions, *manifest.shadows)
+    folders = dict.fromkeys(change.vacated for change in changes if change.vacated)
+    return [*folders, *manifest.unused]
+
+
+def _in_catalog(catalog: Catalog, state: SourceState, manifest: Manifest) -> set[str]:
+    """Where the tables of a manifest lie now: to be on the safe side, should a folder be back."""
+    tables = {change.table for change in manifest.partitions if change.vacated}
+    return {
+        partition.location
+        for schema in (state.tables[key] for key in tables)
+        for partition in catalog.partitions(schema.database, schema.name)
+    }
+
+
+def _read(storage: Storage, source_id: str) -> Cleaned:
+    path = paths.cleaned(source_id)
+    data = storage.read(path)
+    return Cleaned() if data is None else decode(data, Cleaned, path)
+
+
+def _note(storage: Storage, source_id: str, manifest: int) -> None:
+    path = paths.cleaned(source_id)
+
+    def further(data: bytes | None) -> bytes | None:
+        known = Cleaned() if data is None else decode(data, Cleaned, path)
+        return encode(Cleaned(manifest)) if manifest > known.manifest else None
+
+    storage.update(path, further)
