@@ -61,7 +61,9 @@ class AwsServer:
         self.post("/moto-api/reset")
 
     def post(self, path: str, body: bytes = b"") -> None:
-        with urlopen(Request(self.url + path, data=body, method="POST"), timeout=30) as answer:
+        plain = {"Content-Type": "text/plain"}  # else the server takes the body for a form
+        request = Request(self.url + path, data=body, headers=plain, method="POST")
+        with urlopen(request, timeout=30) as answer:
             answer.read()
 
 
