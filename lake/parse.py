@@ -7,7 +7,7 @@ cannot give back as it was written (a fraction, an exponent, `-0`, thousands of 
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -48,6 +48,13 @@ def _decode(line: bytes) -> Any:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _explained(line, error) from error
     return _exact(line) if _MINUS_ZERO.search(line) else value
+
+
+def with_minus_zero(lines: Sequence[bytes]) -> list[int]:
+    """The lines, by their place among others, that may hold the number -0."""
+    if not _MINUS_ZERO.search(b"\n".join(lines)):
+        return []
+    return [place for place, line in enumerate(lines) if _MINUS_ZERO.search(line)]
 
 
 def parse_value(text: str) -> Any:

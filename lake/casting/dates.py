@@ -28,8 +28,9 @@ def plain_dates(texts: pa.Array) -> pa.Array | None:
 
 def all_dates(texts: pa.Array) -> bool:
     """Whether every text is a real date; the first that is not ends the search."""
-    if parse_timestamp(texts[0].as_py()) is None:
+    first = next(text for text in texts if text.is_valid)
+    if parse_timestamp(first.as_py()) is None:
         return False
     if plain_dates(texts) is not None:
         return True
-    return all(parse_timestamp(text) is not None for text in pc.unique(texts).to_pylist())
+    return all(parse_timestamp(text) is not None for text in pc.unique(texts.drop_null()).to_pylist())

@@ -11,7 +11,7 @@ A staged column says in its metadata how its values are written:
 Nothing is cast here. The type of a column is known only when every task has been heard.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -34,8 +34,12 @@ class Encoding(StrEnum):
 
 
 def encode(values: list[Any]) -> tuple[Encoding, pa.Array, set[Kind]]:
-    """The values in the plainest encoding that holds them all, and the kinds they are of."""
+    """The values in the plainest encoding that holds them all, and the kinds they are of.
+
+    None is no value: there has to be another, and null stands in its place.
+    """
     types = set(map(type, values))
+    types.discard(type(None))
     if types == {str}:
         texts = pa.array(values, pa.string())
         return Encoding.TEXT, texts, {Kind.DATE if all_dates(texts) else Kind.TEXT}
@@ -48,7 +52,10 @@ def encode(values: list[Any]) -> tuple[Encoding, pa.Array, set[Kind]]:
         return Encoding.BOOL, pa.array(values, pa.bool_()), {Kind.BOOL}
     if types <= {int, msgspec.Raw}:
         return _numbers(values)
-    return Encoding.JSON, _verbatim(values), set(map(kind_of, values))
+    if types == {list}:
+        return Encoding.JSON, _verbatim(values), {Kind.ARRAY}
+    kinds = {kind_of(value) for value in values if value is not None}
+    return Encoding.JSON, _verbatim(values), kinds
 
 
 # Of these forms nothing but the kind need be known, and most numbers have one of them.
@@ -58,9 +65,10 @@ _FORMS = {r"^-?\d{1,18}$": Kind.INT64, r"^-?\d{1,31}\.\d+$": Kind.NUMBER}
 def _numbers(values: list[Any]) -> tuple[Encoding, pa.Array, set[Kind]]:
     texts = _verbatim(values)
     kinds: set[Kind] = set()
-    others = np.ones(len(texts), dtype=bool)
+    others = texts.is_valid().to_numpy(zero_copy_only=False)
     for form, kind in _FORMS.items():
-        found = pc.match_substring_regex(texts, form).to_numpy(zero_copy_only=False)
+        matches = pc.match_substring_regex(texts, form).fill_null(False)
+        found = matches.to_numpy(zero_copy_only=False)
         if found.any():
             kinds.add(kind)
             others &= ~found
@@ -70,7 +78,26 @@ def _numbers(values: list[Any]) -> tuple[Encoding, pa.Array, set[Kind]]:
 
 def _verbatim(values: list[Any]) -> pa.Array:
     encode_one = msgspec.json.Encoder().encode
-    return pa.array(map(encode_one, values), pa.binary(), size=len(values)).cast(pa.string())
+    texts = [None if value is None else encode_one(value) for value in values]
+    return pa.array(texts, pa.binary()).cast(pa.string())
+
+
+def joined(parts: Sequence[tuple[Encoding, pa.Array]]) -> tuple[Encoding, pa.Array]:
+    """Parts of one column as one, in the plainest encoding that holds them all."""
+    encodings = {encoding for encoding, _ in parts}
+    if len(encodings) == 1:
+        [encoding] = encodings
+    else:
+        numbers = encodings <= {Encoding.INT, Encoding.NUMBER}
+        encoding = Encoding.NUMBER if numbers else Encoding.JSON
+        parts = [(encoding, _widened(array, of, encoding)) for of, array in parts]
+    return encoding, pa.concat_arrays([array for _, array in parts])
+
+
+def _widened(array: pa.Array, encoding: Encoding, into: Encoding) -> pa.Array:
+    if encoding is Encoding.TEXT and into is Encoding.JSON:
+        return _verbatim(array.to_pylist())
+    return array.cast(pa.string())
 
 
 def decoder(encoding: Encoding) -> Callable[[Any], Any]:

@@ -6,17 +6,17 @@ from functools import lru_cache
 from lake.partitions import DatePartition
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_HOUR_US = 3_600_000_000
+HOUR_US = 3_600_000_000
 
 
 def hour_of(received_us: int) -> str:
     """`2026-10-01T07`"""
-    return _hour(received_us // _HOUR_US)
+    return _hour(received_us // HOUR_US)
 
 
 def partition_of(layout: DatePartition, received_us: int) -> str:
     """`day=2026-10-01/hr=07`"""
-    return _partition(layout, received_us // _HOUR_US)
+    return _partition(layout, received_us // HOUR_US)
 
 
 @lru_cache(4096)

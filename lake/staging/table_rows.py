@@ -1,22 +1,29 @@
 """The rows a task has gathered for one table, until they leave it as Arrow batches."""
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from lake.casting.encoding import encode
-from lake.dedup.payloads import payload_hash
-from lake.envelope import Envelope
+from lake.casting.encoding import Encoding, encode, joined
+from lake.envelope import open_envelope
+from lake.kinds import Kind
 from lake.names import pointer
+from lake.partitions import DatePartition
+from lake.rejects import Reject
 from lake.staging.blob import Blob, BlobKind, to_ipc
-from lake.staging.fields import Event, Fields, rescued_members
-from lake.staging.seen import SeenColumn, SeenTable
+from lake.staging.hours import HOUR_US, partition_of
+from lake.staging.leaves import Path
+from lake.staging.seen import Place, SeenColumn, SeenTable
+from lake.staging.table_columns import Refused, TableColumns
 
 FILE, LINE, ID, RECEIVED = "#file", "#line", "#id", "#received"
 RESCUED, PAYLOAD = "#rescued", "#payload"
 """Columns that accompany staged rows; field names of events always begin with a slash."""
+
+CHUNK = 512  # lines taken apart at once: many for Arrow, few enough for the processor's cache
 
 
 def rows_key(table: str, partition: str) -> str:
@@ -28,71 +35,152 @@ def split_key(key: str) -> tuple[str, str]:
     return table, partition
 
 
+@dataclass(slots=True)
+class _Lines:
+    """Lines that wait to be taken apart, and where each is from."""
+
+    lines: list[bytes] = field(default_factory=list)
+    files: list[int] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    received: list[int] = field(default_factory=list)
+    ids: list[bytes] = field(default_factory=list)
+    given: dict[int, str] = field(default_factory=dict)
+
+    def without(self, rows: set[int]) -> "_Lines":
+        kept = [row for row in range(len(self.lines)) if row not in rows]
+        return _Lines(
+            [self.lines[row] for row in kept],
+            [self.files[row] for row in kept],
+            [self.numbers[row] for row in kept],
+            [self.received[row] for row in kept],
+            [self.ids[row] for row in kept],
+            {new: self.given[old] for new, old in enumerate(kept) if old in self.given},
+        )
+
+
+class RefusedRow(NamedTuple):
+    """A row that could not be taken in."""
+
+    file: int
+    number: int
+    received: int
+    why: Reject
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """File and time of receipt of the rows that were taken in, and the rows that were refused."""
+
+    files: np.ndarray
+    received: np.ndarray
+    refused: list[RefusedRow]
+
+
 class TableRows:
     """Rows of one table in order of arrival."""
 
-    def __init__(self, table: str, fields: Fields) -> None:
+    def __init__(
+        self, table: str, columns: TableColumns, layout: DatePartition, keep_payloads: bool
+    ) -> None:
         self.table = table
-        self._fields = fields
+        self._columns = columns
+        self._layout = layout
+        self._keep_payloads = keep_payloads
+        self._waiting = _Lines()
+        self._first: dict[Path, Place] = {}
+        self._original: str | None = None
         self._start()
 
     def _start(self) -> None:
-        self.files: list[int] = []
-        self.lines: list[int] = []
-        self.ids: list[bytes] = []
-        self.received: list[int] = []
-        self.payload_hashes: list[int] = []
-        self._partitions: list[str] = []
+        self._rows = 0
+        self._parts: list[_Lines] = []
+        self._hashes: list[int] = []
+        self._cells: dict[Path, dict[int, tuple[Encoding, pa.Array]]] = {}  # by number of part
+        self._kinds: dict[Path, set[Kind]] = {}
         self._rescued: dict[int, list[str]] = {}
-        self._payloads: list[bytes] = []
-        self._original: str | None = None
 
     def __len__(self) -> int:
-        return len(self.files)
-
-    @property
-    def width(self) -> int:
-        return self._fields.width
-
-    def columns_with(self, event: Event) -> frozenset[str]:
-        """The columns of the rows gathered, were this event one of them."""
-        return self._fields.columns_with(event)
+        """Rows that were taken in; lines that wait are not among them."""
+        return self._rows
 
     def add(
-        self,
-        event: Event,
-        envelope: Envelope,
-        file: int,
-        line: int,
-        partition: str,
-        id: bytes,
-        payload: bytes | None = None,
-    ) -> None:
-        """Take in an event as the next row; its payload only if the record log wants all."""
-        row = len(self.files)
-        if (homeless := self._fields.add(event, row)) is not None:
-            self._rescued[row] = rescued_members(homeless)
-        self.files.append(file)
-        self.lines.append(line)
-        self.ids.append(id)
-        self.received.append(envelope.received_at)
-        self.payload_hashes.append(payload_hash(event))
-        self._partitions.append(partition)
-        if payload is not None:
-            self._payloads.append(payload)
+        self, line: bytes, file: int, number: int, received: int, id: bytes, given: str | None
+    ) -> bool:
+        """Take a line in, if not at once; whether it is time to settle."""
+        waiting = self._waiting
+        if given is not None:
+            waiting.given[len(waiting.lines)] = given
+        waiting.lines.append(line)
+        waiting.files.append(file)
+        waiting.numbers.append(number)
+        waiting.received.append(received)
+        waiting.ids.append(id)
+        return len(waiting.lines) >= CHUNK
+
+    def settle(self) -> Taken:
+        """Take apart all lines that wait."""
+        part, self._waiting = self._waiting, _Lines()
+        refused: list[RefusedRow] = []
+        while part.lines:
+            taken = self._columns.take_apart(part.lines, part.given)
+            if not isinstance(taken, Refused):
+                break
+            refused += [
+                RefusedRow(part.files[row], part.numbers[row], part.received[row], why)
+                for row, why in taken.rows.items()
+            ]
+            part = part.without(set(taken.rows))
+        else:
+            return Taken(np.empty(0, np.int32), np.empty(0, np.int64), refused)
         if self._original is None:
+            envelope = open_envelope(self._columns.event(part.lines[0]))
             self._original = envelope.event or envelope.type
+        for path, (row, place) in taken.discovered.items():
+            self._first[path] = part.files[row], part.numbers[row], place
+        for path, values in taken.values.items():
+            encoding, array, kinds = encode(values)
+            self._cells.setdefault(path, {})[len(self._parts)] = encoding, array
+            self._kinds.setdefault(path, set()).update(kinds)
+        for row, members in taken.rescued.items():
+            self._rescued[self._rows + row] = members
+        self._hashes += taken.payload_hashes
+        self._parts.append(part if self._keep_payloads else _without_lines(part))
+        self._rows += len(part.files)
+        return Taken(np.array(part.files, np.int32), np.array(part.received, np.int64), refused)
+
+    def ids(self) -> pa.Table:
+        """The message ids of the rows, with all that is needed to compare them."""
+        return pa.table(
+            {
+                "id": pa.array(self._all("ids"), pa.binary(16)),
+                "received": pa.array(self._all("received"), pa.int64()),
+                "file": pa.array(self._all("files"), pa.int32()),
+                "line": pa.array(self._all("numbers"), pa.int32()),
+                "payload": pa.array(self._hashes, pa.uint32()),
+                "table": pa.DictionaryArray.from_arrays(
+                    pa.array(np.zeros(self._rows, np.int32)), pa.array([self.table])
+                ),
+            }
+        )
+
+    def _all(self, what: str) -> list[Any]:
+        return [value for part in self._parts for value in getattr(part, what)]
 
     def flush(self, task: int) -> Iterator[SeenTable | Blob]:
         """What was gathered: an account of it, and a blob per partition."""
-        names, codes = np.unique(np.array(self._partitions, dtype=object), return_inverse=True)
+        received = np.array(self._all("received"), np.int64)
+        hours, codes = np.unique(received // HOUR_US, return_inverse=True)
+        partitions = [partition_of(self._layout, int(hour) * HOUR_US) for hour in hours]
+        names, of_hour = np.unique(np.array(partitions, dtype=object), return_inverse=True)
+        codes = of_hour[codes]
+        in_order = bool(np.all(codes[:-1] <= codes[1:]))
         order = np.argsort(codes, kind="stable")
-        columns, seen = self._columns(order)
-        staged = pa.table(columns)
+        staged, seen = self._table(received)
+        if not in_order:
+            staged = staged.take(pa.array(order))
         starts = np.searchsorted(codes[order], np.arange(len(names) + 1))
-        account = SeenTable(
-            self.table, self._original or "", (self.files[0], self.lines[0], 0), seen
-        )
+        first = self._parts[0].files[0], self._parts[0].numbers[0], 0
+        account = SeenTable(self.table, self._original or "", first, seen)
         for name, start, end in zip(names, starts[:-1], starts[1:], strict=True):
             data = to_ipc(staged.slice(start, end - start))
             account.rows[name] = int(end - start)
@@ -100,46 +188,54 @@ class TableRows:
             key = rows_key(self.table, name)
             yield Blob(BlobKind.ROWS, key, task, int(end - start), data)
         yield account
-        self._fields.clear()
         self._start()
 
-    def _columns(self, order: np.ndarray) -> tuple[dict[Any, Any], list[SeenColumn]]:
+    def _table(self, received: np.ndarray) -> tuple[pa.Table, list[SeenColumn]]:
         arrays: list[pa.Array] = [
-            pa.array(np.array(self.files, dtype=np.int32)[order]),
-            pa.array(np.array(self.lines, dtype=np.int32)[order]),
-            pa.array(self.ids, pa.binary(16)).take(pa.array(order)),
-            pa.array(np.array(self.received, dtype=np.int64)[order]),
+            pa.array(self._all("files"), pa.int32()),
+            pa.array(self._all("numbers"), pa.int32()),
+            pa.array(self._all("ids"), pa.binary(16)),
+            pa.array(received),
         ]
         fields = [
             pa.field(name, array.type)
             for name, array in zip((FILE, LINE, ID, RECEIVED), arrays, strict=True)
         ]
         if self._rescued:
-            rescued = pa.array(self._rescued.values(), pa.list_(pa.string()))
-            arrays.append(_spread(rescued, list(self._rescued), order))
-            fields.append(pa.field(RESCUED, rescued.type))
-        if self._payloads:
-            payloads = pa.array(self._payloads, pa.binary()).cast(pa.string())
-            arrays.append(payloads.take(pa.array(order)))
+            rescued = [self._rescued.get(row) for row in range(self._rows)]
+            arrays.append(pa.array(rescued, pa.list_(pa.string())))
+            fields.append(pa.field(RESCUED, arrays[-1].type))
+        if self._keep_payloads:
+            payloads = pa.array(self._all("lines"), pa.binary())
+            arrays.append(payloads.cast(pa.string()))
             fields.append(pa.field(PAYLOAD, pa.string()))
         seen: list[SeenColumn] = []
-        for field in self._fields.columns():
-            encoding, array, kinds = encode(field.cells)
-            at = pointer(field.path)
-            arrays.append(_spread(array, field.rows, order))
-            fields.append(
-                pa.field(at, array.type, metadata={"column": field.column, "as": encoding})
-            )
-            first = (self.files[field.rows[0]], self.lines[field.rows[0]], field.first or 0)
-            seen.append(SeenColumn(at, field.column or "", first, kinds))
+        for path in sorted(self._cells, key=self._first.__getitem__):
+            encoding, array = self._column(path)
+            column, at = self._columns.column(path) or "", pointer(path)
+            arrays.append(array)
+            metadata = {"column": column, "as": encoding}
+            fields.append(pa.field(at, array.type, metadata=metadata))
+            seen.append(SeenColumn(at, column, self._first[path], self._kinds[path]))
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields)), seen
 
+    def _column(self, path: Path) -> tuple[Encoding, pa.Array]:
+        """A field over all rows, whichever parts have it."""
+        found = self._cells[path]
+        encoding, array = joined(list(found.values()))
+        if len(found) == len(self._parts):
+            return encoding, array
+        pieces, at = [], 0
+        for number, part in enumerate(self._parts):
+            length = len(part.files)
+            if number in found:
+                pieces.append(array.slice(at, length))
+                at += length
+            else:
+                pieces.append(pa.nulls(length, array.type))
+        return encoding, pa.concat_arrays(pieces)
 
-def _spread(array: pa.Array, rows: list[int], order: np.ndarray) -> pa.Array:
-    """Values that belong to some rows as a column over all rows, in the given order of rows."""
-    if len(rows) == len(order):
-        return array.take(pa.array(order))
-    positions = np.full(len(order), -1, dtype=np.int64)
-    positions[rows] = np.arange(len(rows))
-    positions = positions[order]
-    return array.take(pa.array(positions, mask=positions < 0))
+
+def _without_lines(part: _Lines) -> _Lines:
+    part.lines = []
+    return part

@@ -16,11 +16,12 @@ from lake.partitions import DatePartition
 from lake.rejects import Reason, Reject
 from lake.settings import Limits
 from lake.staging.blob import Blob, BlobKind, to_ipc
-from lake.staging.fields import Event, Fields
-from lake.staging.hours import hour_of, partition_of
+from lake.staging.glance import Glances
+from lake.staging.hours import HOUR_US, hour_of
 from lake.staging.places import place
 from lake.staging.raw_lines import RawLines
 from lake.staging.seen import SKIPPED, RejectedSample, Seen, SeenFile, SeenTable
+from lake.staging.table_columns import TableColumns
 from lake.staging.table_rows import TableRows
 from lake.storage import Storage
 
@@ -58,8 +59,10 @@ class StageJob:
     window: tuple[int, int] | None = None  # of a replay: [from, to) of receivedAt
     tables: frozenset[str] | None = None  # of a replay: only these
 
-    def new_fields(self) -> Fields:
-        return Fields(self.naming, self.date_partition.keys, self.limits.column_name)
+    def new_rows(self, table: str) -> TableRows:
+        known = self.columns.get(table, STANDARD[self.naming])
+        columns = TableColumns(self.naming, self.date_partition.keys, self.limits, known)
+        return TableRows(table, columns, self.date_partition, self.keep_payloads)
 
     def wants(self, table: str | None, received: int | None) -> bool:
         """Whether a row belongs to this unit at all; every row does, unless it is a replay's."""
@@ -86,24 +89,34 @@ class _StageTask:
     job: StageJob
     task: int
     seen: Seen = field(default_factory=Seen)
+    files: dict[int, SeenFile] = field(default_factory=dict)
     tables: dict[str, TableRows] = field(default_factory=dict)
     gathered: int = 0
 
     def run(self, files: Sequence[RawFile]) -> Iterator[Blob]:
+        glances = Glances(self.job.limits, self.job.naming)
         for file in files:
-            yield from self._file(file)
+            yield from self._file(file, glances)
         yield from self._flush()
+        self.seen.files = list(self.files.values())
         yield Blob(BlobKind.SEEN, "", self.task, 1, self.seen.encode())
 
-    def _file(self, file: RawFile) -> Iterator[Blob]:
-        seen = SeenFile(file.number, hours=set(file.skip_hours))
+    def _file(self, file: RawFile, glances: Glances) -> Iterator[Blob]:
+        seen = self.files[file.number] = SeenFile(file.number, hours=set(file.skip_hours))
         lines = RawLines(
             lambda: self.job.storage.open_stream(file.path), self.job.limits.line_bytes
         )
         for number, line in lines:
             if number <= file.skip_lines or not line.strip():
                 continue
-            self._line(seen, number, line)
+            glance = glances.at(line)
+            rows = self.tables.get(glance.table) if glance else None
+            if glance is None or rows is None or glance.table in self.job.skip:
+                self._read_carefully(seen, number, line)
+            elif self.job.wants(glance.table, glance.received_at):
+                identity = hash_id(glance.message_id)
+                if rows.add(line, file.number, number, glance.received_at, identity, None):
+                    self._settle(rows)
             self.gathered += len(line)
             if self.gathered > FLUSH_BYTES:
                 yield from self._flush()
@@ -111,10 +124,9 @@ class _StageTask:
         if lines.broken:
             seen.broken = lines.broken
             self._reject(seen, lines.lines + 1, Reject(Reason.CUT_OFF, lines.broken), None, None)
-        self.seen.files.append(seen)
 
-    def _line(self, seen: SeenFile, number: int, line: bytes) -> None:
-        """Take in one row, or count why not."""
+    def _read_carefully(self, seen: SeenFile, number: int, line: bytes) -> None:
+        """Take in one row that is odd or the first of its table, or count why not."""
         table: str | None = None
         received: int | None = None
         try:
@@ -124,50 +136,65 @@ class _StageTask:
             received = envelope.received_at
             if not self.job.wants(table, received):
                 return
-            seen.hours.add(hour_of(received))
-            self._notice_time(received)
             if table in self.job.skip:
+                self._notice([seen.number], [received])
                 self.seen.skipped += 1
                 self._note(SKIPPED, seen.number, number)
-            else:
-                identity = self._identity(envelope.message_id, event, line)
-                rows = self._rows(table, event, line)
-                partition = partition_of(self.job.date_partition, received)
-                payload = line if self.job.keep_payloads else None
-                rows.add(event, envelope, seen.number, number, partition, identity, payload)
-            seen.rows += 1
+                seen.rows += 1
+                return
+            identity, given = self._identity(envelope.message_id, line)
+            rows = self.tables.get(table)
+            new = rows is None
+            if rows is None:
+                rows = self._new_table(table)
+            if rows.add(line, seen.number, number, received, hash_id(identity), given) or new:
+                self._settle(rows)
+            if new and len(rows):
+                self.tables[table] = rows
         except Reject as reject:
+            if table is not None and received is not None:
+                self._notice([seen.number], [received])
             self._reject(seen, number, reject, table, received)
 
-    def _identity(self, identity: str | None, event: Event, line: bytes) -> bytes:
-        if identity is None:
-            if not self.job.hash_missing_ids:
-                raise Reject(Reason.NO_MESSAGE_ID)
-            identity = event["messageId"] = sha256(line).hexdigest()
-        return hash_id(identity)
+    def _identity(self, identity: str | None, line: bytes) -> tuple[str, str | None]:
+        """The id of a row, and again if it is one that we give it."""
+        if identity is not None:
+            return identity, None
+        if not self.job.hash_missing_ids:
+            raise Reject(Reason.NO_MESSAGE_ID)
+        given = sha256(line).hexdigest()
+        return given, given
 
-    def _rows(self, table: str, event: Event, line: bytes) -> TableRows:
-        """The rows of the event's table, if the limits leave room for it."""
-        rows = self.tables.get(table)
-        if rows is None:
-            tables = self.job.columns.keys() | self.tables.keys()
-            if table not in tables and len(tables) >= self.job.limits.tables:
-                raise Reject(Reason.TOO_MANY_TABLES, f"{self.job.limits.tables} tables")
-            rows = TableRows(table, self.job.new_fields())
-        known = self.job.columns.get(table, STANDARD[self.job.naming])
-        # As many colons, at least, as keys: the exact count is needed only near the limit.
-        if len(known) + rows.width + line.count(b":") > self.job.limits.columns:
-            columns = known | rows.columns_with(event)
-            if len(columns) > self.job.limits.columns:
-                raise Reject(Reason.TOO_MANY_COLUMNS, f"{self.job.limits.columns} columns")
-        self.tables[table] = rows
-        return rows
+    def _new_table(self, table: str) -> TableRows:
+        """Rows for one more table, if the limits leave room for it."""
+        tables = self.job.columns.keys() | self.tables.keys()
+        if table not in tables and len(tables) >= self.job.limits.tables:
+            raise Reject(Reason.TOO_MANY_TABLES, f"{self.job.limits.tables} tables")
+        return self.job.new_rows(table)
 
-    def _notice_time(self, received: int) -> None:
-        if self.job.start_us is not None and received < self.job.start_us:
-            self.seen.early += 1
-        if self.job.ahead_us is not None and received > self.job.ahead_us:
-            self.seen.ahead += 1
+    def _settle(self, rows: TableRows) -> None:
+        """Take the lines of a table apart, and account for them."""
+        taken = rows.settle()
+        self._notice(taken.files, taken.received)
+        for number, count in zip(*np.unique(taken.files, return_counts=True), strict=True):
+            self.files[int(number)].rows += int(count)
+        for row in taken.refused:
+            seen = self.files[row.file]
+            if row.why.reason is Reason.TOO_MANY_COLUMNS:
+                self._notice([row.file], [row.received])
+                self._reject(seen, row.number, row.why, rows.table, row.received)
+            else:  # it only looked like an event of this table
+                self._reject(seen, row.number, row.why, None, None)
+
+    def _notice(self, files: Sequence[int] | np.ndarray, received: Sequence[int] | np.ndarray) -> None:
+        """Remember when rows were received."""
+        times = np.asarray(received, np.int64)
+        for file, hour in set(zip(np.asarray(files).tolist(), (times // HOUR_US).tolist(), strict=True)):
+            self.files[file].hours.add(hour_of(hour * HOUR_US))
+        if self.job.start_us is not None:
+            self.seen.early += int(np.count_nonzero(times < self.job.start_us))
+        if self.job.ahead_us is not None:
+            self.seen.ahead += int(np.count_nonzero(times > self.job.ahead_us))
 
     def _reject(
         self, seen: SeenFile, line: int, why: Reject, table: str | None, received: int | None
@@ -188,10 +215,12 @@ class _StageTask:
 
     def _flush(self) -> Iterator[Blob]:
         """Let go of everything gathered."""
-        full = {table: rows for table, rows in self.tables.items() if len(rows)}
+        for rows in self.tables.values():
+            self._settle(rows)
+        full = [rows for rows in self.tables.values() if len(rows)]
         if full:
             yield from self._ids(full)
-        for rows in full.values():
+        for rows in full:
             for out in rows.flush(self.task):
                 if isinstance(out, SeenTable):
                     self.seen.tables.append(out)
@@ -199,21 +228,9 @@ class _StageTask:
                     yield out
         self.gathered = 0
 
-    def _ids(self, full: dict[str, TableRows]) -> Iterator[Blob]:
+    def _ids(self, full: Sequence[TableRows]) -> Iterator[Blob]:
         """The message ids of all tables, by hash bucket."""
-        ids = pa.concat_tables(
-            pa.table(
-                {
-                    "id": pa.array(rows.ids, pa.binary(16)),
-                    "received": pa.array(rows.received, pa.int64()),
-                    "file": pa.array(rows.files, pa.int32()),
-                    "line": pa.array(rows.lines, pa.int32()),
-                    "payload": pa.array(rows.payload_hashes, pa.uint32()),
-                    "table": pa.array([table] * len(rows), pa.string()).dictionary_encode(),
-                }
-            )
-            for table, rows in full.items()
-        ).unify_dictionaries()
+        ids = pa.concat_tables(rows.ids() for rows in full).unify_dictionaries()
         buckets = bucket_numbers(ids["id"].combine_chunks())
         for bucket in np.unique(buckets):
             part = ids.filter(pa.array(buckets == bucket)).combine_chunks()
