@@ -9,7 +9,7 @@ import pytest
 from lake.catalog.base import CatalogColumn, CatalogPartition
 from lake.catalog.local import LocalCatalog
 from lake.storage import LocalStorage
-from tests.lake.catalog.test_local_catalog import HOUR, ORDERS, at
+from tests.lake.catalog.orders import HOUR, ORDERS, at
 from tests.lake.failing_storage import Broken, FailingStorage, Fault, Faults
 
 NEXT_MONTH = ("2026-11-01", "07")
