@@ -15,7 +15,7 @@ from lake.lake import Lake
 from lake.schema import TableSchema
 from lake.state.codec import decode, encode
 from lake.state.source_state import SourceState, read_state
-from lake.storage import Storage
+from lake.storage import LocalStorage
 
 
 class SourceSnapshot(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ def refresh_snapshot(lake: Lake) -> bool:
     if path is None or (after == before and path.exists()):
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
-    Storage(str(path.parent)).write(path.name, encode(after))
+    LocalStorage(str(path.parent)).write(path.name, encode(after))
     return after != before
 
 

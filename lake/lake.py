@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import Self
 
+from lake.aws.access import AwsAccess
 from lake.catalog.base import Catalog
 from lake.catalog.local import LocalCatalog
 from lake.settings import Settings
-from lake.storage import Storage
+from lake.storage import Storage, open_storage
 
 
 @dataclass(frozen=True)
@@ -20,5 +21,5 @@ class Lake:
     @classmethod
     def open(cls, settings: Settings) -> Self:
         """Nothing is read or written by opening; what does not exist is made when first needed."""
-        storage = Storage(settings.storage_uri)
+        storage = open_storage(settings.storage_uri, AwsAccess.of(settings))
         return cls(settings, storage, LocalCatalog(storage))

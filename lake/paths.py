@@ -33,6 +33,16 @@ def stage(source_id: str, run_id: str) -> str:
     return f"{staged_runs(source_id)}/{run_id}"
 
 
+def pipes(run_id: str) -> str:
+    """What a run on a cluster tells while it goes on; gone after each run, like all staging."""
+    return f"segment-stage/_pipes/{run_id}"
+
+
+def shipped_code(version: str) -> str:
+    """What a cluster needs to carry out our jobs; a version is written once and never changed."""
+    return f"{STATE}/code/{version}"
+
+
 def table_folder(source_id: str, table: str) -> str:
     return f"segment-data/data/{source_id}/segment_type={table}"
 

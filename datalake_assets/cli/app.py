@@ -15,6 +15,7 @@ from datalake_assets.cli import (
     find,
     init,
     records,
+    recover,
     replay,
     reports,
     retype,
@@ -69,6 +70,7 @@ for command in (
     tables.tables,
     sql.sql,
     retype.retype,
+    recover.recover,
     demo.demo,
     dev.dev,
 ):

@@ -20,7 +20,7 @@ _UNREACHABLE = re.compile(
 )
 _AUTHORIZED = re.compile(
     r"(?:User: (?P<who>\S+) )?is not authorized to perform: (?P<action>[\w:*-]+)"
-    r"(?: on resource: (?P<resource>[^\s\"]+))?"
+    r"(?: on resource: \"?(?P<resource>[^\s\"]+))?"
 )
 
 
@@ -64,7 +64,8 @@ def answer_of(error: BaseException) -> Answer | None:
     if isinstance(response, dict) and "Error" in response:
         told = response["Error"]
         operation = str(getattr(error, "operation_name", ""))
-        return _unpacked(str(told.get("Code", "")), operation, str(told.get("Message", "")))
+        said = " ".join(str(told[part]) for part in ("Message", "Endpoint") if told.get(part))
+        return _unpacked(str(told.get("Code", "")), operation, said)
     if type(error).__module__.startswith("botocore."):
         return Answer(type(error).__name__, said=_line(str(error)))
     return answer_in(str(error))

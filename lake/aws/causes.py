@@ -23,7 +23,8 @@ NO_BUCKET = frozenset({"nosuchbucket", "invalidbucketname", "bucketalreadyexists
 TROUBLE = frozenset(
     {"slowdown", "throttling", "throttled", "throttledexception", "requestlimitexceeded"}
     | {"toomanyrequests", "provisionedthroughputexceeded", "requestthrottled", "429"}
-    | {"internalerror", "internalfailure", "internalservererror", "internalservice"}
+    | {"internalerror", "internalfailure", "internalserver", "internalservererror"}
+    | {"internalservice"}
     | {"serviceunavailable", "serviceunavailableerror", "operationtimeout", "requesttimeout"}
     | {"500", "502", "503", "504", "408", "networkconnection", "endpointresolutionfailure"}
     | {"endpointconnectionerror", "connecttimeouterror", "readtimeouterror", "httpclienterror"}

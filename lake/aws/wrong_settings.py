@@ -12,7 +12,7 @@ _CLUSTER = re.compile(r"j-[A-Z0-9]+")
 _ACCOUNT = re.compile(r"arn:aws[a-z-]*:\w+:[\w-]*:(\d{12}):")
 _REGIONS = re.compile(
     r"region is '(?P<asked>[\w-]+)' while the bucket is located in '(?P<right>[\w-]+)'"
-    r"|expecting '(?P<expected>[\w-]+)'"
+    r"|expecting '(?P<expected>[\w-]+)'|s3[.-](?P<endpoint>[a-z]{2,}(?:-[a-z]+)+-\d)\.amazonaws"
 )
 
 
@@ -36,10 +36,17 @@ def wrong_setting(
             f"S3 bucket {bucket} does not exist. Correct the name in `storage`, or create the "
             "bucket in the region of the settings.",
         )
+    if code == "400" and answer.operation.startswith("Head"):
+        # To HEAD there is no answer in words.
+        return InvalidSetting(
+            f"Data lake has invalid configuration for `region` or AWS credentials: S3 bucket "
+            f"{bucket} refused {answer.operation} without a word, as it does for another region "
+            "and for expired keys. Set `region` to the region of the bucket, and log in again."
+        )
     if doing is not None and doing.service == "elasticmapreduce":
         return _cluster(answer, resource)
     if doing is not None and doing.service == "glue":
-        return _catalog(answer, doing)
+        return _catalog(answer)
     return None
 
 
@@ -89,7 +96,7 @@ def _credentials(answer: Answer) -> InvalidSetting | None:
 
 def _region(answer: Answer, bucket: str) -> InvalidSetting:
     found = _REGIONS.search(answer.said)
-    right = (found["right"] or found["expected"]) if found else None
+    right = found["right"] or found["expected"] or found["endpoint"] if found else None
     place = f"S3 bucket {bucket}" if bucket else "it"
     remedy = f"Set `region: {right}`." if right else "Set `region` to the region of the bucket."
     return _invalid("region", f"{place} is not in the region that was asked. {remedy}")
@@ -98,7 +105,7 @@ def _region(answer: Answer, bucket: str) -> InvalidSetting:
 def _cluster(answer: Answer, resource: str) -> InvalidSetting | None:
     told = _CLUSTER.search(resource) or _CLUSTER.search(answer.said)
     cluster = told[0] if told else "of the settings"
-    if answer.plain_code in ("invalidrequest", "clusternotfound") and "not valid" in answer.said:
+    if "is not valid" in answer.said or "does not exist" in answer.said:
         return _invalid(
             "emr_cluster_id",
             f"there is no EMR cluster {cluster} in this account and region. Set the id of a "
@@ -112,7 +119,13 @@ def _cluster(answer: Answer, resource: str) -> InvalidSetting | None:
     return None
 
 
-def _catalog(answer: Answer, doing: Doing) -> InvalidSetting | None:
+def _catalog(answer: Answer) -> InvalidSetting | None:
+    if answer.plain_code == "entitynotfound" and answer.said.startswith("Catalog "):
+        return _invalid(
+            "glue_catalog_id",
+            f"Glue has no such catalog ({answer.said}). Set the number of the account, or leave "
+            "it out.",
+        )
     if answer.plain_code not in causes.DENIED:
         return None
     ours, theirs = (_ACCOUNT.match(arn or "") for arn in (answer.who, answer.resource))

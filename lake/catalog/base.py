@@ -51,6 +51,14 @@ class Catalog(Protocol):
 
     def databases(self) -> list[str]: ...
 
+    def count_databases(self) -> int:
+        """How many databases there are, whosever: their number is limited."""
+        ...
+
+    def count_tables(self, database: str) -> int | None:
+        """How many tables a database has, whosever; None where there is no such database."""
+        ...
+
     def tables(self, database: str) -> list[CatalogTable]:
         """All tables of a database, by name; none where there is no such database."""
         ...

@@ -15,7 +15,6 @@ from lake.catalog.base import (
     partition_day,
 )
 from lake.catalog.documents import Database, Month
-from lake.catalog.lock import exclusive
 from lake.catalog.months import with_dropped, with_partitions
 from lake.errors import StateError
 from lake.state.codec import decode, encode
@@ -28,14 +27,22 @@ T = TypeVar("T")
 class LocalCatalog:
     """One folder per table: its columns in one file, its partitions in one file a month.
 
-    Every file is replaced whole, so readers need no lock. Writers of one table take turns (see
-    `lake.catalog.lock`), so that no update is lost between reading a file and replacing it.
+    Every file is replaced whole, so readers need no lock, and by `Storage.update`, so that of
+    two who change one file at the same time neither loses the other's change.
     """
 
     storage: Storage
 
     def databases(self) -> list[str]:
         return self.storage.folders(paths.CATALOG)
+
+    def count_databases(self) -> int:
+        return len(self.databases())
+
+    def count_tables(self, database: str) -> int | None:
+        if database not in self.databases():
+            return None
+        return len(self.storage.folders(paths.catalog_database(database)))
 
     def tables(self, database: str) -> list[CatalogTable]:
         names = self.storage.folders(paths.catalog_database(database))
@@ -58,15 +65,14 @@ class LocalCatalog:
         return self.storage.create(path, encode(table))
 
     def append_columns(self, database: str, name: str, columns: Iterable[CatalogColumn]) -> None:
-        self._existing(database, name)
-        with exclusive(self.storage, paths.catalog_table(database, name)):
-            table = self._existing(database, name)  # again: columns may have come while we waited
+        wanted = tuple(columns)
+
+        def grown(table: CatalogTable) -> CatalogTable:
             known = {column.name for column in table.columns}
-            new = tuple(column for column in columns if column.name not in known)
-            if new:
-                grown = msgspec.structs.replace(table, columns=table.columns + new)
-                path = paths.catalog_table_file(database, name)
-                self.storage.write(path, encode(grown))
+            new = tuple(column for column in wanted if column.name not in known)
+            return msgspec.structs.replace(table, columns=table.columns + new)
+
+        self._change_table(database, name, grown)
 
     def partitions(
         self, database: str, name: str, days: Days | None = None
@@ -110,23 +116,28 @@ class LocalCatalog:
         version: int,
     ) -> None:
         """The partitions go to a folder of their own; one write brings it in with the types."""
-        moved = _by_month(self._existing(database, name), ((p.values, p) for p in partitions))
-        with exclusive(self.storage, paths.catalog_table(database, name)):
-            table = self._existing(database, name)
+        table = self._existing(database, name)
+        if table.retyped >= version:
+            return
+        moved = _by_month(table, ((p.values, p) for p in partitions))
+        old = paths.catalog_months(database, name, table.retyped)
+        known = {file.name.removesuffix(".json") for file in self.storage.files(old)}
+        for month in sorted(known | moved.keys()):
+            path = paths.catalog_month_file(database, name, month, version)
+            # Who is late finds it filled, maybe by later manifests too: nothing of that is lost.
+            before = self._month(f"{old}/{month}.json")
+            self._change_month(path, before, moved.get(month, []), with_partitions)
+
+        def switched(table: CatalogTable) -> CatalogTable:
             if table.retyped >= version:
-                return
-            old = paths.catalog_months(database, name, table.retyped)
-            known = {file.name.removesuffix(".json") for file in self.storage.files(old)}
-            for month in sorted(known | moved.keys()):
-                before = self._month(f"{old}/{month}.json")
-                path = paths.catalog_month_file(database, name, month, version)
-                self.storage.write(path, encode(with_partitions(before, moved.get(month, ()))))
+                return table
             columns = tuple(
                 msgspec.structs.replace(column, type=types.get(column.name, column.type))
                 for column in table.columns
             )
-            switched = msgspec.structs.replace(table, columns=columns, retyped=version)
-            self.storage.write(paths.catalog_table_file(database, name), encode(switched))
+            return msgspec.structs.replace(table, columns=columns, retyped=version)
+
+        self._change_table(database, name, switched)
 
     def _change(
         self,
@@ -136,15 +147,38 @@ class LocalCatalog:
         change: Callable[[Month, list[T]], Month],
     ) -> None:
         """Apply a change to the file of every month that the items lie in."""
-        by_month = _by_month(self._existing(database, name), items)
-        with exclusive(self.storage, paths.catalog_table(database, name)):
-            retyped = self._existing(database, name).retyped  # now, not while we waited
+        table = self._existing(database, name)
+        by_month = _by_month(table, items)
+        while by_month:
             for month, group in by_month.items():
-                path = paths.catalog_month_file(database, name, month, retyped)
-                old = self._month(path)
-                new = change(old, group)
-                if new != old:
-                    self.storage.write(path, encode(new))
+                path = paths.catalog_month_file(database, name, month, table.retyped)
+                self._change_month(path, Month(), group, change)
+            before, table = table, self._existing(database, name)
+            if table.retyped == before.retyped:
+                return  # else the partitions stand elsewhere now
+
+    def _change_month(
+        self, path: str, first: Month, group: list[T], change: Callable[[Month, list[T]], Month]
+    ) -> None:
+        def changed(data: bytes | None) -> bytes | None:
+            old = first if data is None else decode(data, Month, path)
+            new = change(old, group)
+            return encode(new) if data is None or new != old else None
+
+        self.storage.update(path, changed)
+
+    def _change_table(
+        self, database: str, name: str, change: Callable[[CatalogTable], CatalogTable]
+    ) -> None:
+        self._existing(database, name)
+        path = paths.catalog_table_file(database, name)
+
+        def changed(data: bytes | None) -> bytes | None:
+            old = decode(data or b"", CatalogTable, path)
+            new = change(old)
+            return encode(new) if new != old else None
+
+        self.storage.update(path, changed)
 
     def _month(self, path: str) -> Month:
         data = self.storage.read(path)

@@ -39,15 +39,13 @@ def scan(
     ]
     if table.format == "json":
         return json_rows(storage, [(file.path, keys) for file, keys in files], schema)
-    parquet = ds.ParquetFileFormat()
+    parquet, fs = ds.ParquetFileFormat(), storage.fs
     fragments = [
         # With what is known of all its rows, a file that cannot match is not even opened.
-        parquet.make_fragment(
-            storage.full(file.path), storage.fs, _all_equal(keys), file_size=file.size
-        )
+        parquet.make_fragment(storage.fs_path(file.path), fs, _all_equal(keys), file_size=file.size)
         for file, keys in files
     ]
-    return ds.FileSystemDataset(fragments, schema, parquet, storage.fs)
+    return ds.FileSystemDataset(fragments, schema, parquet, fs)
 
 
 def _all_equal(keys: dict[str, str]) -> ds.Expression:

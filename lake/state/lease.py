@@ -53,6 +53,17 @@ def held_lease(
             storage.delete(path)
 
 
+def remove_dead_lease(storage: Storage, source_id: str) -> Lease | None:
+    """Free what a dead holder left behind; None if there is nothing of the kind."""
+    path = paths.lease(source_id)
+    data = storage.read(path)
+    lease = None if data is None else decode(data, Lease, path)
+    if lease is None or lease.holder.alive:
+        return None
+    storage.delete(path)
+    return lease
+
+
 def make_way(storage: Storage, source_id: str, run_id: str) -> None:
     """Let others who wait for the lease have it first: they look for it only now and then."""
     deadline = time.monotonic() + 3 * POLL_SECONDS

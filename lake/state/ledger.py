@@ -1,5 +1,7 @@
 """Which raw files the syncs of a source have loaded, by day folder of the archive."""
 
+from functools import partial
+
 import msgspec
 
 from lake import paths
@@ -37,6 +39,12 @@ def read_ledger(storage: Storage, source_id: str, folders: list[str]) -> dict[st
     return known
 
 
+def read_whole_ledger(storage: Storage, source_id: str) -> dict[str, LedgerEntry]:
+    """All loaded files, also of folders that are no longer there."""
+    pages = storage.files(paths.ledger_pages(source_id))
+    return read_ledger(storage, source_id, [page.name.removesuffix(".json") for page in pages])
+
+
 def add_to_ledger(storage: Storage, source_id: str, entries: tuple[LedgerEntry, ...]) -> None:
     """Write entries into the pages of their folders; may be repeated."""
     by_folder: dict[str, dict[str, LedgerEntry]] = {}
@@ -44,7 +52,9 @@ def add_to_ledger(storage: Storage, source_id: str, entries: tuple[LedgerEntry, 
         by_folder.setdefault(entry.path.split("/")[-2], {})[entry.path] = entry
     for folder, added in by_folder.items():
         page = paths.ledger(source_id, folder)
-        data = storage.read(page)
-        known = decode(data, LedgerPage, page).files if data is not None else {}
-        if known | added != known:
-            storage.write(page, encode(LedgerPage(known | added)))
+        storage.update(page, partial(_with_entries, page, added))
+
+
+def _with_entries(page: str, added: dict[str, LedgerEntry], data: bytes | None) -> bytes | None:
+    known = decode(data, LedgerPage, page).files if data is not None else {}
+    return None if known | added == known else encode(LedgerPage(known | added))

@@ -26,7 +26,7 @@ class CleanUp:
     staging: tuple[str, ...]  # runs
 
     def __bool__(self) -> bool:
-        return bool(self.replaced.files or self.abandoned.files or self.staging)
+        return bool(self.replaced or self.abandoned or self.staging)
 
 
 def clean_up(

@@ -16,6 +16,9 @@ class Removed:
     files: int = 0
     bytes: int = 0
 
+    def __bool__(self) -> bool:
+        return bool(self.files)
+
     def __add__(self, other: "Removed") -> "Removed":
         return Removed(self.files + other.files, self.bytes + other.bytes)
 

@@ -13,6 +13,7 @@ from lake.report import Failure
 from lake.state.lease import Lease, held_lease, make_way
 from lake.state.manifest import Manifest, commit
 from lake.state.source_state import SourceState
+from lake.upkeep.clean_up import clean_up
 from lake.work.layout import refuse_changed_layout
 from lake.work.open_runs import close_dead_runs, close_failed_run, close_run, opened_run
 from lake.work.plan import plan_replay
@@ -70,6 +71,21 @@ class Run:
                     failure = _failure(error)
                     close_failed_run(storage, catalog, facts, before, now(), failure)
                 raise
+        self._clean_up()
+
+    def _clean_up(self) -> None:
+        """Remove what is due; the run is over and has done its work, whatever becomes of it."""
+        context = self.context
+        try:
+            done = clean_up(context.storage, context.catalog, context.source, self.state, now())
+        except (LakeError, OSError) as error:
+            context.listener.warn(f"Clean-up broke off; the next run goes on with it. {error}")
+            return
+        if removed := done.replaced + done.abandoned:
+            context.listener.log(
+                f"Removed {removed.files} files, {removed.bytes / 1e6:,.1f} MB, that were replaced "
+                "or left behind some time ago"
+            )
 
     @contextmanager
     def lease(self, work: str) -> Iterator[None]:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from lake.storage import Storage
+from lake.storage import LocalStorage, Storage
+from lake.storage.base import Change
 
 
 class Fault(StrEnum):
@@ -39,30 +40,53 @@ class Faults:
         return make()
 
 
-@dataclass(frozen=True)
-class FailingStorage(Storage):
+class Failing(Storage):
     """All that changes the store goes by its faults; reading never fails."""
 
-    faults: Faults = field(default_factory=Faults)
+    faults: Faults
 
     def write(self, path: str, data: bytes) -> None:
-        self.faults.change("write", path, lambda: Storage.write(self, path, data))
+        store: Any = super()
+        self.faults.change("write", path, lambda: store.write(path, data))
 
     def create(self, path: str, data: bytes) -> bool:
-        made: bool = self.faults.change("create", path, lambda: Storage.create(self, path, data))
+        store: Any = super()
+        made: bool = self.faults.change("create", path, lambda: store.create(path, data))
         return made
 
+    def update(self, path: str, change: Change) -> None:
+        """A fault comes between reading and writing, and only where there is something to write."""
+
+        def changed(data: bytes | None) -> bytes | None:
+            new = change(data)
+            return None if new is None else self.faults.change("update", path, lambda: new)
+
+        store: Any = super()
+        store.update(path, changed)
+
     def open_output(self, path: str) -> Any:
-        return self.faults.change("open", path, lambda: Storage.open_output(self, path))
+        store: Any = super()
+        return self.faults.change("open", path, lambda: store.open_output(path))
 
     def place(self, source: str, target: str) -> None:
-        self.faults.change("place", target, lambda: Storage.place(self, source, target))
+        store: Any = super()
+        self.faults.change("place", target, lambda: store.place(source, target))
 
     def copy(self, source: str, target: str) -> None:
-        self.faults.change("copy", target, lambda: Storage.copy(self, source, target))
+        store: Any = super()
+        self.faults.change("copy", target, lambda: store.copy(source, target))
 
     def delete(self, path: str) -> None:
-        self.faults.change("delete", path, lambda: Storage.delete(self, path))
+        store: Any = super()
+        self.faults.change("delete", path, lambda: store.delete(path))
 
     def delete_folder(self, folder: str) -> None:
-        self.faults.change("clear", folder, lambda: Storage.delete_folder(self, folder))
+        store: Any = super()
+        self.faults.change("clear", folder, lambda: store.delete_folder(folder))
+
+
+@dataclass(frozen=True)
+class FailingStorage(Failing, LocalStorage):
+    """A folder on a disk that fails."""
+
+    faults: Faults = field(default_factory=Faults)

@@ -20,7 +20,7 @@ from lake.settings import Settings, Source
 from lake.state.ledger import LedgerEntry, read_ledger
 from lake.state.manifest import RunKind
 from lake.state.source_state import SourceState, read_state
-from lake.storage import Storage
+from lake.storage import LocalStorage
 from lake.work.dataflow import Dataflow, InProcess
 from lake.work.run import replay, sync
 from lake.work.run_context import RunContext
@@ -40,7 +40,7 @@ class Runs:
 
     def __init__(self, root: Path, first_run: int = 1, **source: Any) -> None:
         self.root = root
-        self.storage = Storage(str(root))
+        self.storage = LocalStorage(str(root))
         self.archive = Archive(root / paths.raw_root(SOURCE_ID))
         self.flow: Callable[[], Dataflow] = InProcess
         self.logged: list[str] = []

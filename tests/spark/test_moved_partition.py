@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lake.storage import Storage
+from lake.storage import LocalStorage
 from tests.spark.hive import Hive
 from tests.spark.three_readers import DAY, SharedTable
 
@@ -59,7 +59,7 @@ def content(table: pa.Table) -> list[tuple[object, ...]]:
 
 
 def test_values_at_their_limits_are_the_same_to_all(hive: Hive, tmp_path: Path) -> None:
-    table = SharedTable(hive, Storage(str(tmp_path)), "limits", SCHEMA)
+    table = SharedTable(hive, LocalStorage(str(tmp_path)), "limits", SCHEMA)
     table.put("12", rows(SCHEMA, *EDGES), run="17")
     expected = pa.schema([*SCHEMA, *KEYS])
     for read in (table.by_spark, table.by_duckdb, table.by_pyarrow):
@@ -70,7 +70,7 @@ def test_values_at_their_limits_are_the_same_to_all(hive: Hive, tmp_path: Path) 
 
 def test_a_moved_partition_is_read_where_it_lies_now(hive: Hive, tmp_path: Path) -> None:
     few = pa.schema([SCHEMA.field("message_id"), SCHEMA.field("n")])
-    table = SharedTable(hive, Storage(str(tmp_path)), "moved", few)
+    table = SharedTable(hive, LocalStorage(str(tmp_path)), "moved", few)
     table.put("12", rows(few, ("old1", 1), ("old2", 2)))
     table.put("13", rows(few, ("kept", 3)))
     before = [("kept", 3, DAY, "13"), ("old1", 1, DAY, "12"), ("old2", 2, DAY, "12")]
@@ -92,7 +92,7 @@ def test_a_new_column_is_null_in_older_files_and_there_in_newer_ones(
 ) -> None:
     few = pa.schema([SCHEMA.field("message_id")])
     grown = few.append(pa.field("coupon", pa.string())).append(pa.field("at", SCHEMA.types[1]))
-    table = SharedTable(hive, Storage(str(tmp_path)), "grown", few)
+    table = SharedTable(hive, LocalStorage(str(tmp_path)), "grown", few)
     table.put("12", rows(few, ("old",)))
     table.put("13", rows(few, ("rewritten",)))
     table.grow("coupon", pa.string())
@@ -111,7 +111,7 @@ def test_a_new_column_is_null_in_older_files_and_there_in_newer_ones(
 
 
 def test_conditions_on_keys_and_columns_find_the_same_rows(hive: Hive, tmp_path: Path) -> None:
-    table = SharedTable(hive, Storage(str(tmp_path)), "filtered", SCHEMA)
+    table = SharedTable(hive, LocalStorage(str(tmp_path)), "filtered", SCHEMA)
     table.put("12", rows(SCHEMA, *EDGES[:2]), run="17")
     table.put("13", rows(SCHEMA, *EDGES[2:]))
     for condition, found in [
@@ -131,7 +131,7 @@ def test_conditions_on_keys_and_columns_find_the_same_rows(hive: Hive, tmp_path:
 
 def test_hives_own_serde_reads_all_types_but_timestamps(hive: Hive, tmp_path: Path) -> None:
     """The known limit of 64-bit timestamps: Hive 2 wants INT96, which everything else gave up."""
-    table = SharedTable(hive, Storage(str(tmp_path)), "serde", SCHEMA)
+    table = SharedTable(hive, LocalStorage(str(tmp_path)), "serde", SCHEMA)
     table.put("12", rows(SCHEMA, *EDGES), run="17")
     hive.sql("SET spark.sql.hive.convertMetastoreParquet=false")
     try:

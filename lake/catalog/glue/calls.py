@@ -9,10 +9,11 @@ from botocore.exceptions import ClientError
 from lake.aws.access import AwsAccess
 from lake.aws.refusals import Doing, aws_call
 from lake.catalog.glue.again import attempts
+from lake.errors import InvalidSetting
 
 NOT_FOUND = "EntityNotFoundException"
 EXISTS = "AlreadyExistsException"
-FULL = "ResourceNumberLimitExceededException"
+_FULL = "ResourceNumberLimitExceededException"
 MOMENTARY = frozenset(
     {
         "ConcurrentModificationException",
@@ -61,6 +62,8 @@ class GlueCalls:
                 try:
                     return self.once(operation, **arguments)
                 except ClientError as error:
+                    if code_of(error) == _FULL:
+                        raise _over_limit(operation, about, error) from error
                     if last or code_of(error) not in MOMENTARY:
                         raise
         raise AssertionError("the last attempt has returned or raised")
@@ -76,3 +79,19 @@ class GlueCalls:
 
 def code_of(error: ClientError) -> str:
     return str(error.response["Error"]["Code"])
+
+
+_LIMITS = {"create_database": "catalog_databases", "create_table": "catalog_tables"}
+
+
+def _over_limit(operation: str, about: str, error: ClientError) -> InvalidSetting:
+    said = error.response["Error"].get("Message", "")
+    lower = (
+        f" Then set `limits.{limit}` to what the account has: events that need more are rejected."
+        if (limit := _LIMITS.get(operation))
+        else ""
+    )
+    return InvalidSetting(
+        f"Glue makes no more: {about} is over a limit of the AWS account ({said}). Ask AWS for a "
+        f"higher one, or remove what is not needed.{lower}"
+    )

@@ -17,7 +17,7 @@ from lake.catalog.base import (
 from lake.catalog.glue import changes
 from lake.catalog.glue.again import attempts
 from lake.catalog.glue.batches import PartitionBatches, Values
-from lake.catalog.glue.calls import EXISTS, FULL, NOT_FOUND, Fields, GlueCalls, code_of
+from lake.catalog.glue.calls import EXISTS, NOT_FOUND, Fields, GlueCalls, code_of
 from lake.catalog.glue.listing import days_expression, list_partitions
 from lake.catalog.glue.partitions import moved_partition, new_partition, read_partition
 from lake.catalog.glue.places import Root
@@ -98,8 +98,6 @@ class GlueCatalog:
                 "create_table", table.full_name, DatabaseName=table.database, TableInput=wanted
             )
         except ClientError as error:
-            if code_of(error) == FULL:
-                raise _full(f"table {table.full_name}", "catalog_tables", error) from error
             if code_of(error) != EXISTS:  # since we looked, or by an answer that got lost
                 raise
             return False
@@ -214,8 +212,6 @@ class GlueCatalog:
         try:
             self.calls.call("create_database", database, DatabaseInput=wanted)
         except ClientError as error:
-            if code_of(error) == FULL:
-                raise _full(f"database {database}", "catalog_databases", error) from error
             if code_of(error) != EXISTS:
                 raise
 
@@ -249,12 +245,3 @@ class GlueCatalog:
 
 def _is_outdated(before: CatalogPartition, wanted: CatalogPartition) -> bool:
     return wanted.version >= before.version and wanted != before
-
-
-def _full(what: str, limit: str, error: ClientError) -> InvalidSetting:
-    said = error.response["Error"].get("Message", "")
-    return InvalidSetting(
-        f"Glue makes no more: {what} is over the limit of the account ({said}). Ask AWS for a "
-        f"higher one, or remove what is not needed; then set `limits.{limit}` to what the account "
-        "has, so that events which need more are rejected instead."
-    )

@@ -1,13 +1,15 @@
 """Columns get other types together with all partitions, once, and in whatever order it is told."""
 
+import shutil
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from lake.catalog.base import CatalogColumn, CatalogPartition
 from lake.catalog.local import LocalCatalog
-from lake.storage import Storage
-from tests.lake.catalog.test_local_catalog import HOUR, ORDERS, at
+from lake.storage import LocalStorage
+from tests.lake.catalog.orders import HOUR, ORDERS, at
 from tests.lake.failing_storage import Broken, FailingStorage, Fault, Faults
 
 NEXT_MONTH = ("2026-11-01", "07")
@@ -15,7 +17,7 @@ Seen = tuple[dict[str, str], dict[tuple[str, ...], str]]
 
 
 def opened(root: Path, faults: Faults | None = None) -> LocalCatalog:
-    storage = FailingStorage(str(root), faults) if faults else Storage(str(root))
+    storage = FailingStorage(str(root), faults) if faults else LocalStorage(str(root))
     return LocalCatalog(storage)
 
 
@@ -83,11 +85,13 @@ def test_whoever_dies_on_the_way_leaves_the_table_as_it_was(
     catalog: LocalCatalog, tmp_path: Path
 ) -> None:
     """Every write but the last leaves the old types and files, the last brings both."""
-    for stop in range(3):
-        with pytest.raises(Broken):
-            switch(opened(tmp_path, Faults(Fault.DEATH, at=stop)))
-        assert seen(catalog) == OLD
     faults = Faults()
-    switch(opened(tmp_path, faults))
+    for stop in (0, 1, 2, -1):
+        root = shutil.copytree(tmp_path, tmp_path.with_name(f"{tmp_path.name} {stop}"))
+        faults = Faults(Fault.DEATH, at=stop)
+        with pytest.raises(Broken) if stop >= 0 else nullcontext():
+            switch(opened(root, faults))
+        assert seen(opened(root)) == (OLD if stop >= 0 else NEW)
+        switch(opened(root))
+        assert seen(opened(root)) == NEW
     assert faults.changes == 3
-    assert seen(catalog) == NEW

@@ -6,11 +6,11 @@ import msgspec
 
 from lake.catalog.local import LocalCatalog
 from lake.catalog.sync_reports import SYNC_REPORTS, ensure_reports_table
-from lake.storage import Storage
+from lake.storage import LocalStorage
 
 
 def test_it_is_made_once(tmp_path: Path) -> None:
-    catalog = LocalCatalog(Storage(str(tmp_path)))
+    catalog = LocalCatalog(LocalStorage(str(tmp_path)))
     ensure_reports_table(catalog)
     ensure_reports_table(catalog)
     assert catalog.databases() == ["__segment_datalake"]
@@ -18,7 +18,7 @@ def test_it_is_made_once(tmp_path: Path) -> None:
 
 
 def test_a_table_of_an_earlier_version_gets_the_new_columns_at_the_end(tmp_path: Path) -> None:
-    catalog = LocalCatalog(Storage(str(tmp_path)))
+    catalog = LocalCatalog(LocalStorage(str(tmp_path)))
     earlier = msgspec.structs.replace(SYNC_REPORTS, columns=SYNC_REPORTS.columns[:20])
     catalog.create_table(earlier)
     ensure_reports_table(catalog)

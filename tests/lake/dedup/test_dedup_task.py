@@ -13,7 +13,7 @@ from lake.dedup.payloads import UNKNOWN
 from lake.dedup.task import DedupJob, TableIds, dedup
 from lake.staging.blob import Blob, BlobKind, to_ipc
 from lake.staging.places import places
-from lake.storage import Storage
+from lake.storage import LocalStorage, Storage
 
 OCTOBER_1 = 1_790_812_800_000_000
 WEEK = 7 * 86_400_000_000
@@ -39,7 +39,7 @@ def blob(*rows: Row) -> Blob:
 
 @pytest.fixture
 def storage(tmp_path: Path) -> Storage:
-    return Storage(str(tmp_path))
+    return LocalStorage(str(tmp_path))
 
 
 def test_duplicates_cross_tables_blobs_and_the_index(storage: Storage) -> None:
@@ -106,7 +106,7 @@ def test_where_all_are_duplicates_nothing_is_indexed(storage: Storage) -> None:
 
 @pytest.mark.parametrize("groups", [1, 2, 4, 8, 16])
 def test_every_bucket_belongs_to_one_group(groups: int) -> None:
-    job = DedupJob(Storage("."), "S1", "R1-0", groups=groups, window_us=WEEK, index=())
+    job = DedupJob(LocalStorage("."), "S1", "R1-0", groups=groups, window_us=WEEK, index=())
     for bucket in range(16):
         first, end = job.buckets(job.group_of(str(bucket)))
         assert first <= bucket < end

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lake.dedup.ids import BUCKETS, bucket_numbers, checksum, hash_id, words
 from lake.dedup.index import ALL, SCHEMA, day_of, read_index, write_index
 from lake.state.manifest import IndexFile
-from lake.storage import Storage
+from lake.storage import LocalStorage, Storage
 
 DAY_US = 86_400_000_000
 OCTOBER_1 = 1_790_812_800_000_000
@@ -41,7 +41,7 @@ def expected(*entries: tuple[str, int]) -> list[tuple[int, int, int]]:
 
 @pytest.fixture
 def storage(tmp_path: Path) -> Storage:
-    return Storage(str(tmp_path))
+    return LocalStorage(str(tmp_path))
 
 
 def test_ids_are_written_by_day_and_found_again(storage: Storage) -> None:

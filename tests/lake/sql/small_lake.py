@@ -12,7 +12,7 @@ from lake.catalog.base import CatalogColumn, CatalogPartition, CatalogTable
 from lake.catalog.local import LocalCatalog
 from lake.catalog.sync_reports import DATABASE, NAME
 from lake.sql import LakeSql
-from lake.storage import Storage
+from lake.storage import LocalStorage
 
 COLUMNS = (
     CatalogColumn("message_id", "string"),
@@ -27,7 +27,7 @@ class SmallLake:
     """A lake in a folder, its catalog, and SQL over it."""
 
     def __init__(self, root: Path) -> None:
-        self.storage = Storage(str(root))
+        self.storage = LocalStorage(str(root))
         self.catalog = LocalCatalog(self.storage)
         self.sql = LakeSql(self.catalog, self.storage)
 

@@ -153,8 +153,8 @@ def test_a_lake_without_a_catalog_answers_too(tmp_path: Path) -> None:
 def test_a_program_that_asks_ends_without_a_word_on_stderr(shop: SmallLake) -> None:
     program = (
         "from lake.sql import LakeSql; from lake.catalog.local import LocalCatalog\n"
-        "from lake.storage import Storage; from lake.errors import UsageError\n"
-        f"s = Storage({shop.storage.uri!r}); sql = LakeSql(LocalCatalog(s), s)\n"
+        "from lake.storage import LocalStorage; from lake.errors import UsageError\n"
+        f"s = LocalStorage({shop.storage.uri!r}); sql = LakeSql(LocalCatalog(s), s)\n"
         "print(sql.query('SELECT message_id FROM shop.track_order').to_pylist())\n"
         "try: sql.query('SELECT nope FROM shop.track_order')\n"
         "except UsageError: pass\n"

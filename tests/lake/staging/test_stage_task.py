@@ -16,7 +16,7 @@ from lake.staging.blob import Blob, BlobKind, from_ipc
 from lake.staging.seen import Seen
 from lake.staging.table_rows import FILE, LINE, RECEIVED, split_key
 from lake.staging.task import RawFile, StageJob, stage
-from lake.storage import Storage
+from lake.storage import LocalStorage
 from tests.lake.archive import Archive, Line, as_line, identify, page, track
 from tests.lake.runs import utc
 
@@ -35,7 +35,7 @@ class Staged:
             path = day.raw(f"{number}.json", b"".join(as_line(line) + b"\n" for line in lines))
             raw.append(RawFile(number, str(path.relative_to(root)), 0, ""))
         settings: dict[str, Any] = {
-            "storage": Storage(str(root)),
+            "storage": LocalStorage(str(root)),
             "naming": Naming.NATIVE,
             "date_partition": DatePartition.DAY_HOUR,
             "limits": Limits(),
@@ -166,7 +166,7 @@ def test_a_cut_file_gives_its_lines_and_one_rejected_row(tmp_path: Path) -> None
     day = Archive(tmp_path).day("2026-10-01")
     lines = [track("Order", f"m{n}", "2026-10-01T07:00") for n in range(300)]
     path = str(day.file("cut", *lines, keep=0.5).relative_to(tmp_path))
-    job = StageJob(Storage(str(tmp_path)), Naming.NATIVE, DatePartition.DAY, Limits(), {})
+    job = StageJob(LocalStorage(str(tmp_path)), Naming.NATIVE, DatePartition.DAY, Limits(), {})
     *_, last = stage(job, 0, [RawFile(0, path, 0, "")])
     seen = Seen.decode(last.data)
     [file] = seen.files
@@ -182,7 +182,7 @@ def test_lines_that_are_loaded_already_are_passed_over_and_their_hours_kept(tmp_
     day = Archive(tmp_path).day("2026-10-01")
     lines = [track("Order", f"m{n}", f"2026-10-01T0{n}:00") for n in range(1, 5)]
     path = str(day.file("whole", *lines).relative_to(tmp_path))
-    job = StageJob(Storage(str(tmp_path)), Naming.NATIVE, DatePartition.DAY, Limits(), {})
+    job = StageJob(LocalStorage(str(tmp_path)), Naming.NATIVE, DatePartition.DAY, Limits(), {})
     raw = RawFile(0, path, 0, "", skip_lines=3, skip_hours=("2026-10-01T01", "2026-10-01T03"))
     *_, last = stage(job, 0, [raw])
     [file] = Seen.decode(last.data).files

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,16 +16,16 @@ from lake import paths
 from lake.state import holder, lease
 from lake.state.codec import encode
 from lake.state.holder import Holder, myself
-from lake.state.lease import Lease, held_lease, read_lease
+from lake.state.lease import Lease, held_lease, make_way, read_lease
 from lake.state.process_birth import birth
-from lake.storage import Storage
+from lake.storage import LocalStorage, Storage
 
 LATER = datetime.now(UTC) + timedelta(hours=1)
 
 
 @pytest.fixture
 def storage(tmp_path: Path) -> Storage:
-    return Storage(str(tmp_path))
+    return LocalStorage(str(tmp_path))
 
 
 @pytest.fixture
@@ -154,9 +155,67 @@ def test_a_renewal_that_fails_once_is_tried_again(
         if len(tries) == 1:
             raise OSError("the network is gone for a moment")
 
-    monkeypatch.setattr(Storage, "write", write)
+    monkeypatch.setattr(LocalStorage, "write", write)
     with held_lease(storage, "S1", "R1", "sync", nobody):
         deadline = time.monotonic() + 10
         while len(tries) < 3 and time.monotonic() < deadline:
             time.sleep(0.001)
     assert len(tries) >= 3
+
+
+def test_who_waits_leaves_a_sign_until_it_has_the_lease(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "POLL_SECONDS", 0.001)
+    leave_lease(storage, myself())
+    signs: list[str] = []
+
+    def told(_: Lease) -> None:
+        signs.extend(file.name for file in storage.files(paths.waiting("S1")))
+        storage.delete(paths.lease("S1"))
+
+    with held_lease(storage, "S1", "R2", "sync", told):
+        assert signs == ["R2.json"]
+        assert storage.files(paths.waiting("S1")) == []
+
+
+def test_who_takes_the_lease_again_and_again_lets_others_have_it_first(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other looks every 50 ms; the first gives the lease back for a moment only."""
+    monkeypatch.setattr(lease, "POLL_SECONDS", 0.05)
+    order: list[str] = []
+    waits = threading.Event()
+
+    def wait_in_line() -> None:
+        with held_lease(storage, "S1", "sync", "sync", lambda _: waits.set()):
+            order.append("sync")
+
+    thread = threading.Thread(target=wait_in_line)
+    for day in range(4):
+        if day:
+            make_way(storage, "S1", "replay")
+        with held_lease(storage, "S1", "replay", "replay", lambda _: None):
+            order.append("day")
+            if day == 1:
+                thread.start()
+                assert waits.wait(10)
+    thread.join()
+    assert order == ["day", "day", "sync", "day", "day"]
+
+
+def test_nobody_makes_way_for_the_dead_for_oneself_or_for_long(
+    storage: Storage, dead_pid: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sleep(seconds: float) -> None:
+        raise AssertionError(f"slept {seconds} s")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "sleep", sleep)
+        dead = Lease("R1", "sync", Holder(myself().host, dead_pid, LATER))
+        storage.write(paths.waiting_run("S1", "R1"), encode(dead))
+        storage.write(paths.waiting_run("S1", "R2"), encode(Lease("R2", "sync", myself())))
+        make_way(storage, "S1", "R2")
+        assert [file.name for file in storage.files(paths.waiting("S1"))] == ["R2.json"]
+    monkeypatch.setattr(lease, "POLL_SECONDS", 0.01)
+    make_way(storage, "S1", "R3")  # R2 never comes, and yet this ends

@@ -6,7 +6,7 @@ import pytest
 
 from lake import paths
 from lake.state.ledger import LedgerEntry, add_to_ledger, read_ledger
-from lake.storage import Storage, StoredFile
+from lake.storage import LocalStorage, Storage, StoredFile
 
 FIRST = LedgerEntry("segment-logs/S1/1790812800000/a.gz", 10, "t1", 5, ("2026-10-01T07",))
 SECOND = LedgerEntry("segment-logs/S1/1790812800000/b.gz", 20, "t1", 7, ())
@@ -15,7 +15,7 @@ OTHER_DAY = LedgerEntry("segment-logs/S1/1790899200000/a.gz", 30, "t1", 9, (), b
 
 @pytest.fixture
 def storage(tmp_path: Path) -> Storage:
-    return Storage(str(tmp_path))
+    return LocalStorage(str(tmp_path))
 
 
 def test_entries_are_found_by_the_folders_asked_for(storage: Storage) -> None:

@@ -20,7 +20,7 @@ from lake.state.manifest import (
     read_manifest,
 )
 from lake.state.source_state import SourceState, read_state, write_state
-from lake.storage import Storage
+from lake.storage import LocalStorage, Storage
 from lake.types import LakeType
 
 RUN = RunFacts("W1", "S1", "shop", "R1", datetime(2026, 10, 1, tzinfo=UTC), "lake")
@@ -110,7 +110,7 @@ def test_the_tables_of_a_source_are_those_where_it_writes_now() -> None:
 
 @pytest.fixture
 def storage(tmp_path_factory: pytest.TempPathFactory) -> Storage:
-    return Storage(str(tmp_path_factory.mktemp("lake")))
+    return LocalStorage(str(tmp_path_factory.mktemp("lake")))
 
 
 def test_a_state_comes_back_as_it_was_written(storage: Storage) -> None:

@@ -11,7 +11,7 @@ from lake.names import Naming
 from lake.partitions import DatePartition
 from lake.settings import Limits
 from lake.staging.task import RawFile
-from lake.storage import Storage
+from lake.storage import LocalStorage
 from lake.tracking.not_loaded import LogJob, NotLoaded, log_not_loaded
 
 EVENT = (
@@ -24,7 +24,7 @@ def logged(root: Path, reason: str) -> tuple[str, dict[str, Any]]:
     """The batch type of the one file, and the one record in it."""
     (root / "a.json").write_text(f"\n{EVENT}\n")
     job = LogJob(
-        storage=Storage(str(root)),
+        storage=LocalStorage(str(root)),
         folder="log",
         operation="append",
         naming=Naming.NATIVE,

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lake.storage import Storage
+from lake.storage import LocalStorage
 from lake.tracking import records
 from lake.tracking.records import SCHEMA, BatchType, RecordLog
 
@@ -40,7 +40,7 @@ def written(root: Path) -> dict[str, list[str]]:
 def test_each_batch_type_has_its_status_and_the_run_s_operation(
     tmp_path: Path, batch_type: str, status: str
 ) -> None:
-    with RecordLog(Storage(str(tmp_path)), "log", "append") as log:
+    with RecordLog(LocalStorage(str(tmp_path)), "log", "append") as log:
         log.add(BatchType(batch_type), some("m1"), "here")
     [path] = tmp_path.rglob("*.parquet")
     assert path.name.startswith(f"{batch_type}-")
@@ -56,7 +56,7 @@ def test_a_file_has_no_more_records_than_allowed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(records, "RECORDS_PER_FILE", 3)
-    with RecordLog(Storage(str(tmp_path)), "log", "append") as log:
+    with RecordLog(LocalStorage(str(tmp_path)), "log", "append") as log:
         log.add(BatchType.LOADED, some("a", "b"), "here")
         assert written(tmp_path) == {}
         log.add(BatchType.NULL, some("x"), "here")
@@ -77,7 +77,7 @@ def test_long_payloads_are_not_held_until_there_are_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(records, "BYTES_PER_FILE", 1_000)
-    with RecordLog(Storage(str(tmp_path)), "log", "append") as log:
+    with RecordLog(LocalStorage(str(tmp_path)), "log", "append") as log:
         for identifier in "abcde":
             log.add(BatchType.REJECTED, some(identifier, payload="x" * 600), "here")
         assert written(tmp_path) == {
@@ -88,7 +88,7 @@ def test_long_payloads_are_not_held_until_there_are_many(
 
 
 def test_what_breaks_off_writes_no_more(tmp_path: Path) -> None:
-    with pytest.raises(KeyError), RecordLog(Storage(str(tmp_path)), "log", "append") as log:
+    with pytest.raises(KeyError), RecordLog(LocalStorage(str(tmp_path)), "log", "append") as log:
         log.add(BatchType.LOADED, some("a"), "here")
         raise KeyError
     assert written(tmp_path) == {}
@@ -96,6 +96,6 @@ def test_what_breaks_off_writes_no_more(tmp_path: Path) -> None:
 
 def test_the_same_work_done_again_writes_the_same_files(tmp_path: Path) -> None:
     for origin in ("here", "here", "there"):
-        with RecordLog(Storage(str(tmp_path)), "log", "append") as log:
+        with RecordLog(LocalStorage(str(tmp_path)), "log", "append") as log:
             log.add(BatchType.LOADED, some(origin), origin)
     assert len(list(tmp_path.rglob("*.parquet"))) == 2

@@ -12,7 +12,7 @@ import pytest
 
 from lake import paths
 from lake.state import holder
-from lake.storage import Storage
+from lake.storage import LocalStorage
 from lake.work import placing
 from lake.work.dataflow import InProcess
 from tests.lake.archive import identify, track
@@ -92,7 +92,7 @@ def broken_off(base: Path, root: Path, step: Step, faults: Faults) -> Runs:
     with suppress(Broken), pytest.MonkeyPatch.context() as patch:
         patch.setattr(holder, "LIFETIME", timedelta(0))
         step(runs)
-    runs.storage = Storage(str(root))
+    runs.storage = LocalStorage(str(root))
     return runs
 
 

@@ -1,0 +1,132 @@
+"""The lake's files, addressed by paths relative to its root, wherever they lie."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyarrow import fs as pafs
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """One file below the root; `stamp` tells whether it changed (modification time or ETag)."""
+
+    path: str
+    size: int
+    stamp: str
+    modified_ns: int = 0
+
+    @property
+    def name(self) -> str:
+        return self.path.rsplit("/", 1)[-1]
+
+
+Change = Callable[[bytes | None], bytes | None]
+"""From what a file holds (None: there is none) to what it is to hold (None: leave it)."""
+
+THREADS = 16
+
+
+class Storage(ABC):
+    """The few operations needed of a store; travels to Spark tasks without any secret."""
+
+    uri: str
+
+    @property
+    @abstractmethod
+    def fs(self) -> pafs.FileSystem:
+        """The store as Arrow reads it; ask anew for each use, since what opens it may expire."""
+
+    @abstractmethod
+    def fs_path(self, path: str) -> str:
+        """The path as `fs` knows it."""
+
+    def full(self, path: str) -> str:
+        """The path as other programs know it."""
+        return f"{self.uri}/{path}" if path else self.uri
+
+    @abstractmethod
+    def read(self, path: str) -> bytes | None:
+        """The content of a file, or None where there is none."""
+
+    def read_many(self, paths: Sequence[str]) -> list[bytes | None]:
+        if len(paths) < 2:
+            return [self.read(path) for path in paths]
+        with ThreadPoolExecutor(THREADS) as pool:
+            return list(pool.map(self.read, paths))
+
+    @abstractmethod
+    def open_input(self, path: str) -> pa.NativeFile:
+        """For reading parts of a file, in any order."""
+
+    @abstractmethod
+    def open_stream(self, path: str) -> pa.NativeFile:
+        """The bytes as they lie there, from the first on: what is gzipped stays gzipped."""
+
+    @abstractmethod
+    def open_output(self, path: str) -> AbstractContextManager[pa.NativeFile]:
+        """For files that no reader looks at before they are published; others use `write`.
+
+        A block that fails leaves nothing behind.
+        """
+
+    @abstractmethod
+    def write(self, path: str, data: bytes) -> None:
+        """Put a file in place at once: readers see the old content or the new, never a part."""
+
+    @abstractmethod
+    def create(self, path: str, data: bytes) -> bool:
+        """Put a file in place only if there is none; False if there is. Whole or not at all."""
+
+    @abstractmethod
+    def update(self, path: str, change: Change) -> None:
+        """Read a file, change it and put it back: no change that another makes is lost.
+
+        `change` may be called again, with what another has written in the meantime.
+        """
+
+    @abstractmethod
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file, or such a folder; an empty folder may be none."""
+
+    @abstractmethod
+    def files(self, folder: str, *, recursive: bool = True) -> list[StoredFile]:
+        """All files below a folder, by path; hidden ones (ours, half-written) are left out."""
+
+    @abstractmethod
+    def folders(self, folder: str) -> list[str]:
+        """The names of the folders directly below a folder."""
+
+    @abstractmethod
+    def place(self, source: str, target: str) -> None:
+        """Bring a written file to its published path; done already is done.
+
+        What becomes of the written one is up to the store: clear its folder when all is done.
+        """
+
+    def place_all(self, moves: Sequence[tuple[str, str]]) -> None:
+        """Place several files, each given by where it is and where it belongs."""
+        for source, target in moves:
+            self.place(source, target)
+
+    @abstractmethod
+    def copy(self, source: str, target: str) -> None: ...
+
+    def copy_all(self, copies: Sequence[tuple[str, str]]) -> None:
+        for source, target in copies:
+            self.copy(source, target)
+
+    @abstractmethod
+    def delete(self, path: str) -> None:
+        """Remove a file; one that is not there is fine."""
+
+    @abstractmethod
+    def delete_folder(self, folder: str) -> None:
+        """Remove all below a folder, also what is half-written."""
+
+    @abstractmethod
+    def abandon(self, folder: str, run_id: str) -> None:
+        """Free what a dead run has half-written below a folder, in files named after it."""

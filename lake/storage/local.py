@@ -1,0 +1,141 @@
+"""A lake in a folder."""
+
+import fcntl
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import fs as pafs
+
+from lake.storage.base import Change, Storage, StoredFile
+
+
+@dataclass(frozen=True)
+class LocalStorage(Storage):
+    """A root folder of this machine, or of a disk that machines share."""
+
+    uri: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "uri", str(Path(self.uri).absolute()))
+
+    @property
+    def fs(self) -> pafs.FileSystem:
+        return pafs.LocalFileSystem()
+
+    def fs_path(self, path: str) -> str:
+        return self.full(path)
+
+    def read(self, path: str) -> bytes | None:
+        try:
+            with open(self.full(path), "rb") as stream:
+                return stream.read()
+        except FileNotFoundError:
+            return None
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        return self.fs.open_input_file(self.full(path))
+
+    def open_stream(self, path: str) -> pa.NativeFile:
+        return self.fs.open_input_stream(self.full(path), compression=None)
+
+    @contextmanager
+    def open_output(self, path: str) -> Iterator[pa.NativeFile]:
+        full = self._ready(path)
+        with self.fs.open_output_stream(full) as out:
+            try:
+                yield out
+            except BaseException:
+                Path(full).unlink(missing_ok=True)
+                raise
+
+    def write(self, path: str, data: bytes) -> None:
+        self._write_aside(path, data, os.replace)
+
+    def create(self, path: str, data: bytes) -> bool:
+        try:
+            # A link, unlike O_EXCL and a write after it, never leaves a half-written winner.
+            self._write_aside(path, data, os.link)
+        except FileExistsError:
+            return False
+        return True
+
+    def update(self, path: str, change: Change) -> None:
+        folder = os.path.dirname(self._ready(path))
+        # The system frees the lock when its holder dies.
+        handle = os.open(f"{folder}/.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            changed = change(self.read(path))
+            if changed is not None:
+                self._write_aside(path, changed, os.replace)
+        finally:
+            os.close(handle)
+
+    def _write_aside(self, path: str, data: bytes, put: Callable[[str, str], None]) -> None:
+        full = self._ready(path)
+        aside = f"{os.path.dirname(full)}/.{os.path.basename(full)}.{uuid.uuid4().hex}"
+        try:
+            with open(aside, "wb") as out:
+                out.write(data)
+                out.flush()
+                os.fsync(out.fileno())
+            put(aside, full)
+        finally:
+            Path(aside).unlink(missing_ok=True)
+
+    def _ready(self, path: str) -> str:
+        """The full path, in a folder that is there."""
+        full = self.full(path)
+        os.makedirs(os.path.dirname(full), exist_ok=True)
+        return full
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(self.full(path))
+
+    def files(self, folder: str, *, recursive: bool = True) -> list[StoredFile]:
+        return sorted(
+            (
+                StoredFile(self._relative(info.path), info.size, str(info.mtime_ns), info.mtime_ns)
+                for info in self._infos(folder, recursive)
+                if info.is_file and not info.base_name.startswith(".")
+            ),
+            key=lambda file: file.path,
+        )
+
+    def folders(self, folder: str) -> list[str]:
+        return sorted(i.base_name for i in self._infos(folder, False) if not i.is_file)
+
+    def _infos(self, folder: str, recursive: bool) -> Iterator[pafs.FileInfo]:
+        selector = pafs.FileSelector(self.full(folder), recursive=recursive, allow_not_found=True)
+        return iter(self.fs.get_file_info(selector))
+
+    def _relative(self, full: str) -> str:
+        return full[len(self.uri) + 1 :]
+
+    def place(self, source: str, target: str) -> None:
+        if self.exists(target):
+            return
+        full = self._ready(target)
+        try:
+            os.replace(self.full(source), full)
+        except FileNotFoundError:
+            if not self.exists(target):  # else another run has just done it
+                raise
+
+    def copy(self, source: str, target: str) -> None:
+        shutil.copyfile(self.full(source), self._ready(target))
+
+    def delete(self, path: str) -> None:
+        Path(self.full(path)).unlink(missing_ok=True)
+
+    def delete_folder(self, folder: str) -> None:
+        shutil.rmtree(self.full(folder), ignore_errors=True)
+
+    def abandon(self, folder: str, run_id: str) -> None:
+        """What a run was writing here is a file like others: there is nothing to free."""

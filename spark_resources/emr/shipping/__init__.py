@@ -1,0 +1,1 @@
+"""What a cluster needs to carry out our jobs, brought to the lake's storage once per version."""

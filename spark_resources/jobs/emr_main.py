@@ -1,0 +1,179 @@
+"""A job on EMR's driver: reads what to do from S3, does it, and tells Dagster by Pipes."""
+
+import argparse
+import os
+import resource
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from types import FrameType
+from typing import IO, Any, NoReturn
+
+import msgspec
+from dagster_pipes import (
+    PipesCliArgsParamsLoader,
+    PipesContext,
+    PipesParams,
+    PipesParamsLoader,
+    PipesS3ContextLoader,
+    PipesS3MessageWriter,
+    PipesS3MessageWriterChannel,
+    open_dagster_pipes,
+)
+
+from lake.aws.access import AwsAccess
+from lake.aws.refusals import recognised
+from lake.work.dataflow import Dataflow
+from spark_resources.jobs.lake_job import LakeJob, run_job
+from spark_resources.jobs.messages import JobDone, JobFailed, Message, UnitPublished, as_json
+
+# The job's own description is written when the id of its cluster is known, after it was asked for.
+_CONTEXT_SECONDS = 600.0
+_SEND_SECONDS = 1.0
+_SIGN_SECONDS = 30.0
+# EMR looks at this file to tell a cluster that works without YARN from an idle one.
+_BUSY = Path("/emr/metricscollector/isbusy")
+
+
+@dataclass(frozen=True, slots=True)
+class PipesListener:
+    """Tells Dagster's log what a run has to say."""
+
+    pipes: PipesContext
+
+    def log(self, message: str) -> None:
+        self.pipes.log.info(message)
+
+    def warn(self, message: str) -> None:
+        self.pipes.log.warning(message)
+
+
+class PatientWriter(PipesS3MessageWriter):
+    """Sends what could not be sent again, in order; the official one falls silent for ever."""
+
+    def make_channel(self, params: PipesParams) -> PipesS3MessageWriterChannel:
+        return _PatientChannel(
+            self._client, params["bucket"], params["key_prefix"], interval=self.interval
+        )
+
+
+class _PatientChannel(PipesS3MessageWriterChannel):
+    def upload_messages_chunk(self, payload: IO[str], index: int) -> None:
+        body = payload.read()
+        for wait in (5, 15, 60, 120, 0):
+            try:
+                super().upload_messages_chunk(StringIO(body), index)
+                return
+            except Exception:
+                if not wait:
+                    raise
+                time.sleep(wait)
+
+
+def main(arguments: list[str], dataflow: Callable[[], Dataflow] | None = None) -> int:
+    """Carry out the job that the arguments lead to; the exit code is what EMR goes by."""
+    region = _parsed(arguments).region
+    s3 = AwsAccess(region=region).client("s3")
+    params: PipesParamsLoader = PipesCliArgsParamsLoader()  # type: ignore[no-untyped-call]
+    _await(s3, params.load_context_params())
+    started = time.monotonic()
+    with (
+        _interruptible(),
+        _busy(),
+        open_dagster_pipes(
+            params_loader=params,
+            context_loader=PipesS3ContextLoader(client=s3),
+            message_writer=PatientWriter(client=s3, interval=_SEND_SECONDS),
+        ) as pipes,
+    ):
+        try:
+            job = msgspec.convert(pipes.extras["job"], LakeJob)
+            for unit in run_job(job, dataflow or spark_dataflow, PipesListener(pipes)):
+                _tell(pipes, UnitPublished.of(unit, time.monotonic() - started))
+            _tell(pipes, JobDone(time.monotonic() - started, _peak_mb()))
+            return 0
+        except BaseException as error:
+            _tell(pipes, JobFailed.of(recognised(error) or error))
+            raise
+
+
+def spark_dataflow() -> Dataflow:
+    """Spark as the step was submitted to it."""
+    from pyspark.sql import SparkSession
+
+    from spark_resources.jobs.dataflow import SparkDataflow
+
+    return SparkDataflow(SparkSession.builder.getOrCreate())
+
+
+def _parsed(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--region")
+    return parser.parse_known_args(arguments)[0]
+
+
+def _tell(pipes: PipesContext, message: Message) -> None:
+    pipes.report_custom_message(as_json(message))
+
+
+def _await(s3: Any, context: PipesParams, seconds: float = _CONTEXT_SECONDS) -> None:
+    """What to do may be told a moment after the step was started; if not, nobody waits for it."""
+    waited = time.monotonic() + seconds
+    while True:
+        try:
+            s3.head_object(Bucket=context["bucket"], Key=context["key"])
+            return
+        except s3.exceptions.ClientError as error:
+            missing = error.response["ResponseMetadata"]["HTTPStatusCode"] == 404
+            if not missing or time.monotonic() > waited:
+                raise
+        time.sleep(2)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """A cancelled step gets SIGTERM, or loses the JVM it was started by: it stops at once."""
+
+    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    parent, done = os.getppid(), threading.Event()
+
+    def watch() -> None:
+        while not done.wait(1.0):
+            if os.getppid() != parent:
+                os.kill(os.getpid(), signal.SIGTERM)
+                return
+
+    threading.Thread(target=watch, name="watch the JVM", daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _busy() -> Iterator[None]:
+    """Waiting for another run's lease is not idling: EMR would end the cluster of a replay."""
+    done = threading.Event()
+
+    def sign() -> None:
+        while _BUSY.parent.is_dir() and not done.wait(_SIGN_SECONDS):
+            _BUSY.touch()
+
+    threading.Thread(target=sign, name="sign of work", daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
+
+
+def _peak_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

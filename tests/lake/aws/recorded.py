@@ -1,0 +1,23 @@
+"""Answers of AWS as its services give them, and what the lake makes of them."""
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from lake.aws.refusals import Doing, aws_call
+from lake.errors import LakeError
+
+CLUSTER = "j-3SXSUSDNPIS"
+LAKE = "lake-bucket"
+US = "arn:aws:sts::123456789012:assumed-role/dagster/datalake"
+
+
+def answered(operation: str, code: str, message: str, **more: Any) -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": message, **more}}, operation)
+
+
+def told_of(error: Exception, doing: Doing, resource: str, **more: Any) -> LakeError:
+    with pytest.raises(LakeError) as caught, aws_call(doing, resource, **more):
+        raise error
+    return caught.value
