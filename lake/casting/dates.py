@@ -33,4 +33,6 @@ def all_dates(texts: pa.Array) -> bool:
         return False
     if plain_dates(texts) is not None:
         return True
-    return all(parse_timestamp(text) is not None for text in pc.unique(texts.drop_null()).to_pylist())
+    return all(
+        parse_timestamp(text) is not None for text in pc.unique(texts.drop_null()).to_pylist()
+    )

@@ -33,37 +33,45 @@ class Encoding(StrEnum):
     JSON = "json"
 
 
-def encode(values: list[Any]) -> tuple[Encoding, pa.Array, set[Kind]]:
-    """The values in the plainest encoding that holds them all, and the kinds they are of.
+def encode(values: list[Any]) -> tuple[Encoding, pa.Array]:
+    """The values in the plainest encoding that holds them all.
 
     None is no value: there has to be another, and null stands in its place.
     """
     types = set(map(type, values))
     types.discard(type(None))
     if types == {str}:
-        texts = pa.array(values, pa.string())
-        return Encoding.TEXT, texts, {Kind.DATE if all_dates(texts) else Kind.TEXT}
+        return Encoding.TEXT, pa.array(values, pa.string())
     if types == {int}:
         try:
-            return Encoding.INT, pa.array(values, pa.int64()), {Kind.INT64}
+            return Encoding.INT, pa.array(values, pa.int64())
         except (OverflowError, pa.ArrowInvalid):
-            return _numbers(values)
+            return Encoding.NUMBER, _verbatim(values)
     if types == {bool}:
-        return Encoding.BOOL, pa.array(values, pa.bool_()), {Kind.BOOL}
-    if types <= {int, msgspec.Raw}:
-        return _numbers(values)
-    if types == {list}:
-        return Encoding.JSON, _verbatim(values), {Kind.ARRAY}
-    kinds = {kind_of(value) for value in values if value is not None}
-    return Encoding.JSON, _verbatim(values), kinds
+        return Encoding.BOOL, pa.array(values, pa.bool_())
+    number = types <= {int, msgspec.Raw}
+    return Encoding.NUMBER if number else Encoding.JSON, _verbatim(values)
+
+
+_KINDS = {Encoding.INT: Kind.INT64, Encoding.BOOL: Kind.BOOL}
+
+
+def kinds_of(values: list[Any], encoding: Encoding, array: pa.Array) -> set[Kind]:
+    """The kinds that values are of, given how they are encoded; as `kind_of` tells of each."""
+    if encoding in _KINDS:
+        return {_KINDS[encoding]}
+    if encoding is Encoding.TEXT:
+        return {Kind.DATE if all_dates(array) else Kind.TEXT}
+    if encoding is Encoding.NUMBER:
+        return _kinds_of_numbers(values, array)
+    return {kind_of(value) for value in values if value is not None}
 
 
 # Of these forms nothing but the kind need be known, and most numbers have one of them.
 _FORMS = {r"^-?\d{1,18}$": Kind.INT64, r"^-?\d{1,31}\.\d+$": Kind.NUMBER}
 
 
-def _numbers(values: list[Any]) -> tuple[Encoding, pa.Array, set[Kind]]:
-    texts = _verbatim(values)
+def _kinds_of_numbers(values: list[Any], texts: pa.Array) -> set[Kind]:
     kinds: set[Kind] = set()
     others = texts.is_valid().to_numpy(zero_copy_only=False)
     for form, kind in _FORMS.items():
@@ -71,15 +79,21 @@ def _numbers(values: list[Any]) -> tuple[Encoding, pa.Array, set[Kind]]:
         found = matches.to_numpy(zero_copy_only=False)
         if found.any():
             kinds.add(kind)
-            others &= ~found
+            others = others & ~found
     kinds.update(kind_of(values[place]) for place in np.flatnonzero(others))
-    return Encoding.NUMBER, texts, kinds
+    return kinds
 
 
 def _verbatim(values: list[Any]) -> pa.Array:
-    encode_one = msgspec.json.Encoder().encode
-    texts = [None if value is None else encode_one(value) for value in values]
+    """JSON texts; all at once, since no JSON text has a line break in it."""
+    texts: list[bytes | None] = list(_ENCODER.encode_lines(values).split(b"\n"))
+    texts.pop()
+    if None in values:
+        texts = [None if v is None else text for v, text in zip(values, texts, strict=True)]
     return pa.array(texts, pa.binary()).cast(pa.string())
+
+
+_ENCODER = msgspec.json.Encoder()
 
 
 def joined(parts: Sequence[tuple[Encoding, pa.Array]]) -> tuple[Encoding, pa.Array]:

@@ -16,7 +16,7 @@ from lake.settings import Limits
 _TYPES = frozenset(EVENT_TYPES)
 _LONG_TIME = len("2026-10-01T07:00:00.000Z")
 _TO_THE_SECOND = len("2026-10-01T07:00:00")
-_CACHED_SECONDS = 100_000
+_CACHED = 100_000
 
 
 class Glance(NamedTuple):
@@ -30,8 +30,8 @@ class Glance(NamedTuple):
 class _Head(msgspec.Struct, gc=False):
     type: Any = None
     event: Any = None
-    messageId: Any = None  # noqa: N815 - as events spell it
-    receivedAt: Any = None  # noqa: N815
+    messageId: Any = None
+    receivedAt: Any = None
 
 
 _decode = msgspec.json.Decoder(_Head, float_hook=msgspec.Raw).decode
@@ -44,6 +44,7 @@ class Glances:
         self._limits = limits
         self._naming = naming
         self._seconds: dict[str, int | None] = {}
+        self._tables: dict[tuple[str, str], str] = {}
 
     def at(self, line: bytes) -> Glance | None:
         """What is seen at a glance, or None: then only a careful reading can tell."""
@@ -66,8 +67,16 @@ class Glances:
         received = self._moment(head.receivedAt)
         if received is None:
             return None
-        table = table_name(kind, name if kind == "track" else None, self._naming)
+        name = name if kind == "track" else kind
+        table = self._tables.get((kind, name)) or self._table(kind, name)
         return Glance(table, received, identity)
+
+    def _table(self, kind: str, name: str) -> str:
+        if len(self._tables) >= _CACHED:
+            self._tables.clear()
+        table = table_name(kind, name if kind == "track" else None, self._naming)
+        self._tables[kind, name] = table
+        return table
 
     def _moment(self, text: Any) -> int | None:
         """The usual form, to the millisecond and in UTC; others are left to `parse_timestamp`."""
@@ -83,7 +92,7 @@ class Glances:
 
     def _second(self, text: str) -> int | None:
         if text not in self._seconds:
-            if len(self._seconds) >= _CACHED_SECONDS:
+            if len(self._seconds) >= _CACHED:
                 self._seconds.clear()
             moment = parse_timestamp(f"{text}Z")
             self._seconds[text] = None if moment is None else moment[0]

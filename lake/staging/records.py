@@ -1,6 +1,6 @@
 """Lines of one table, parsed many at once: by the table's shape, and one by one where it fails."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lake.parse import parse_line, with_minus_zero
@@ -50,13 +50,16 @@ class Records:
         if self._sparse:
             careful.update(range(len(lines)))
         parsed, misfits = self._by_shape(lines, careful)
-        if misfits:
-            events = self._walk(lines, misfits, parsed)
-            self.shape.learn(list(events.values()))
-            again, misfits = self._by_shape(lines, careful)
-            parsed.records = again.records
-            parsed.walked = {row: events[row] for row in misfits if row in events}
-        parsed.walked |= self._walk(lines, careful, parsed)
+        # A few events teach most of a shape, and each one costs a slow reading.
+        for lessons in (4, 32, len(misfits)):
+            if misfits:
+                self._walk(lines, misfits[:lessons], parsed)
+                if self.shape.learn(list(parsed.walked.values())):
+                    again, misfits = self._by_shape(lines, careful | parsed.refused.keys())
+                    parsed.records = again.records
+        fit = set(range(len(lines))).difference(careful, misfits)
+        self._walk(lines, {*careful, *misfits}, parsed)
+        parsed.walked = {row: event for row, event in parsed.walked.items() if row not in fit}
         for row, given in given_ids.items():
             parsed.walked[row]["messageId"] = given
         self._judge(lines)
@@ -79,16 +82,13 @@ class Records:
                     misfits.append(row)
         return Parsed(records), misfits
 
-    def _walk(
-        self, lines: Sequence[bytes], rows: Sequence[int] | set[int], parsed: Parsed
-    ) -> dict[int, Event]:
-        events: dict[int, Event] = {}
-        for row in sorted(rows):
-            try:
-                events[row] = self.event(lines[row])
-            except Reject as reject:
-                parsed.refused[row] = reject
-        return events
+    def _walk(self, lines: Sequence[bytes], rows: Iterable[int], parsed: Parsed) -> None:
+        for row in rows:
+            if row not in parsed.walked and row not in parsed.refused:
+                try:
+                    parsed.walked[row] = self.event(lines[row])
+                except Reject as reject:
+                    parsed.refused[row] = reject
 
     def _judge(self, lines: Sequence[bytes]) -> None:
         """Whether records still pay: a look at one event of many."""

@@ -15,7 +15,10 @@ SKIPPED, SUPPRESSED = "skipped", "suppressed"
 
 
 class SeenColumn(msgspec.Struct):
-    """A field of a table's events: the column it goes to, where it first was, all kinds it had."""
+    """A field of a table's events: the column it goes to, where it first was, all kinds it had.
+
+    The kinds are of interest only where the column is new; otherwise there are none here.
+    """
 
     pointer: str
     column: str

@@ -102,13 +102,15 @@ class Shape:
         ).decode
         self.nothing: Record = record()
 
-    def learn(self, events: Sequence[Event]) -> None:
-        """Know the fields of these events from now on."""
+    def learn(self, events: Sequence[Event]) -> bool:
+        """Know the fields of these events from now on; whether there was anything to learn."""
         for event in events:
             if self.fields < MOST_FIELDS:
                 self.fields += self._root.learn(event)
-        if self._root.record is None:
-            self._build()
+        if self._root.record is not None:
+            return False
+        self._build()
+        return True
 
     def columns(self, records: Sequence[Record]) -> Iterator[tuple[Path, list[Any]]]:
         """The values of all fields that are not objects, None where a record has none."""

@@ -1,6 +1,6 @@
 """The lines of a table as columns: which field goes where, who wins a column, what is rescued."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,8 +53,14 @@ class TableColumns:
 
     def column(self, path: Path) -> str | None:
         """The column a field goes to, if it may have one."""
+        if path in self._columns:
+            return self._columns[path]
         length = self._limits.column_name
         return column_name(path, self._naming, self._partition_keys, length)
+
+    def is_new(self, path: Path) -> bool:
+        """Whether a field goes to a column that the lake has not yet got."""
+        return self._columns[path] not in self._known
 
     def event(self, line: bytes) -> Event:
         return self._records.event(line)
@@ -112,16 +118,19 @@ class TableColumns:
         """The rows that would give the table too many columns, beginning with the first."""
         have = self._known | {column for column in self._fields if column is not None}
         most = self._limits.columns
-        if len(have | set(map(self.column, taken.values)) - {None}) <= most:
+        if len(have | self._columns_of(taken.values)) <= most:
             return {}
         refused: dict[int, Reject] = {}
         for row, line in enumerate(lines):
-            columns = {self.column(path) for path, _ in leaves(self.event(line))} - {None}
+            columns = self._columns_of(path for path, _ in leaves(self.event(line)))
             if len(have | columns) > most:
                 refused[row] = Reject(Reason.TOO_MANY_COLUMNS, f"{most} columns")
             else:
                 have |= columns
         return refused
+
+    def _columns_of(self, paths: Iterable[Path]) -> set[str]:
+        return {column for column in map(self.column, paths) if column is not None}
 
     def _register(self, found: Mapping[Path, list[Any]]) -> None:
         for path in found:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from lake.casting.encoding import Encoding, encode, joined
+from lake.casting.encoding import Encoding, encode, joined, kinds_of
 from lake.envelope import open_envelope
 from lake.kinds import Kind
 from lake.names import pointer
@@ -138,9 +138,11 @@ class TableRows:
         for path, (row, place) in taken.discovered.items():
             self._first[path] = part.files[row], part.numbers[row], place
         for path, values in taken.values.items():
-            encoding, array, kinds = encode(values)
+            encoding, array = encode(values)
             self._cells.setdefault(path, {})[len(self._parts)] = encoding, array
-            self._kinds.setdefault(path, set()).update(kinds)
+            if self._columns.is_new(path):  # the others have their types
+                kinds = kinds_of(values, encoding, array)
+                self._kinds.setdefault(path, set()).update(kinds)
         for row, members in taken.rescued.items():
             self._rescued[self._rows + row] = members
         self._hashes += taken.payload_hashes
@@ -216,7 +218,7 @@ class TableRows:
             arrays.append(array)
             metadata = {"column": column, "as": encoding}
             fields.append(pa.field(at, array.type, metadata=metadata))
-            seen.append(SeenColumn(at, column, self._first[path], self._kinds[path]))
+            seen.append(SeenColumn(at, column, self._first[path], self._kinds.get(path, set())))
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields)), seen
 
     def _column(self, path: Path) -> tuple[Encoding, pa.Array]:

@@ -186,10 +186,14 @@ class _StageTask:
             else:  # it only looked like an event of this table
                 self._reject(seen, row.number, row.why, None, None)
 
-    def _notice(self, files: Sequence[int] | np.ndarray, received: Sequence[int] | np.ndarray) -> None:
+    def _notice(
+        self, files: Sequence[int] | np.ndarray, received: Sequence[int] | np.ndarray
+    ) -> None:
         """Remember when rows were received."""
         times = np.asarray(received, np.int64)
-        for file, hour in set(zip(np.asarray(files).tolist(), (times // HOUR_US).tolist(), strict=True)):
+        for file, hour in set(
+            zip(np.asarray(files).tolist(), (times // HOUR_US).tolist(), strict=True)
+        ):
             self.files[file].hours.add(hour_of(hour * HOUR_US))
         if self.job.start_us is not None:
             self.seen.early += int(np.count_nonzero(times < self.job.start_us))

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lake.casts import Outcome
 from lake.counts import CastCounts, UnitReport
@@ -17,6 +18,7 @@ from lake.dedup.ids import hash_id, words
 from lake.names import RESCUED_DATA
 from lake.parse import parse_value
 from lake.reference import Account, ReferenceLake, Scope
+from lake.staging import table_rows
 from lake.work.dataflow import InProcess
 from tests.lake.archive import as_line
 from tests.lake.casting.leaves import json_of
@@ -147,12 +149,13 @@ def check_lake(runs: Runs, lake: ReferenceLake) -> None:
 
 
 @settings(max_examples=30)
-@given(stories())
-def test_the_lake_is_what_the_plain_rules_make_of_the_archive(story: Story) -> None:
+@given(stories(), st.sampled_from([1, 2, 3, table_rows.CHUNK]))
+def test_the_lake_is_what_the_plain_rules_make_of_the_archive(story: Story, chunk: int) -> None:
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)  # this lake need not survive a power cut
         runs = Runs(Path(folder), **story.settings)
         patch.setattr(InProcess, "slots", story.tasks)
+        patch.setattr(table_rows, "CHUNK", chunk)
         told = Told(runs)
         for step in story.steps:
             report = play(step, runs)

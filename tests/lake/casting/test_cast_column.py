@@ -22,7 +22,7 @@ Raw = msgspec.Raw
 
 def staged_with_nulls(values: list[Any], nulls: bool) -> tuple[Any, pa.Array]:
     """The staged values, each followed by a row without one, if so wanted."""
-    encoding, array, _ = encode(values)
+    encoding, array = encode(values)
     if nulls:
         rows = [row for n in range(len(values)) for row in (n, None)]
         array = array.take(pa.array(rows, pa.int64()))
@@ -123,7 +123,7 @@ def test_the_cells_and_what_they_lost(
     lossy: list[bool] | None,
     failed: list[bool] | None,
 ) -> None:
-    encoding, array, _ = encode(values)
+    encoding, array = encode(values)
     done = cast_column(array, encoding, into)
     assert done.array.to_pylist() == cells
     assert (done.lossy.to_pylist() if done.lossy is not None else None) == lossy
@@ -131,7 +131,7 @@ def test_the_cells_and_what_they_lost(
 
 
 def test_what_lost_or_failed_is_to_be_rescued() -> None:
-    encoding, array, _ = encode(["1.5", "x", "3"])
+    encoding, array = encode(["1.5", "x", "3"])
     rescued = cast_column(array, encoding, LakeType.BIGINT).rescued
     assert rescued is not None
     assert rescued.to_pylist() == [True, True, False]

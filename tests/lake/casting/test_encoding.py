@@ -6,8 +6,9 @@ import msgspec
 import pyarrow as pa
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
-from lake.casting.encoding import Encoding, decoder, encode
+from lake.casting.encoding import Encoding, decoder, encode, joined, kinds_of
 from lake.kinds import Kind, infer, kind_of
 from tests.lake.casting.leaves import COLUMNS, json_of
 
@@ -40,13 +41,14 @@ Raw = msgspec.Raw
 def test_values_are_staged_in_the_plainest_encoding_that_holds_them_all(
     values: list[Any], encoding: Encoding, staged: list[Any], kinds: set[Kind]
 ) -> None:
-    how, array, seen = encode(values)
-    assert (how, array.to_pylist(), seen) == (encoding, staged, kinds)
+    how, array = encode(values)
+    assert (how, array.to_pylist()) == (encoding, staged)
+    assert kinds_of(values, how, array) == kinds
 
 
 @given(COLUMNS)
 def test_every_value_comes_back_as_it_was(values: list[Any]) -> None:
-    encoding, array, _ = encode(values)
+    encoding, array = encode(values)
     decode = decoder(encoding)
     back = [decode(staged) for staged in array.to_pylist()]
     assert [(type(v), json_of(v)) for v in back] == [(type(v), json_of(v)) for v in values]
@@ -55,5 +57,24 @@ def test_every_value_comes_back_as_it_was(values: list[Any]) -> None:
 
 @given(COLUMNS)
 def test_the_kinds_of_a_column_lead_to_the_type_that_its_values_do(values: list[Any]) -> None:
-    _, _, kinds = encode(values)
+    kinds = kinds_of(values, *encode(values))
     assert infer(kinds) is infer(set(map(kind_of, values)))
+
+
+@given(COLUMNS)
+def test_none_is_no_value_and_leaves_a_gap(values: list[Any]) -> None:
+    encoding, array = encode(values)
+    with_gaps = [None, *(cell for value in values for cell in (value, None))]
+    same, gappy = encode(with_gaps)
+    assert (same, gappy.drop_null().to_pylist()) == (encoding, array.to_pylist())
+    assert [cell is None for cell in gappy.to_pylist()] == [cell is None for cell in with_gaps]
+    assert kinds_of(with_gaps, same, gappy) == kinds_of(values, encoding, array)
+
+
+@given(st.lists(COLUMNS, min_size=1, max_size=4))
+def test_parts_of_a_column_are_joined_as_if_they_had_been_one(parts: list[list[Any]]) -> None:
+    encoding, array = joined([encode(part) for part in parts])
+    whole = [value for part in parts for value in part]
+    decode = decoder(encoding)
+    back = [decode(staged) for staged in array.to_pylist()]
+    assert [(type(v), json_of(v)) for v in back] == [(type(v), json_of(v)) for v in whole]

@@ -28,7 +28,7 @@ def staged(fields: dict[tuple[str, str], list[Any]], rescued: list[Any] | None =
     arrays, names = [], []
     for (at, column), values in fields.items():
         present = [n for n, value in enumerate(values) if value is not None]
-        encoding, array, _ = encode([values[n] for n in present])
+        encoding, array = encode([values[n] for n in present])
         rows = [present.index(n) if n in present else None for n in range(len(values))]
         arrays.append(array.take(pa.array(rows, pa.int64())))
         names.append(pa.field(at, array.type, metadata={"column": column, "as": encoding}))
