@@ -15,6 +15,7 @@ from lake.state.abandoned import note_abandoned
 from lake.state.codec import decode, encode
 from lake.state.holder import Holder, myself, renewed
 from lake.state.manifest import read_manifest
+from lake.state.replays import Replay
 from lake.storage import Storage
 from lake.tracking.metadata import write_metadata
 
@@ -25,15 +26,18 @@ class OpenRun(msgspec.Struct, frozen=True):
     run: RunFacts
     after_manifest: int
     holder: Holder
+    replay: Replay | None = None
 
 
 @contextmanager
-def opened_run(storage: Storage, run: RunFacts, after_manifest: int) -> Iterator[None]:
+def opened_run(
+    storage: Storage, run: RunFacts, after_manifest: int, replay: Replay | None = None
+) -> Iterator[None]:
     """Make known that the run goes on, while the block runs."""
     path = paths.open_run(run.source_id, run.run_id)
 
     def content() -> bytes:
-        return encode(OpenRun(run, after_manifest, myself()))
+        return encode(OpenRun(run, after_manifest, myself(), replay))
 
     storage.write(path, content())
     write_metadata(storage, run, "running")

@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
+import msgspec
+
 from lake.counts import UnitReport
 from lake.loading.task import LoadedFile, LoadJob
 from lake.resolve import RESCUED, ResolvedTable, resolve
@@ -11,6 +13,7 @@ from lake.staging.seen import Seen
 from lake.staging.task import StageJob
 from lake.state.ledger import LedgerEntry
 from lake.state.manifest import Manifest, NewFile, PartitionChange, RunKind
+from lake.state.replays import RawVersion, ReplayStep
 from lake.upkeep.unused import with_unused
 from lake.work.checks import CheckResult, ChecksFailed, check_table
 from lake.work.deduplicate import Duplicates, deduplicate
@@ -153,7 +156,18 @@ def _manifest(
         report=report,
         finish_time=None,
         start=str(work.start) if work.start else None,
+        replay=_replay_step(work, seen),
     )
+
+
+def _replay_step(work: UnitWork, seen: Seen) -> ReplayStep | None:
+    """What the manifest of a replay's day says of it, with the files that were read."""
+    step, files = work.unit.step, work.unit.files
+    if step is None:
+        return None
+    rows = {file.number: file.rows for file in seen.files}
+    read = (RawVersion(f.path, f.size, f.stamp, rows.get(f.number, 0)) for f in files)
+    return msgspec.structs.replace(step, raw=(*step.raw, *read))
 
 
 def _ledger(work: UnitWork, seen: Seen) -> tuple[LedgerEntry, ...]:

@@ -8,21 +8,20 @@ from datetime import date
 import msgspec
 
 from lake.counts import UnitReport
-from lake.errors import CommitConflict, LakeError
+from lake.errors import LakeError
 from lake.report import Failure
 from lake.state.lease import Lease, held_lease, make_way
 from lake.state.manifest import Manifest, commit
+from lake.state.replays import Replay
 from lake.state.source_state import SourceState
 from lake.upkeep.clean_up import clean_up
 from lake.work.layout import refuse_changed_layout
 from lake.work.open_runs import close_dead_runs, close_failed_run, close_run, opened_run
-from lake.work.plan import plan_replay
 from lake.work.process import process
 from lake.work.publish import apply, catch_up
 from lake.work.record_log import last_numbers
 from lake.work.run_context import Published, RunContext, now
-from lake.work.switch import Switches
-from lake.work.unit import Unit, Window
+from lake.work.unit import Unit
 from lake.work.unit_work import UnitWork
 
 
@@ -54,12 +53,12 @@ class Run:
         return self.state
 
     @contextmanager
-    def reported(self) -> Iterator[None]:
+    def reported(self, replay: Replay | None = None) -> Iterator[None]:
         """Whatever happens inside, the run has one report in the end, and leaves no staging."""
         context = self.context
         storage, catalog, facts = context.storage, context.catalog, context.facts
         before = self.state.manifest
-        with opened_run(storage, facts, before):
+        with opened_run(storage, facts, before, replay):
             try:
                 yield
                 if not self.finished:
@@ -100,37 +99,6 @@ class Run:
         with held_lease(context.storage, context.source.id, context.run_id, work, waiting):
             yield
 
-    def publish_day(
-        self,
-        day: Window,
-        tables: frozenset[str] | None,
-        final: bool,
-        switches: frozenset[str] = frozenset(),
-    ) -> Published:
-        """Replay one day on top of whatever others commit in the meantime."""
-        context = self.context
-        while True:
-            self.catch_up()
-            unit = plan_replay(context.storage, context.source, day, tables)
-            try:
-                return self.publish(replace(unit, switches=switches), final)
-            except CommitConflict as conflict:
-                context.listener.warn(str(conflict))
-
-    def switch(self, switches: Switches) -> Published | None:
-        """Give tables the types that were wished of them, if all that they hold is ready."""
-        while True:
-            manifest = switches.manifest(self.catch_up(), self.done)
-            if manifest is None:
-                return None
-            try:
-                self._commit(manifest)
-                for key in manifest.retyped:
-                    self.context.listener.log(f"{key} has the types that were wished of it now")
-                return Published(manifest, UnitReport(), ())
-            except CommitConflict as conflict:
-                self.context.listener.warn(str(conflict))
-
     def publish(self, unit: Unit, final: bool, start: date | None = None) -> Published:
         """Carry one unit into the lake: the manifest is the commit, the rest follows from it."""
         context = self.context
@@ -147,12 +115,12 @@ class Run:
             report=self.done + prepared.report,
             finish_time=now() if final else None,
         )
-        self._commit(manifest)
+        self.commit(manifest)
         for warning in prepared.report.warnings:
             context.listener.warn(warning)
         return Published(manifest, prepared.report, prepared.checks)
 
-    def _commit(self, manifest: Manifest) -> None:
+    def commit(self, manifest: Manifest) -> None:
         storage, catalog = self.context.storage, self.context.catalog
         commit(storage, manifest)
         self.done, self.finished = manifest.report, manifest.finish_time is not None

@@ -92,9 +92,11 @@ class Runs:
     def sync(self, days: tuple[date, date] | None = None) -> UnitReport:
         return sync(self.context(), days)
 
-    def replay(self, start: str, end: str, *tables: str) -> UnitReport:
+    def replay(self, start: str, end: str, *tables: str, accept: bool = True) -> UnitReport:
+        """A replay that takes raw files as they are now, unless told not to `accept` that."""
         window = Window(utc(start), utc(end))
-        return replay(self.context(RunKind.REPLAY, window), window, frozenset(tables) or None)
+        context = self.context(RunKind.REPLAY, window)
+        return replay(context, window, frozenset(tables) or None, accept)
 
     def tables(self) -> list[str]:
         return [table.name for table in self.catalog.tables(self.source.database)]
