@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
+from lake.errors import LakeError
 from lake.state.process_birth import birth
 from lake.storage import Storage
 
@@ -54,7 +55,7 @@ def renewed(storage: Storage, path: str, content: Callable[[], bytes]) -> Iterat
 
     def renew() -> None:
         while not done.wait(RENEWAL_SECONDS):
-            with suppress(OSError):  # the next one may succeed
+            with suppress(OSError, LakeError):  # the next one may succeed
                 storage.write(path, content())
 
     thread = threading.Thread(target=renew, name=f"renew {path}", daemon=True)

@@ -47,10 +47,17 @@ def held_lease(
     try:
         with renewed(storage, path, mine):
             yield
-    finally:
-        data = storage.read(path)
-        if data is not None and decode(data, Lease, path).run_id == run_id:
-            storage.delete(path)
+    except BaseException:
+        with suppress(Exception):  # or it would be told instead of what went wrong
+            _release(storage, path, run_id)
+        raise
+    _release(storage, path, run_id)
+
+
+def _release(storage: Storage, path: str, run_id: str) -> None:
+    data = storage.read(path)
+    if data is not None and decode(data, Lease, path).run_id == run_id:
+        storage.delete(path)
 
 
 def remove_dead_lease(storage: Storage, source_id: str) -> Lease | None:

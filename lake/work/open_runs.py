@@ -72,14 +72,25 @@ def close_failed_run(
     failure: Failure,
 ) -> bool:
     """A failed report, unless the run has a report; what it did is what it committed."""
-    report = storage.read(paths.report(run.source_id, run.day, run.run_id))
-    if report is None:
-        done = _committed(storage, run, after_manifest)
-        close_run(storage, catalog, run, done, finish, failure)
+    if report_failure(storage, run, after_manifest, finish, failure):
+        _wind_up(storage, catalog, run, "failed")
         return True
     # It ended between its report and the rest.
+    report = storage.read(paths.report(run.source_id, run.day, run.run_id)) or b""
     _wind_up(storage, catalog, run, msgspec.json.decode(report.splitlines()[0])["status"])
     return False
+
+
+def report_failure(
+    storage: Storage, run: RunFacts, after_manifest: int, finish: datetime, failure: Failure
+) -> bool:
+    """A failed report and nothing else, unless the run has a report."""
+    path = paths.report(run.source_id, run.day, run.run_id)
+    if storage.read(path) is not None:
+        return False
+    lines = report_lines(run, _committed(storage, run, after_manifest), finish, failure)
+    storage.write(path, report_json(lines))
+    return True
 
 
 def _wind_up(storage: Storage, catalog: Catalog, run: RunFacts, status: str) -> None:

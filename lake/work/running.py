@@ -1,7 +1,7 @@
 """A run under way: what it has done so far, its lease, its commits, and its report in the end."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
 
@@ -9,14 +9,14 @@ import msgspec
 
 from lake.counts import UnitReport
 from lake.errors import LakeError
-from lake.report import Failure
 from lake.state.lease import Lease, held_lease, make_way
 from lake.state.manifest import Manifest, commit
 from lake.state.replays import Replay
 from lake.state.source_state import SourceState
 from lake.upkeep.clean_up import clean_up
+from lake.work.failing import close_failed, failure_of, report_only
 from lake.work.layout import refuse_changed_layout
-from lake.work.open_runs import close_dead_runs, close_failed_run, close_run, opened_run
+from lake.work.open_runs import close_dead_runs, close_run, opened_run
 from lake.work.process import process
 from lake.work.publish import apply, catch_up
 from lake.work.record_log import last_numbers
@@ -64,11 +64,13 @@ class Run:
                 if not self.finished:
                     close_run(storage, catalog, facts, self.done, now())
             except BaseException as error:
-                # What does not succeed here is left to the next run, which finds this one dead.
-                with suppress(LakeError, OSError):
+                failure = failure_of(error)
+                try:
                     self.catch_up()  # what is committed counts, and needs what is staged
-                    failure = _failure(error)
-                    close_failed_run(storage, catalog, facts, before, now(), failure)
+                except Exception:
+                    report_only(storage, facts, before, failure)
+                else:
+                    close_failed(storage, catalog, facts, before, failure)
                 raise
         self._clean_up()
 
@@ -126,19 +128,3 @@ class Run:
         self.done, self.finished = manifest.report, manifest.finish_time is not None
         self.log_files |= last_numbers(manifest.records)
         self.state = apply(storage, catalog, self.state, manifest)
-
-
-def _failure(error: BaseException) -> Failure:
-    if isinstance(error, LakeError):
-        return Failure(error.error_code, str(error))
-    if isinstance(error, KeyboardInterrupt) or type(error).__name__.endswith("InterruptedError"):
-        return Failure("Segment.Internal", "The run was cancelled before it was done.")
-    return Failure("Segment.Internal", _in_a_line(error))
-
-
-def _in_a_line(error: BaseException) -> str:
-    """What went wrong, without the stack trace that Spark sends along."""
-    told = [line for line in str(error).splitlines() if line.strip()]
-    traced = any(line.startswith("Traceback") for line in told)
-    text = told[-1].strip() if traced else " ".join(told)
-    return text if traced else f"{type(error).__name__}: {text}"
