@@ -5,7 +5,7 @@ from typing import Self
 
 from lake.aws.access import AwsAccess
 from lake.catalog.base import Catalog
-from lake.catalog.local import LocalCatalog
+from lake.catalog.opening import open_catalog
 from lake.settings import Settings
 from lake.storage import Storage, open_storage
 
@@ -21,5 +21,6 @@ class Lake:
     @classmethod
     def open(cls, settings: Settings) -> Self:
         """Nothing is read or written by opening; what does not exist is made when first needed."""
-        storage = open_storage(settings.storage_uri, AwsAccess.of(settings))
-        return cls(settings, storage, LocalCatalog(storage))
+        access = AwsAccess.of(settings)
+        storage = open_storage(settings.storage_uri, access)
+        return cls(settings, storage, open_catalog(settings, storage, access))

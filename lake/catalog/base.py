@@ -28,7 +28,9 @@ class CatalogTable(msgspec.Struct, frozen=True):
     format: Literal["parquet", "json"] = "parquet"
     comment: str = ""
     parameters: dict[str, str] = msgspec.field(default_factory=dict)
-    retyped: int = 0  # the number of the manifest that last gave a column another type
+    # The number of the manifest that last gave a column another type; below zero while one is
+    # about to, where types and partitions cannot be changed at once.
+    retyped: int = 0
 
     @property
     def full_name(self) -> str:
