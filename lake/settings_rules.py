@@ -60,8 +60,32 @@ def breaches(content: Mapping[str, Any]) -> Iterator[Breach]:
     for index, source in sources:
         if source.keys() & {"glue_catalog_id", "iam_role_arn"}:
             yield from _account_breaches(("sources", index), {**content, **source})
+    yield from _emr_breaches(content, sources)
     yield from _repeated_names(sources)
     yield from _shared_tables(sources)
+
+
+def _emr_breaches(
+    content: Mapping[str, Any], sources: list[tuple[int, Mapping[str, Any]]]
+) -> Iterator[Breach]:
+    """A cluster reads and writes the lake itself, and which one it is must be known."""
+    if content.get("engine") != "emr":
+        return
+    storage = content.get("storage")
+    if isinstance(storage, str) and not storage.startswith("s3://"):
+        yield Breach(
+            ("engine",),
+            f"'emr' cannot reach the lake in {storage!r}",
+            "set `storage` to s3://bucket[/prefix], or `engine` to local",
+        )
+    if content.get("emr_cluster_id") is None:
+        for index, source in sources:
+            if source.get("emr_cluster_id") is None:
+                yield Breach(
+                    ("sources", index, "emr_cluster_id"),
+                    "missing, and `engine` is emr",
+                    "set `emr_cluster_id` to that of a running cluster, here or at the top",
+                )
 
 
 def _repeated_names(sources: list[tuple[int, Mapping[str, Any]]]) -> Iterator[Breach]:

@@ -28,6 +28,7 @@ class LakeJob(msgspec.Struct, frozen=True, dict=True):
     days: tuple[date, date] | None = None  # of a sync: only these day folders
     window: tuple[datetime, datetime] | None = None
     tables: tuple[str, ...] | None = None
+    emr_cluster_id: str = ""  # which carries it out, if one does
 
     @cached_property
     def settings(self) -> Settings:
@@ -49,7 +50,8 @@ class LakeJob(msgspec.Struct, frozen=True, dict=True):
             database=self.source.database,
             run_id=self.run_id,
             start_time=self.start_time,
-            s3_bucket=self.settings.storage_uri,
+            s3_bucket=self.settings.bucket,
+            emr_cluster_id=self.emr_cluster_id,
             dagster_run_id=self.dagster_run_id,
             replay=self.window is not None,
             replay_from=first,
