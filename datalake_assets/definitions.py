@@ -6,6 +6,7 @@ from pathlib import Path
 import dagster as dg
 
 from datalake_assets.console import console
+from datalake_assets.dead_runs import close_dead
 from datalake_assets.event_tables import event_tables
 from datalake_assets.keys import replay_job_name
 from datalake_assets.landing import landing
@@ -50,7 +51,7 @@ def build(
             ),
         ],
         schedules=[sync_schedule(s, syncs[s.id], schedules_running) for s in sources if s.enabled],
-        sensors=[reload_for_new_tables(lake, snapshot)],
+        sensors=[reload_for_new_tables(lake, snapshot), close_dead(lake)],
         resources={"engine": engine or local_engine()},
         executor=dg.in_process_executor,
         loggers={"console": console},

@@ -7,6 +7,7 @@ from typing import Any
 import dagster as dg
 
 from datalake_assets import metadata
+from datalake_assets.dead_runs import sign
 from datalake_assets.events import RunEvents, check_result
 from datalake_assets.keys import SOURCE_TAG, landing_key, reports_key, schema_key, table_key
 from datalake_assets.partitions import REPLAY, days, window_of
@@ -59,6 +60,7 @@ def event_tables(lake: Lake, source: Source, known: SourceSnapshot) -> dg.Assets
     def replay(
         context: dg.AssetExecutionContext, config: ReplayConfig, engine: SparkEngine
     ) -> Iterator[Any]:
+        sign(context)
         chosen = [t for t in tables if table_key(t) in context.selected_asset_keys]
         window = _narrowed(_window(context, partitions), config)
         replayed = _Replayed(RunEvents(lake, source), context, tables, window)

@@ -5,6 +5,7 @@ from typing import Any
 
 import dagster as dg
 
+from datalake_assets.dead_runs import sign
 from datalake_assets.events import RunEvents, check_evaluation
 from datalake_assets.keys import SOURCE_TAG, sync_job_name
 from datalake_assets.running import DagsterListener, new_job, told_as_failure
@@ -40,6 +41,7 @@ def sync_job(lake: Lake, source: Source) -> dg.JobDefinition:
     def load(
         context: dg.OpExecutionContext, config: SyncConfig, engine: SparkEngine
     ) -> Iterator[Any]:
+        sign(context)
         with told_as_failure():
             days = None
             if config.from_hour and config.to_hour:

@@ -27,7 +27,7 @@ class Holder(msgspec.Struct, frozen=True):
 
     @property
     def alive(self) -> bool:
-        if self.is_here and not self._runs_here():
+        if self.is_here and not self.runs_here:
             return False  # known at once on its own machine, elsewhere when the time is up
         return datetime.now(UTC) < self.expires
 
@@ -35,7 +35,9 @@ class Holder(msgspec.Struct, frozen=True):
     def is_here(self) -> bool:
         return self.host == socket.gethostname()
 
-    def _runs_here(self) -> bool:
+    @property
+    def runs_here(self) -> bool:
+        """Whether this machine has the process."""
         born = birth(self.pid)
         return born is not None and (born == self.born or not born or not self.born)
 

@@ -108,21 +108,22 @@ def _wind_up(storage: Storage, catalog: Catalog, run: RunFacts, status: str) -> 
 
 def close_dead_runs(storage: Storage, catalog: Catalog, source_id: str, now: datetime) -> list[str]:
     """Give a failed report to runs that ended without one; their ids. Catch up before."""
-    closed: list[str] = []
-    for file in storage.files(paths.open_runs(source_id)):
-        data = storage.read(file.path)
-        if data is None:
-            continue
-        dead = decode(data, OpenRun, file.path)
-        if dead.holder.alive:
-            continue
-        after = dead.after_manifest
-        if close_failed_run(storage, catalog, dead.run, after, now, _INTERRUPTED):
-            closed.append(dead.run.run_id)
-    return closed
+    return [
+        dead.run.run_id
+        for dead in dead_runs(storage, source_id)
+        if close_failed_run(storage, catalog, dead.run, dead.after_manifest, now, INTERRUPTED)
+    ]
 
 
-_INTERRUPTED = Failure(
+def dead_runs(storage: Storage, source_id: str) -> list[OpenRun]:
+    """Runs that have begun and whose holder is dead."""
+    files = [file.path for file in storage.files(paths.open_runs(source_id))]
+    read = zip(files, storage.read_many(files), strict=True)
+    runs = [decode(data, OpenRun, path) for path, data in read if data is not None]
+    return [run for run in runs if not run.holder.alive]
+
+
+INTERRUPTED = Failure(
     "Segment.Internal",
     "The run was interrupted: its process ended without a report. What it had published stays; "
     "the next sync goes on from there.",
