@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import NoCredentialsError
 
-from lake.aws.access import ATTEMPTS, AwsAccess, client_config
+from lake.aws.access import ATTEMPTS, AwsAccess
+from lake.aws.sessions import client_config
 from lake.settings import Settings
 from tests.aws_server import REGION, SECRET, AwsServer
 
