@@ -51,6 +51,8 @@ def failure_of(error: BaseException) -> Failure:
     """What a report says of an error."""
     if isinstance(error, KeyboardInterrupt) or type(error).__name__.endswith("InterruptedError"):
         return Failure("Segment.Internal", "The run was cancelled before it was done.")
+    if isinstance(error, GeneratorExit):
+        return Failure("Segment.Internal", "The run was stopped between two units of its work.")
     told = error if isinstance(error, LakeError) else recognised(error)
     if told is not None:
         return Failure(told.error_code, str(told))
