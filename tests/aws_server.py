@@ -1,6 +1,8 @@
 """An AWS of our own for tests: moto on 127.0.0.1, which Spark's workers and subprocesses reach."""
 
+import logging
 import os
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -67,10 +69,25 @@ class AwsServer:
             answer.read()
 
 
+class _OneWriteAtATime:
+    """S3 decides a conditional write at one moment; moto looks first and writes later."""
+
+    def __init__(self, app: Any) -> None:
+        self._app, self._lock = app, threading.Lock()
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+        if environ["REQUEST_METHOD"] != "PUT":
+            return self._app(environ, start_response)
+        with self._lock:
+            return self._app(environ, start_response)
+
+
 @contextmanager
 def running_server() -> Iterator[AwsServer]:
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
+    server._server.app = _OneWriteAtATime(server._server.app)  # type: ignore[union-attr]
+    logging.getLogger("werkzeug").setLevel(logging.WARNING)  # else each request is a line
     try:
         host, port = server.get_host_and_port()
         yield AwsServer(f"http://{host}:{port}")

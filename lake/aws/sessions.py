@@ -5,7 +5,7 @@ Apart from it because to import botocore takes a while, which lakes in folders n
 
 import os
 import threading
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from botocore.config import Config
@@ -16,9 +16,11 @@ from botocore.credentials import (
     ReadOnlyCredentials,
 )
 from botocore.exceptions import NoCredentialsError
+from botocore.loaders import Loader, create_loader
 from botocore.session import Session
 
 from lake.aws.access import ATTEMPTS, AwsAccess
+from lake.aws.refusals import Doing, aws_call
 
 _STS_WITHOUT_REGION = "us-east-1"
 
@@ -86,8 +88,20 @@ def client_config() -> Config:
     )
 
 
-def _session(access: AwsAccess) -> Session:
+@cache
+def _descriptions() -> Loader:
+    """Of AWS's services: to read them takes longer than all else, so they are read once."""
+    return create_loader(Session().get_config_variable("data_path"))
+
+
+def _new_session() -> Session:
     session = Session()
+    session.register_component("data_loader", _descriptions())
+    return session
+
+
+def _session(access: AwsAccess) -> Session:
+    session = _new_session()
     if access.region:
         session.set_config_variable("region", access.region)
     if access.role_arn is None:
@@ -103,7 +117,7 @@ def _session(access: AwsAccess) -> Session:
             **({"ExternalId": access.external_id} if access.external_id else {}),
         },
     )
-    assumed = Session()
+    assumed = _new_session()
     assumed.set_config_variable("region", session.get_config_variable("region"))
     # There is no public way to hand a session credentials that renew themselves.
     assumed._credentials = DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")
