@@ -50,7 +50,7 @@ def test_actions_are_named_one_by_one(stack: dict[str, Any], role: str) -> None:
         ("s3:PutObject", f"{BUCKET}/segment-data/data/9IP56Shn6/a.parquet", {}),
         ("s3:DeleteObject", f"{BUCKET}/sync_tracking_datasets/W/S/17/metadata.json", {}),
         ("s3:ListBucket", BUCKET, {"s3__prefix": "segment-logs/9IP56Shn6/"}),
-        ("s3:GetBucketLocation", BUCKET, {}),
+        ("s3:ListBucketMultipartUploads", BUCKET, {}),
         ("glue:CreateDatabase", f"arn:aws:glue:{REGION}:123456789012:catalog", {}),
         ("glue:UpdateTable", TABLE, {}),
         ("elasticmapreduce:AddJobFlowSteps", CLUSTER, OURS),
