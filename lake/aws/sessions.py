@@ -117,10 +117,16 @@ def _session(access: AwsAccess) -> Session:
             **({"ExternalId": access.external_id} if access.external_id else {}),
         },
     )
+
+    def assume() -> Any:
+        # Told here, where the id is known: it is asked for in the midst of any other call.
+        with aws_call(Doing.ASSUME_ROLE, access.role_arn or "", access.external_id):
+            return fetcher.fetch_credentials()
+
     assumed = _new_session()
     assumed.set_config_variable("region", session.get_config_variable("region"))
     # There is no public way to hand a session credentials that renew themselves.
-    assumed._credentials = DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")
+    assumed._credentials = DeferredRefreshableCredentials(assume, "assume-role")
     return assumed
 
 
