@@ -12,6 +12,7 @@ from lake.report import RunFacts
 from lake.settings import Settings, Source
 from lake.state.manifest import RunKind
 from lake.work.dataflow import Dataflow
+from lake.work.failing import failure_told
 from lake.work.run import replay_units, sync_units
 from lake.work.run_context import Listener, Published, RunContext
 from lake.work.unit import Window
@@ -74,8 +75,9 @@ def run_job(
         dataflow=dataflow,
         listener=listener,
     )
-    if job.window is None:
-        yield from sync_units(context, job.days)
-    else:
-        tables = None if job.tables is None else frozenset(job.tables)
-        yield from replay_units(context, Window(*job.window), tables)
+    with failure_told(lake.storage, lake.catalog, context.facts):
+        if job.window is None:
+            yield from sync_units(context, job.days)
+        else:
+            tables = None if job.tables is None else frozenset(job.tables)
+            yield from replay_units(context, Window(*job.window), tables)
