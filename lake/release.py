@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 # Each choice as `lake.yaml` spells it (for places: how it begins), and whether it is built.
-STORAGES: Mapping[str, bool] = {"a folder": True, "s3://": False, "abfss://": False}
+STORAGES: Mapping[str, bool] = {"a folder": True, "s3://": True, "abfss://": False}
 CATALOGS: Mapping[str, bool] = {"local": True, "glue": True, "hive": False}
 ENGINES: Mapping[str, bool] = {
     "local": True,
