@@ -127,6 +127,15 @@ class RawFiles:
     def now(self, path: str) -> StoredFile | None:
         return self.archive.files.get(path)
 
+    def gone(self, window: Window) -> list[str]:
+        """Files that were loaded, had rows of a range, and are no longer there."""
+        first, end = window.hours
+        return [
+            path
+            for path, entry in self.ledger.items()
+            if path not in self.archive.files and any(first <= h < end for h in entry.hours)
+        ]
+
 
 def raw_files(storage: Storage, source: Source) -> RawFiles:
     return RawFiles(list_archive(storage, source), read_whole_ledger(storage, source.id))

@@ -127,3 +127,12 @@ def refusal(window: Window, changes: list[RawChange], rows: int) -> ConsentNeede
             ]
         )
     )
+
+
+def agreed(changes: list[RawChange]) -> str:
+    """What a replay does that was told to go on, or has nothing to lose."""
+    gone = sum(change.now is None for change in changes)
+    return (
+        f"Takes {len(changes) - gone} raw files that changed after loading as they are now, and "
+        f"does without {gone} that are gone."
+    )

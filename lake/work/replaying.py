@@ -9,7 +9,7 @@ from lake.counts import UnitReport
 from lake.errors import CommitConflict
 from lake.state.manifest import Manifest
 from lake.work.plan import RawFiles, plan_replay, raw_files
-from lake.work.raw_changes import RawChange, raw_changes, refusal, rows_held
+from lake.work.raw_changes import RawChange, agreed, raw_changes, refusal, rows_held
 from lake.work.resume import Progress
 from lake.work.run_context import Published, now
 from lake.work.running import Run
@@ -30,7 +30,8 @@ class Replaying:
         """The raw files as they are; refuses a range whose files changed after loading."""
         context = self.run.context
         raw = raw_files(context.storage, context.source)
-        self._changes(raw, window)
+        if changes := self._require_consent(raw, window):
+            context.listener.warn(agreed(changes))
         return raw
 
     def days(self, days: list[Window], switches: Switches) -> Iterator[Published]:
@@ -74,24 +75,23 @@ class Replaying:
         while True:
             run.catch_up()
             raw = raw_files(context.storage, context.source)
-            changes = self._changes(raw, day)
-            gone = [change.path for change in changes if change.now is None]
-            step = self.progress.step(day if in_range else None, gone)
+            if not self.accept_changes:
+                self._require_consent(raw, day)
+            step = self.progress.step(day if in_range else None, raw.gone(day))
             unit = replace(plan_replay(raw, day, tables), switches=switches, step=step)
             try:
                 return run.publish(unit, final)
             except CommitConflict as conflict:
                 context.listener.warn(str(conflict))
 
-    def _changes(self, raw: RawFiles, window: Window) -> list[RawChange]:
-        """Raw files that changed after loading; refused without consent, unless nothing is lost."""
+    def _require_consent(self, raw: RawFiles, window: Window) -> list[RawChange]:
+        """Raw files that changed after loading: refused, unless agreed to or nothing is lost."""
         context, state = self.run.context, self.run.state
         changes = raw_changes(context.storage, state, raw, window)
-        if not changes:
-            return []
-        rows = rows_held(context.catalog, context.source, state, window, self.tables)
-        if rows and not self.accept_changes:
-            raise refusal(window, changes, rows)
+        if changes and not self.accept_changes:
+            rows = rows_held(context.catalog, context.source, state, window, self.tables)
+            if rows:
+                raise refusal(window, changes, rows)
         return changes
 
     def _end(self, switches: Switches) -> Published:

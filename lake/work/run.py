@@ -1,6 +1,6 @@
 """A run from its first look at the lake to its report: the eight steps of a sync, unit by unit."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from datetime import date
 
 from lake.counts import UnitReport
@@ -36,7 +36,9 @@ def _to_the_end(units: Iterator[Published]) -> UnitReport:
     return done
 
 
-def sync_units(context: RunContext, days: tuple[date, date] | None = None) -> Iterator[Published]:
+def sync_units(
+    context: RunContext, days: tuple[date, date] | None = None
+) -> Generator[Published, None, None]:
     """A sync, unit by unit, each as soon as it is in the lake."""
     run = Run(context)
     plan_sync(context.storage, context.source, run.state, days)  # refused before anything begins
@@ -58,7 +60,7 @@ def replay_units(
     window: Window,
     tables: frozenset[str] | None = None,
     accept_changes: bool = False,
-) -> Iterator[Published]:
+) -> Generator[Published, None, None]:
     """A replay, day by day, each as soon as it is in the lake; then the types that were wished.
 
     Raw files that changed since they were loaded need consent.
