@@ -48,7 +48,7 @@ class EmrRun:
 
     @cached_property
     def lake(self) -> Lake:
-        return Lake.open(self.job.settings)
+        return Lake.open(self.job.settings).for_source(self.job.source)
 
     @cached_property
     def access(self) -> AwsAccess:

@@ -64,7 +64,7 @@ def run_job(
     job: LakeJob, dataflow: Callable[[], Dataflow], listener: Listener
 ) -> Iterator[Published]:
     """Carry out a job where this is called; each unit comes out as soon as it is in the lake."""
-    lake = Lake.open(job.settings)
+    lake = Lake.open(job.settings).for_source(job.source)
     context = RunContext(
         settings=job.settings,
         source=job.source,
