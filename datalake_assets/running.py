@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
+from lake.aws.permissions import granted_by
+from lake.aws.refusals import recognised
 from lake.errors import LakeError
 from lake.settings import Settings, Source
 from lake.work.unit import Window
@@ -53,9 +55,19 @@ def told_as_failure() -> Iterator[None]:
     """An error of the lake, without a stack trace and without being tried again."""
     try:
         yield
-    except LakeError as error:
-        raise dg.Failure(
-            description=str(error),
-            metadata={"error_code": error.error_code, "exit_code": error.exit_code},
-            allow_retries=False,
-        ) from None
+    except Exception as error:
+        told = recognised(error)
+        if told is None:
+            raise
+        raise dg.Failure(str(told), failure_metadata(told), allow_retries=False) from None
+
+
+def failure_metadata(error: LakeError) -> dict[str, dg.MetadataValue]:
+    """What the UI and the command line are told besides the words."""
+    shown: dict[str, dg.MetadataValue] = {
+        "error_code": dg.MetadataValue.text(error.error_code),
+        "exit_code": dg.MetadataValue.int(error.exit_code),
+    }
+    if granted := granted_by(str(error)):
+        shown["policy_statement_to_grant"] = dg.MetadataValue.json(granted)
+    return shown

@@ -15,6 +15,7 @@ from lake.counts import UnitReport
 from lake.lake import Lake
 from lake.settings import Source
 from lake.work.checks import ChecksFailed
+from lake.work.failing import failure_told
 from spark_resources.engine import SparkEngine
 
 EVERY_TWO_HOURS = "0 */2 * * *"
@@ -47,7 +48,8 @@ def sync_job(lake: Lake, source: Source) -> dg.JobDefinition:
             if config.from_hour and config.to_hour:
                 days = touched_days(parse_hour(config.from_hour), parse_hour(config.to_hour))
             job = new_job(lake.settings, source, context.run_id, days=days)
-            yield events.of_archive()
+            with failure_told(lake.storage, lake.catalog, job.facts()):
+                yield events.of_archive()
             done = UnitReport()
             try:
                 for unit in engine.run(job, DagsterListener(context.log)):
