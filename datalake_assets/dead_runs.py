@@ -12,8 +12,7 @@ from lake.lake import Lake
 from lake.report_history import newest_reports
 from lake.settings import Source
 from lake.state.holder import Holder, myself
-from lake.work.open_runs import INTERRUPTED, close_dead_runs, dead_runs
-from lake.work.publish import catch_up
+from lake.work.dead_runs import INTERRUPTED, close_dead_runs
 from lake.work.run_context import now
 
 PROCESS_TAG = "datalake/process"
@@ -47,10 +46,8 @@ def close_dead(lake: Lake) -> dg.SensorDefinition:
 def _close_in_lake(lake: Lake, source: Source) -> Iterator[str]:
     """One source that cannot be read leaves the others their turn."""
     try:
-        if dead_runs(lake.storage, source.id):
-            catch_up(lake.storage, lake.catalog, source.id)
-            for run_id in close_dead_runs(lake.storage, lake.catalog, source.id, now()):
-                yield f"Run {run_id} of {source.slug} had died; it now has a failed report."
+        for run_id in close_dead_runs(lake.storage, lake.catalog, source.id, now()):
+            yield f"Run {run_id} of {source.slug} had died; it now has a failed report."
     except (LakeError, OSError) as error:
         yield f"Runs of {source.slug} could not be looked at: {error}"
 

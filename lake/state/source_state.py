@@ -120,4 +120,11 @@ def read_state(storage: Storage, source_id: str) -> SourceState:
 
 
 def write_state(storage: Storage, state: SourceState) -> None:
-    storage.write(paths.state_file(state.source_id), encode(state))
+    """Put the state in place, unless somebody has gone further in the meantime."""
+    path = paths.state_file(state.source_id)
+
+    def newest(data: bytes | None) -> bytes | None:
+        known = None if data is None else decode(data, SourceState, path)
+        return encode(state) if known is None or known.manifest <= state.manifest else None
+
+    storage.update(path, newest)

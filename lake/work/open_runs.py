@@ -12,7 +12,7 @@ from lake.catalog.sync_reports import DATABASE, NAME, ensure_reports_table
 from lake.counts import UnitReport
 from lake.report import Failure, RunFacts, report_json, report_lines
 from lake.state.abandoned import note_abandoned
-from lake.state.codec import decode, encode
+from lake.state.codec import encode
 from lake.state.holder import Holder, myself, renewed
 from lake.state.manifest import read_manifest
 from lake.state.replays import Replay
@@ -104,30 +104,6 @@ def _wind_up(storage: Storage, catalog: Catalog, run: RunFacts, status: str) -> 
         note_abandoned(storage, run)
     storage.delete_folder(paths.stage(run.source_id, run.run_id))
     storage.delete(paths.open_run(run.source_id, run.run_id))
-
-
-def close_dead_runs(storage: Storage, catalog: Catalog, source_id: str, now: datetime) -> list[str]:
-    """Give a failed report to runs that ended without one; their ids. Catch up before."""
-    return [
-        dead.run.run_id
-        for dead in dead_runs(storage, source_id)
-        if close_failed_run(storage, catalog, dead.run, dead.after_manifest, now, INTERRUPTED)
-    ]
-
-
-def dead_runs(storage: Storage, source_id: str) -> list[OpenRun]:
-    """Runs that have begun and whose holder is dead."""
-    files = [file.path for file in storage.files(paths.open_runs(source_id))]
-    read = zip(files, storage.read_many(files), strict=True)
-    runs = [decode(data, OpenRun, path) for path, data in read if data is not None]
-    return [run for run in runs if not run.holder.alive]
-
-
-INTERRUPTED = Failure(
-    "Segment.Internal",
-    "The run was interrupted: its process ended without a report. What it had published stays; "
-    "the next sync goes on from there.",
-)
 
 
 def _committed(storage: Storage, run: RunFacts, after_manifest: int) -> UnitReport:

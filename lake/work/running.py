@@ -14,9 +14,10 @@ from lake.state.manifest import Manifest, commit
 from lake.state.replays import Replay
 from lake.state.source_state import SourceState
 from lake.upkeep.clean_up import clean_up
+from lake.work.dead_runs import close_dead_runs
 from lake.work.failing import close_failed, failure_of, report_only
 from lake.work.layout import refuse_changed_layout
-from lake.work.open_runs import close_dead_runs, close_run, opened_run
+from lake.work.open_runs import close_run, opened_run
 from lake.work.process import process
 from lake.work.publish import apply, catch_up
 from lake.work.record_log import last_numbers
@@ -39,11 +40,11 @@ class Run:
     def __post_init__(self) -> None:
         context = self.context
         storage, catalog, source = context.storage, context.catalog, context.source
-        self.catch_up()
         for run_id in close_dead_runs(storage, catalog, source.id, now()):
             context.listener.warn(
                 f"Run {run_id} had died without a report; it now has a failed one."
             )
+        self.catch_up()
         refuse_changed_layout(source, self.state)
 
     def catch_up(self) -> SourceState:
