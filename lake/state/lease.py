@@ -102,12 +102,26 @@ def _acquire(
             continue  # given back just now; others may be faster
         lease = decode(data, Lease, path)
         if not lease.holder.alive:
-            storage.delete(path)
+            if _inherited(storage, path, mine):
+                return
             continue
         if lease.run_id != told:
             told = lease.run_id
             waiting(lease)
         time.sleep(POLL_SECONDS)
+
+
+def _inherited(storage: Storage, path: str, mine: Callable[[], bytes]) -> bool:
+    """Take the lease of a dead holder; of several who find it dead, one gets it."""
+    got = False
+
+    def take(data: bytes | None) -> bytes | None:
+        nonlocal got
+        got = data is None or not decode(data, Lease, path).holder.alive
+        return mine() if got else None
+
+    storage.update(path, take)
+    return got
 
 
 @contextmanager

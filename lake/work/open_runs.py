@@ -102,6 +102,7 @@ def _wind_up(storage: Storage, catalog: Catalog, run: RunFacts, status: str) -> 
     write_metadata(storage, run, status)
     if status == "failed":
         note_abandoned(storage, run)
+        storage.abandon("segment-data", run.run_id)
     storage.delete_folder(paths.stage(run.source_id, run.run_id))
     storage.delete(paths.open_run(run.source_id, run.run_id))
 

@@ -138,8 +138,8 @@ def partition_changes(
 def _change(storage: Storage, placement: Placement, new: list[LoadedFile]) -> PartitionChange:
     before = placement.before if placement.keeps else None
     if placement.moves and before is not None:
-        for file in storage.files(before.location):
-            storage.copy(file.path, f"{placement.location}/{file.name}")
+        held = storage.files(before.location)
+        storage.copy_all([(file.path, f"{placement.location}/{file.name}") for file in held])
     return PartitionChange(
         table=placement.schema.key,
         values=partition_values(placement.partition),

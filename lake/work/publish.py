@@ -30,12 +30,9 @@ def apply(
     by_table: dict[str, list[PartitionChange]] = {}
     for change in manifest.partitions:
         by_table.setdefault(change.table, []).append(change)
-    for change in (*manifest.partitions, *manifest.shadows):
-        for file in change.added:
-            if file.written != file.path:
-                storage.place(file.written, file.path)
-    for file in manifest.records:
-        storage.place(file.written, file.path)
+    changed = (*manifest.partitions, *manifest.shadows)
+    files = [*(file for change in changed for file in change.added), *manifest.records]
+    storage.place_all([(f.written, f.path) for f in files if f.written != f.path])
     for key in manifest.retyped:
         _switch(catalog, after.tables[key], by_table.pop(key, []), manifest.number)
     for key, changes in by_table.items():
