@@ -17,6 +17,7 @@ from lake.state.replays import RawVersion, ReplayStep
 from lake.upkeep.unused import with_unused
 from lake.work.checks import CheckResult, ChecksFailed, check_table
 from lake.work.deduplicate import Duplicates, deduplicate
+from lake.work.foreign_folders import kept_apart
 from lake.work.placing import Placement, Placer, emptied, partition_changes, place
 from lake.work.record_log import log_records
 from lake.work.run_context import Published, now
@@ -34,7 +35,7 @@ def process(work: UnitWork) -> Published:
     unit, listener = work.unit, work.context.listener
     listener.log(f"{unit.label}: reading {len(unit.files)} raw files, {unit.bytes / 1e6:,.1f} MB")
     seen = _stage(work)
-    resolved = resolve(work.context.source, work.state.tables, seen.tables)
+    resolved = kept_apart(work, resolve(work.context.source, work.state.tables, seen.tables))
     listener.log(f"{unit.label}: {seen.rows_in:,} rows for {len(resolved)} tables; deduplicating")
     duplicates = deduplicate(work, seen)
     resolved = {t: r for t, r in resolved.items() if not r.is_new or duplicates.tables[t].kept}
