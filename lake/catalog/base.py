@@ -57,8 +57,8 @@ class Catalog(Protocol):
         """How many databases there are, whosever: their number is limited."""
         ...
 
-    def count_tables(self, database: str) -> int | None:
-        """How many tables a database has, whosever; None where there is no such database."""
+    def names(self, database: str) -> set[str] | None:
+        """What all tables of a database are called, whosever; None where there is none."""
         ...
 
     def tables(self, database: str) -> list[CatalogTable]:

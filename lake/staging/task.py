@@ -57,6 +57,7 @@ class StageJob:
     keep_payloads: bool = False
     window: tuple[int, int] | None = None  # of a replay: [from, to) of receivedAt
     tables: frozenset[str] | None = None  # of a replay: only these
+    room: int | None = None  # for so many new tables, if that is known, the catalog has room
 
     def new_fields(self) -> Fields:
         return Fields(self.naming, self.date_partition.keys, self.limits.column_name)
@@ -153,6 +154,8 @@ class _StageTask:
             tables = self.job.columns.keys() | self.tables.keys()
             if table not in tables and len(tables) >= self.job.limits.tables:
                 raise Reject(Reason.TOO_MANY_TABLES, f"{self.job.limits.tables} tables")
+            if table not in tables and len(tables) - len(self.job.columns) == self.job.room:
+                raise Reject(Reason.CATALOG_FULL)
             rows = TableRows(table, self.job.new_fields())
         known = self.job.columns.get(table, STANDARD[self.job.naming])
         # As many colons, at least, as keys: the exact count is needed only near the limit.

@@ -1,5 +1,6 @@
 """One unit of work, from raw files to a manifest ready to be committed."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -18,6 +19,7 @@ from lake.upkeep.unused import with_unused
 from lake.work.checks import CheckResult, ChecksFailed, check_table
 from lake.work.deduplicate import Duplicates, deduplicate
 from lake.work.foreign_folders import kept_apart
+from lake.work.new_tables import room_for_tables
 from lake.work.placing import Placement, Placer, emptied, partition_changes, place
 from lake.work.record_log import log_records
 from lake.work.run_context import Published, now
@@ -70,6 +72,7 @@ def _stage(work: UnitWork) -> Seen:
         tables=work.unit.tables,
     )
     seen = Seen.merge(work.flow.stage(job, tasks(work.unit.files, work.flow.slots)))
+    job = replace(job, room=room_for_tables(work, seen))
     if over_limits(job, seen):
         # Which events go over a limit depends on all before them: one task reads all, in order.
         work.context.listener.log(f"{work.unit.label}: reading again, to keep to the limits")
