@@ -11,7 +11,6 @@ import msgspec
 
 from lake.errors import LakeError
 from lake.state.process_birth import birth
-from lake.storage import Storage
 
 LIFETIME = timedelta(minutes=2)
 RENEWAL_SECONDS = 30.0
@@ -51,16 +50,16 @@ def myself() -> Holder:
 
 
 @contextmanager
-def renewed(storage: Storage, path: str, content: Callable[[], bytes]) -> Iterator[None]:
-    """Write a file again and again while the block runs, so that others see it is alive."""
+def renewed(renew: Callable[[], object], path: str) -> Iterator[None]:
+    """Renew a file again and again while the block runs, so that others see its holder lives."""
     done = threading.Event()
 
-    def renew() -> None:
+    def go_on() -> None:
         while not done.wait(RENEWAL_SECONDS):
             with suppress(OSError, LakeError):  # the next one may succeed
-                storage.write(path, content())
+                renew()
 
-    thread = threading.Thread(target=renew, name=f"renew {path}", daemon=True)
+    thread = threading.Thread(target=go_on, name=f"renew {path}", daemon=True)
     thread.start()
     try:
         yield

@@ -1,7 +1,7 @@
 """Runs that have begun and have no report yet, so that every run gets one, whatever ends it."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 
 import msgspec
@@ -10,6 +10,7 @@ from lake import paths
 from lake.catalog.base import Catalog, CatalogPartition
 from lake.catalog.sync_reports import DATABASE, NAME, ensure_reports_table
 from lake.counts import UnitReport
+from lake.errors import LakeError
 from lake.report import Failure, RunFacts, report_json, report_lines
 from lake.state.abandoned import note_abandoned
 from lake.state.codec import encode
@@ -41,9 +42,10 @@ def opened_run(
 
     storage.write(path, content())
     write_metadata(storage, run, "running")
-    with renewed(storage, path, content):
+    with renewed(lambda: storage.write(path, content()), path):
         yield
-    storage.delete(path)
+    with suppress(LakeError, OSError):  # the run is over; who looks next finds its report
+        storage.delete(path)
 
 
 def close_run(
