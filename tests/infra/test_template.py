@@ -9,6 +9,7 @@ import pytest
 
 from lake import paths
 from lake.aws.lifecycle import our_rules
+from tests.infra import by_hand
 from tests.infra.stack import TEMPLATE, default, properties, template
 
 GLUE = "com.amazonaws.glue.catalog.metastore.AWSGlueDataCatalogHiveClientFactory"
@@ -106,3 +107,7 @@ def test_the_template_knows_the_folders_of_the_lake() -> None:
     folders = {entry["Fn::Sub"].removeprefix("${Prefix}").removesuffix("/*") for entry in prefixes}
     assert default({"Ref": "RawFolder"}) == "segment-logs"
     assert folders - {"${RawFolder}"} == set(paths.OURS) - {"segment-logs"}
+
+
+def test_the_policies_to_be_pasted_by_hand_are_those_of_the_template() -> None:
+    assert {file.name: file.read_text() for file in by_hand.FOLDER.iterdir()} == by_hand.documents()

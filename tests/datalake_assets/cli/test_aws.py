@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from lake import release
 from tests.aws_server import REGION, AwsServer
 from tests.datalake_assets.cli.terminal import Terminal
 
@@ -29,7 +28,6 @@ OTHERS = {
 
 @pytest.fixture
 def bucket(aws: AwsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setitem(release.STORAGES, "s3://", True)
     monkeypatch.chdir(tmp_path)
     Path("lake.yaml").write_text(SETTINGS.format(storage="s3://lake-bucket/events"))
     name = aws.bucket("lake-bucket", REGION)
