@@ -15,8 +15,8 @@ from datalake_assets.snapshot import Snapshot, read_snapshot
 from datalake_assets.sync import SCHEDULES_VARIABLE, sync_job, sync_schedule
 from lake.lake import Lake
 from lake.settings_file import load_settings
+from spark_resources.choosing import engine_of
 from spark_resources.engine import SparkEngine
-from spark_resources.local import local_engine
 
 
 @dg.definitions
@@ -52,7 +52,7 @@ def build(
         ],
         schedules=[sync_schedule(s, syncs[s.id], schedules_running) for s in sources if s.enabled],
         sensors=[reload_for_new_tables(lake, snapshot), close_dead(lake)],
-        resources={"engine": engine or local_engine()},
+        resources={"engine": engine or engine_of(lake.settings)},
         executor=dg.in_process_executor,
         loggers={"console": console},
     )

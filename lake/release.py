@@ -8,7 +8,7 @@ CATALOGS: Mapping[str, bool] = {"local": True, "glue": True, "hive": False}
 ENGINES: Mapping[str, bool] = {
     "local": True,
     "spark://": False,
-    "emr": False,
+    "emr": True,
     "emr-serverless": False,
     "databricks": False,
 }

@@ -29,6 +29,7 @@ class LakeJob(msgspec.Struct, frozen=True, dict=True):
     days: tuple[date, date] | None = None  # of a sync: only these day folders
     window: tuple[datetime, datetime] | None = None
     tables: tuple[str, ...] | None = None
+    accept_changes: bool = False  # of a replay: raw files that changed since they were loaded
     emr_cluster_id: str = ""  # which carries it out, if one does
 
     @cached_property
@@ -80,4 +81,4 @@ def run_job(
             yield from sync_units(context, job.days)
         else:
             tables = None if job.tables is None else frozenset(job.tables)
-            yield from replay_units(context, Window(*job.window), tables)
+            yield from replay_units(context, Window(*job.window), tables, job.accept_changes)

@@ -127,7 +127,7 @@ sources:
         "a folder | s3://",
         "lake.yaml:2 catalog: seen 'glu'; allowed: local | glue | hive (in this release: "
         "local | glue)",
-        "lake.yaml:3 engine: seen 'databricks'; not in this release; allowed: local",
+        "lake.yaml:3 engine: seen 'databricks'; not in this release; allowed: local | emr",
         "lake.yaml:4 dedup_days: seen 'never'; allowed: a whole number of days from 1 to 3650",
         "lake.yaml:6 limits.depth: seen '0'; allowed: a whole number from 1 to 500",
         "lake.yaml:7 limits.width: unknown setting; allowed: line_bytes, depth, columns, tables, "
@@ -159,10 +159,9 @@ def test_the_error_counts_and_says_which_file_and_which_code(tmp_path: Path) -> 
     ("line", "expected"),
     [
         ("catalog: hive", "not in this release; allowed: local | glue"),
-        ("engine: emr", "not in this release; allowed: local"),
-        ("engine: emr-serverless", "not in this release; allowed: local"),
-        ("engine: databricks", "not in this release; allowed: local"),
-        ("engine: spark://host:7077", "not in this release; allowed: local"),
+        ("engine: emr-serverless", "not in this release; allowed: local | emr"),
+        ("engine: databricks", "not in this release; allowed: local | emr"),
+        ("engine: spark://host:7077", "not in this release; allowed: local | emr"),
         ("engine: spark://host", "allowed: local | spark://host:port | emr | "),
         ("alerts: {email: a@b.c}", "alerts: not in this release; leave it out"),
         ("azure:", "azure: not in this release; leave it out"),
@@ -354,3 +353,31 @@ sources:
 
 def test_a_byte_order_mark_does_no_harm(tmp_path: Path) -> None:
     assert load(tmp_path, f"\ufeff{GOOD}").workspace_id == "P3IMS7SBDH"
+
+
+ON_EMR = """\
+workspace_id: WS
+storage: {storage}
+engine: emr
+sources:
+  - {{id: A, slug: a}}
+  - {{id: B, slug: b, emr_cluster_id: j-2B}}
+"""
+
+
+def test_a_cluster_must_reach_the_lake_and_be_known(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError) as refused:
+        load(tmp_path, ON_EMR.format(storage="./lake"))
+
+    assert [str(problem) for problem in refused.value.problems] == [
+        "lake.yaml:3 engine: 'emr' cannot reach the lake in './lake'; set `storage` to "
+        "s3://bucket[/prefix], or `engine` to local",
+        "lake.yaml:5 sources[0].emr_cluster_id: missing, and `engine` is emr; set "
+        "`emr_cluster_id` to that of a running cluster, here or at the top",
+    ]
+
+
+def test_a_source_may_have_a_cluster_of_its_own(tmp_path: Path) -> None:
+    settings = load(tmp_path, ON_EMR.format(storage="s3://bucket") + "emr_cluster_id: j-1A\n")
+
+    assert [source.emr_cluster_id for source in settings.sources] == ["j-1A", "j-2B"]
