@@ -1,7 +1,7 @@
 """How ops run jobs of the lake: Dagster gets the log, and an error as failure with its remedy."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,6 +12,7 @@ from lake.aws.permissions import granted_by
 from lake.aws.refusals import recognised
 from lake.errors import LakeError
 from lake.settings import Settings, Source
+from lake.work.run_context import Published
 from lake.work.unit import Window
 from spark_resources.jobs.lake_job import LakeJob
 
@@ -36,6 +37,7 @@ def new_job(
     days: tuple[datetime, datetime] | None = None,
     window: Window | None = None,
     tables: tuple[str, ...] | None = None,
+    accept_changes: bool = False,
 ) -> LakeJob:
     """A job that begins now."""
     return LakeJob(
@@ -47,7 +49,19 @@ def new_job(
         days=None if days is None else (days[0].date(), days[1].date()),
         window=None if window is None else (window.start, window.end),
         tables=tables,
+        accept_changes=accept_changes,
     )
+
+
+@contextmanager
+def heard_of(units: Iterator[Published]) -> Iterator[Iterator[Published]]:
+    """The units of a run; it hears of whatever ends the work on them, and its report says so."""
+    try:
+        yield units
+    except BaseException as error:
+        if isinstance(units, Generator):
+            units.throw(error)  # comes back at once where the run itself has ended by it
+        raise
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import dagster as dg
 from datalake_assets.dead_runs import sign
 from datalake_assets.events import RunEvents, check_evaluation
 from datalake_assets.keys import SOURCE_TAG, sync_job_name
-from datalake_assets.running import DagsterListener, new_job, told_as_failure
+from datalake_assets.running import DagsterListener, heard_of, new_job, told_as_failure
 from datalake_assets.snapshot import refresh_snapshot
 from datalake_assets.times import parse_hour, touched_days
 from lake.counts import UnitReport
@@ -52,9 +52,10 @@ def sync_job(lake: Lake, source: Source) -> dg.JobDefinition:
                 yield events.of_archive()
             done = UnitReport()
             try:
-                for unit in engine.run(job, DagsterListener(context.log)):
-                    yield from events.of_unit(unit)
-                    done = unit.manifest.report
+                with heard_of(engine.run(job, DagsterListener(context.log))) as units:
+                    for unit in units:
+                        yield from events.of_unit(unit)
+                        done = unit.manifest.report
             except ChecksFailed as failed:
                 yield from map(check_evaluation, failed.results)
                 raise
