@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lake import paths
-from lake.catalog.base import CatalogPartition, CatalogTable
+from lake.catalog.base import Catalog, CatalogPartition, CatalogTable
 from lake.catalog.local import LocalCatalog
 from lake.counts import UnitReport
 from lake.dedup.index import read_index
@@ -20,7 +20,7 @@ from lake.settings import Settings, Source
 from lake.state.ledger import LedgerEntry, read_ledger
 from lake.state.manifest import RunKind
 from lake.state.source_state import SourceState, read_state
-from lake.storage import LocalStorage
+from lake.storage import LocalStorage, Storage
 from lake.work.dataflow import Dataflow, InProcess
 from lake.work.run import replay, sync
 from lake.work.run_context import RunContext
@@ -40,7 +40,7 @@ class Runs:
 
     def __init__(self, root: Path, first_run: int = 1, **source: Any) -> None:
         self.root = root
-        self.storage = LocalStorage(str(root))
+        self.storage: Storage = LocalStorage(str(root))
         self.archive = Archive(root / paths.raw_root(SOURCE_ID))
         self.flow: Callable[[], Dataflow] = InProcess
         self.logged: list[str] = []
@@ -63,7 +63,7 @@ class Runs:
         return self.settings.sources[0]
 
     @property
-    def catalog(self) -> LocalCatalog:
+    def catalog(self) -> Catalog:
         return LocalCatalog(self.storage)
 
     def log(self, message: str) -> None:
