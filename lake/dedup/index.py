@@ -5,6 +5,7 @@ own. The index is a cache: what is missing is made again from the `message_id` c
 """
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -46,6 +47,20 @@ def write_index(
         yield IndexFile(name, path, len(of_day), buckets)
 
 
+def _read(storage: Storage, file: IndexFile, buckets: Buckets) -> list[pa.RecordBatch]:
+    first, end = max(buckets[0], file.buckets[0]), min(buckets[1], file.buckets[1])
+    if 4 * (end - first) >= file.buckets[1] - file.buckets[0]:
+        # Each batch is a request or two; most of a file is better read by one.
+        data = storage.read(file.path)
+        if data is None:
+            raise FileNotFoundError(file.path)
+        source = pa.BufferReader(data)
+    else:
+        source = storage.open_input(file.path)
+    with source, pa.ipc.open_file(source) as reader:
+        return [reader.get_batch(n - file.buckets[0]) for n in range(first, end)]
+
+
 class IndexEntries(NamedTuple):
     """Ids (as words), when they were received, and the hashes of their payloads."""
 
@@ -59,12 +74,10 @@ def read_index(
 ) -> IndexEntries:
     """What some buckets of some files hold."""
     parts = [pa.RecordBatch.from_pylist([], SCHEMA)]
-    for file in files:
-        first, end = max(buckets[0], file.buckets[0]), min(buckets[1], file.buckets[1])
-        if first >= end:
-            continue
-        with storage.open_input(file.path) as source, pa.ipc.open_file(source) as reader:
-            parts += [reader.get_batch(n - file.buckets[0]) for n in range(first, end)]
+    wanted = [f for f in files if f.buckets[0] < buckets[1] and f.buckets[1] > buckets[0]]
+    with ThreadPoolExecutor(16) as pool:  # on S3 reading is waiting
+        for found in pool.map(lambda file: _read(storage, file, buckets), wanted):
+            parts += found
     return IndexEntries(
         np.concatenate([words(part["id"]) for part in parts]),
         np.concatenate([part["received"].to_numpy() for part in parts]),

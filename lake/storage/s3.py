@@ -16,7 +16,7 @@ from pyarrow import fs as pafs
 from lake.aws.access import AwsAccess
 from lake.aws.refusals import Doing, aws_call
 from lake.errors import ServiceTrouble
-from lake.storage.base import THREADS, Change, Storage, StoredFile
+from lake.storage.base import THREADS, Change, R, Storage, StoredFile, T
 from lake.storage.s3_arrow import arrow_files
 from lake.storage.s3_copy import copy_object
 from lake.storage.s3_listing import Listing
@@ -196,9 +196,6 @@ class S3Storage(Storage):
             if self._size(target) is None:  # else another run has just done it
                 raise
 
-    def place_all(self, moves: Sequence[tuple[str, str]]) -> None:
-        self._each(self.place, moves)
-
     def copy(self, source: str, target: str) -> None:
         size = self._size(source)
         if size is None:
@@ -206,13 +203,9 @@ class S3Storage(Storage):
         with self._call(Doing.UPLOAD, target):
             copy_object(self.client, self.bucket, self._key(source), self._key(target), size)
 
-    def copy_all(self, copies: Sequence[tuple[str, str]]) -> None:
-        self._each(self.copy, copies)
-
-    def _each(self, do: Callable[[str, str], None], pairs: Sequence[tuple[str, str]]) -> None:
+    def each(self, do: Callable[[T], R], items: Sequence[T]) -> list[R]:
         with ThreadPoolExecutor(THREADS) as pool:
-            for _ in pool.map(lambda pair: do(*pair), pairs):
-                pass
+            return list(pool.map(do, items))
 
     def delete(self, path: str) -> None:
         with self._call(Doing.DELETE, path):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from lake import paths
+from lake.catalog.base import CatalogPartition, Days
 from lake.schema import TableSchema
 from lake.state.manifest import RunKind
 from lake.state.source_state import SourceState
@@ -42,3 +43,14 @@ class UnitWork:
     @property
     def operation(self) -> str:
         return "append" if self.context.kind is RunKind.SYNC else "mirror"
+
+    def partitions(
+        self, tables: Mapping[str, TableSchema], days: Days
+    ) -> dict[str, list[CatalogPartition]]:
+        """What the catalog has of some tables in some days, by table."""
+        catalog = self.context.catalog
+        found = self.context.storage.each(
+            lambda schema: catalog.partitions(schema.database, schema.name, days),
+            list(tables.values()),
+        )
+        return dict(zip(tables, found, strict=True))
