@@ -94,7 +94,7 @@ def event_tables(lake: Lake, source: Source, known: SourceSnapshot) -> dg.Assets
                 try:
                     with heard_of(engine.run(job, DagsterListener(context.log))) as units:
                         for unit in units:
-                            replayed.take(unit)
+                            yield from replayed.take(unit)
                 except ChecksFailed as failed:
                     yield from map(check_result, failed.results)
                     raise
@@ -137,7 +137,7 @@ class _Replayed:
     checks: dict[tuple[str, str], CheckResult] = field(default_factory=dict)
     shown: dict[dg.AssetKey, set[str]] = field(default_factory=dict)
 
-    def take(self, unit: Published) -> None:
+    def take(self, unit: Published) -> Iterator[dg.AssetMaterialization]:
         """Record a day as soon as it is done; at the end there is a result for all of them."""
         self.done, self.version = unit.manifest.report, unit.manifest.number
         first, last = self.window.days
@@ -152,9 +152,8 @@ class _Replayed:
                     touched.metadata, asset_key=key, partition_key=touched.day
                 )
             if not (expected and results_follow):
-                self.context.log_event(
-                    dg.AssetMaterialization(key, partition=touched.day, metadata=touched.metadata)
-                )
+                # Yielded, since what is only logged would be stored with the next yield.
+                yield dg.AssetMaterialization(key, partition=touched.day, metadata=touched.metadata)
         for check in unit.checks:
             # Of several days the first that failed, else the last, speaks for the table.
             before = self.checks.get((check.table, check.check))
