@@ -8,7 +8,7 @@ from datalake_assets.preflight.finding import Finding, looked
 from datalake_assets.preflight.probe import probe
 from lake import paths
 from lake.aws.refusals import Doing, aws_call
-from lake.errors import InvalidSetting, LakeError
+from lake.errors import InsufficientPermissions, InvalidSetting, LakeError
 from lake.lake import Lake
 from lake.storage.s3 import S3Storage
 
@@ -56,8 +56,19 @@ def _bucket(storage: S3Storage) -> str:
 
 
 def bucket_region(storage: S3Storage) -> str:
-    with aws_call(Doing.LIST, storage.bucket):
-        head = storage.client.head_bucket(Bucket=storage.bucket)
+    """Where the bucket is, which S3 tells with its refusal, too.
+
+    To look at the bucket as a whole is more than the role of infra/aws may do: it may list the
+    lake's folders only.
+    """
+    try:
+        with aws_call(Doing.LIST, storage.bucket):
+            head = storage.client.head_bucket(Bucket=storage.bucket)
+    except InsufficientPermissions as refused:
+        answer = getattr(refused.__cause__, "response", {}).get("ResponseMetadata", {})
+        if region := answer.get("HTTPHeaders", {}).get("x-amz-bucket-region"):
+            return str(region)
+        raise
     # Servers other than AWS's may not tell.
     return str(head.get("BucketRegion") or storage.access.region_name() or "us-east-1")
 
