@@ -117,12 +117,26 @@ def spark_submit(node: Node, folder: Path, args: list[str]) -> list[str]:
 
 def without_spark(node: Node, folder: Path, args: list[str]) -> list[str]:
     """The same job, its tasks one after the other in its own process."""
-    start = next(n for n, arg in enumerate(args) if arg.endswith("emr_start.py"))
-    code = (
-        "import sys; from lake.work.dataflow import InProcess; "
-        "from spark_resources.jobs.emr_main import main; "
-        "sys.exit(main(sys.argv[1:], InProcess))"
+    return _plain_python(args, "from lake.work.dataflow import InProcess as Flow")
+
+
+def slowly(node: Node, folder: Path, args: list[str]) -> list[str]:
+    """The same, but each unit of work takes some seconds."""
+    flow = (
+        "import time\n"
+        "from lake.work.dataflow import InProcess\n"
+        "class Flow(InProcess):\n"
+        "    def stage(self, job, tasks):\n"
+        "        time.sleep(4)\n"
+        "        return super().stage(job, tasks)"
     )
+    return _plain_python(args, flow)
+
+
+def _plain_python(args: list[str], flow: str) -> list[str]:
+    start = next(n for n, arg in enumerate(args) if arg.endswith("emr_start.py"))
+    main = "import sys\nfrom spark_resources.jobs.emr_main import main"
+    code = f"{flow}\n{main}\nsys.exit(main(sys.argv[1:], Flow))"
     return [sys.executable, "-c", code, *args[start + 2 :]]
 
 
@@ -188,6 +202,16 @@ class LocalEmr:
         number = signal.SIGTERM if how == "SEND_INTERRUPT" else signal.SIGKILL
         if process is not None:
             os.killpg(process.pid, number)
+
+    @property
+    def at_work(self) -> bool:
+        return any(process.poll() is None for process in list(self._running.values()))
+
+    def kill_all(self) -> None:
+        """As if the machines had failed."""
+        for process in list(self._running.values()):
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
 
     def work(self, done: threading.Event) -> None:
         while not done.wait(0.2):

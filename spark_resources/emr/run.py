@@ -1,5 +1,6 @@
 """One run on EMR, seen from Dagster: submitted, listened to, and reported whatever ends it."""
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from lake.aws.refusals import recognised
 from lake.errors import InvalidSetting, LakeError, ServiceTrouble, UsageError
 from lake.lake import Lake
 from lake.report import Failure
-from lake.state.codec import encode
+from lake.state.codec import decode, encode
 from lake.state.holder import myself, renewed
 from lake.state.manifest import read_manifest
 from lake.state.source_state import read_state
@@ -94,12 +95,18 @@ class EmrRun:
         facts = self.job.facts()
         path = paths.open_run(facts.source_id, facts.run_id)
 
-        def content() -> bytes:
+        def mine() -> bytes:
             return encode(OpenRun(facts, before, myself()))
 
-        self.lake.storage.write(path, content())
+        def renewal(found: bytes | None) -> bytes | None:
+            """Unless the job has taken over, or is even done."""
+            holder = decode(found, OpenRun, path).holder if found else None
+            return mine() if holder and holder.is_here and holder.pid == os.getpid() else None
+
+        storage = self.lake.storage
+        storage.write(path, mine())
         with ExitStack() as until_begun:
-            until_begun.enter_context(renewed(self.lake.storage, path, content))
+            until_begun.enter_context(renewed(lambda: storage.update(path, renewal), path))
             yield until_begun
 
     @contextmanager

@@ -19,7 +19,21 @@ from tests.aws_server import AwsServer
 from tests.emr_cluster import PYTHON, LocalEmr, local_emr, without_spark
 
 SOURCE = {"id": "S1", "slug": "shop"}
-QUICK = Pace(messages_seconds=0.2, step_seconds=0.5, cluster_seconds=1.0, cancel_seconds=5.0)
+
+
+@dataclass(frozen=True)
+class Quick(Pace):
+    """Steps of tests take seconds. `meanwhile` is done between two looks at them."""
+
+    messages_seconds: float = 0.2
+    step_seconds: float = 0.5
+    cluster_seconds: float = 1.0
+    cancel_seconds: float = 5.0
+    meanwhile: Callable[[], None] = lambda: None
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(min(seconds, 0.2))
+        self.meanwhile()
 
 
 @dataclass
@@ -48,8 +62,13 @@ class EmrLake:
     def job(self, **what: Any) -> Any:
         return new_job(self.lake.settings, self.lake.settings.sources[0], "dagster-run", **what)
 
-    def run(self, pace: Pace = QUICK, **what: Any) -> Iterator[Published]:
-        return EmrRun(self.job(**what), self.heard, PYTHON, pace).units()
+    def change(self, **settings: Any) -> None:
+        """Other settings from now on."""
+        before = self.lake.settings.model_dump(exclude_unset=True) | {"sources": [SOURCE]}
+        self.lake = Lake.open(Settings.model_validate(before | settings))
+
+    def run(self, pace: Pace | None = None, **what: Any) -> Iterator[Published]:
+        return EmrRun(self.job(**what), self.heard, PYTHON, pace or Quick()).units()
 
     def put_raw(self, day_folder: str, name: str, *lines: bytes) -> None:
         path = f"{paths.raw_root('S1')}/{day_folder}/{name}"
@@ -57,9 +76,6 @@ class EmrLake:
 
     def files(self, folder: str) -> list[str]:
         return [file.path for file in self.lake.storage.files(folder)]
-
-
-MakeEmrLake = Callable[..., EmrLake]
 
 
 @pytest.fixture
