@@ -60,6 +60,13 @@ def materialized(result: dg.ExecuteInProcessResult) -> set[str | None]:
     return {event.partition for event in events if event.asset_key == PAGE}
 
 
+def description(result: dg.ExecuteInProcessResult) -> str:
+    """Why the run failed, as Dagster tells it."""
+    [failure] = [e.step_failure_data for e in result.all_events if e.is_step_failure]
+    assert failure.user_failure_data is not None
+    return failure.user_failure_data.description or ""
+
+
 def raw(platform: Platform) -> Archive:
     return Archive(Path(platform.lake.storage.full(paths.raw_root(WEB_SHOP.id))))
 
@@ -126,8 +133,7 @@ def test_changed_raw_files_fail_the_run_before_it_changes_anything(platform: Pla
 
     refused = platform.materialize([PAGE], ONE, TWO)
     assert not refused.success
-    [failure] = [e.step_failure_data for e in refused.all_events if e.is_step_failure]
-    told = failure.user_failure_data.description
+    told = description(refused)
     assert f"removed: {gone.relative_to(platform.lake.storage.full(''))}" in told
     assert "datalake/accept_changes" in told
     assert (platform.rows("web_shop.page"), reports(platform)) == (rows, [])
