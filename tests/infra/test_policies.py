@@ -6,6 +6,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from lake.aws.access import AwsAccess, forget_sessions
+from lake.errors import InvalidSetting
 from tests.aws_server import AwsServer
 from tests.infra.policies import actions, allows
 from tests.infra.stack import DAGSTER, REGION, Stack, deploy
@@ -166,5 +167,5 @@ def test_asked_by_the_role_itself_s3_takes_what_is_ours_only(
 
 def test_without_the_right_external_id_nobody_is_let_in(aws: AwsServer, dagster: Stack) -> None:
     access = AwsAccess(REGION, dagster.outputs["LakeRoleArn"], "guessed")
-    with enforced(aws), pytest.raises(ClientError, match="AccessDenied"):
+    with enforced(aws), pytest.raises(InvalidSetting, match="External ID is invalid"):
         access.credentials()
