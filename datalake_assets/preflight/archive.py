@@ -29,7 +29,7 @@ def archive_findings(
             f"them, or run `datalake sync --source {source.slug}`",
             warning=True,
         )
-    elif schedules is not None and not schedules.is_on(source) and _waiting(lake, source):
+    elif schedules is not None and _waiting(lake, source) and not schedules.is_on(source):
         yield Finding(
             f"schedule of {source.slug}",
             "off, and files wait: switch it on in the UI (Automation), or start the UI with "

@@ -2,7 +2,8 @@
 
 To change something in Glue just to see whether one may would be seen by others. So every right to
 change is tried on a table that is not there: who has the right is told that it is missing, who has
-not is refused. To create is tried for real, by the table of sync reports, which stays.
+not is refused. To create is tried by the table of sync reports and its database: made if they are
+missing, and else asked for a second time.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -57,17 +58,24 @@ def _changeable(lake: Lake, database: str) -> str:
     from botocore.exceptions import ClientError
 
     from lake.catalog.glue import GlueCatalog
-    from lake.catalog.glue.calls import NOT_FOUND, code_of
+    from lake.catalog.glue.calls import EXISTS, NOT_FOUND, code_of
 
     assert isinstance(lake.catalog, GlueCatalog)
     calls = lake.catalog.calls
-    for operation, arguments in _CHANGES.items():
+
+    def attempt(operation: str, about: str, expected: str, **arguments: Any) -> None:
         try:
-            calls.call(operation, f"{database}.{_ABSENT}", DatabaseName=database, **arguments)
+            calls.call(operation, about, **arguments)
         except ClientError as error:
-            if code_of(error) != NOT_FOUND:
+            if code_of(error) != expected:
                 raise
+
+    for operation, arguments in _CHANGES.items():
+        absent = f"{database}.{_ABSENT}"
+        attempt(operation, absent, NOT_FOUND, DatabaseName=database, **arguments)
     known = lake.catalog.names(database)
     if known is None:
+        taken = sync_reports.DATABASE
+        attempt("create_database", database, EXISTS, DatabaseInput={"Name": taken})
         return "not there yet; the first sync makes it"
-    return f"{len(known)} tables, which may be changed"
+    return f"tables may be made and changed; there are {len(known)}"

@@ -24,26 +24,15 @@ _AT_WORK = ("PENDING", "RUNNING")
 
 def cluster_findings(lake: Lake, sources: Sequence[Source]) -> Iterator[Finding]:
     """Each cluster once, as the first of its sources sees it."""
-    clusters: dict[str | None, Source] = {}
+    clusters: dict[str, Source] = {}
     for source in sources:
-        clusters.setdefault(source.emr_cluster_id, source)
+        clusters.setdefault(source.emr_cluster_id or "", source)  # settings without one are refused
     for cluster_id, source in clusters.items():
-        if cluster_id is None:
-            yield Finding(f"cluster of {source.slug}", error=_missing(source))
-            continue
         access = AwsAccess.of(source)
         found = looked(f"cluster {cluster_id}", partial(_cluster, access, cluster_id))
         yield found
         if found.error is None:
             yield looked(f"steps of {cluster_id}", partial(_steps, access, cluster_id))
-
-
-def _missing(source: Source) -> InvalidSetting:
-    return InvalidSetting(
-        f"Data lake has invalid configuration for `emr_cluster_id`: it is not set for source "
-        f"{source.slug}, and `engine` is emr. Set it at the top or for the source, as "
-        "j-1A2B3C4D5E6F7."
-    )
 
 
 def _cluster(access: AwsAccess, cluster_id: str) -> str:

@@ -32,10 +32,12 @@ def findings(
     if lake.settings.storage_uri.startswith("s3://"):
         from datalake_assets.preflight.bucket import bucket_findings
 
-        yield from bucket_findings(lake.for_source(sources[0]))
+        found = list(bucket_findings(lake.for_source(sources[0])))
     else:
-        yield folder_finding(lake.settings)
-    for source in sources:
+        found = [folder_finding(lake.settings)]
+    yield from found
+    readable = "://" not in lake.settings.storage_uri or found[0].error is None
+    for source in sources if readable else ():
         yield from archive_findings(lake.for_source(source), source, schedules)
     yield catalog_finding(lake.for_source(sources[0]))
     if lake.settings.catalog == "glue":
