@@ -24,6 +24,6 @@ def test_files_of_others_are_neither_read_nor_joined(runs: Runs) -> None:
     ]
     assert runs.storage.read(OTHERS) == b"rows of another product"
     assert [line for line in runs.logged if "holds files of other tables" in line] == [
-        "day folder 2026-10-01: segment-data/data/S1 holds files of other tables called identify. They "
-        "stay as they are; ours go to folders of their own."
+        "day folder 2026-10-01: segment-data/data/S1 holds files of other tables called identify. "
+        "They stay as they are; ours go to folders of their own."
     ]
