@@ -3,12 +3,13 @@
 import logging
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.request import Request, urlopen
 
+from moto.s3.models import s3_backends
 from moto.server import ThreadedMotoServer
 
 from lake.aws.access import AwsAccess, forget_sessions
@@ -42,10 +43,16 @@ class AwsServer:
 
     def bucket(self, name: str = "lake-bucket", region: str = REGION) -> str:
         """A new bucket's name."""
-        self.client("s3").create_bucket(
+        AwsAccess(region).client("s3").create_bucket(
             Bucket=name, CreateBucketConfiguration={"LocationConstraint": region}
         )
         return name
+
+    def fill(self, bucket: str, keys: Iterable[str]) -> None:
+        """Objects without content, too many to be sent one by one."""
+        backend = s3_backends[ACCOUNT]["aws"]
+        for key in keys:
+            backend.put_object(bucket, key, b"")
 
     def role(self, name: str = "datalake", external_id: str = "P3IMS7SBDH") -> str:
         """A new role's ARN, for who knows the external id."""

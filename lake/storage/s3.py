@@ -71,7 +71,7 @@ class S3Storage(Storage):
         return f"{self.prefix}/{path}" if self.prefix and path else self.prefix or path
 
     def _below(self, folder: str) -> str:
-        key = self._key(folder)
+        key = self._key(folder.rstrip("/"))
         return f"{key}/" if key else ""
 
     def _object(self, path: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A lake in a folder with one source, its runs without Spark, and what they left behind."""
+"""A lake with one source, in a folder or elsewhere, its runs without Spark, and what they left."""
 
 import json
 from collections.abc import Callable
@@ -38,14 +38,17 @@ def utc(text: str) -> datetime:
 class Runs:
     """Syncs and replays of source `S1` (slug `shop`); other settings of it as keywords."""
 
-    def __init__(self, root: Path, first_run: int = 1, **source: Any) -> None:
+    def __init__(
+        self, root: Path, first_run: int = 1, store: Storage | None = None, **source: Any
+    ) -> None:
         self.root = root
-        self.storage: Storage = LocalStorage(str(root))
+        self.storage = store or LocalStorage(str(root))
         self.archive = Archive(root / paths.raw_root(SOURCE_ID))
         self.flow: Callable[[], Dataflow] = InProcess
         self.logged: list[str] = []
         self.warnings: list[str] = []
         self._numbers = count(first_run)
+        self._carried: dict[str, str] = {}
         self.set(**source)
 
     def set(self, **source: Any) -> None:
@@ -53,7 +56,7 @@ class Runs:
         self.settings = Settings.model_validate(
             {
                 "workspace_id": "W1",
-                "storage": str(self.root),
+                "storage": self.storage.uri,
                 "sources": [{"id": SOURCE_ID, "slug": "shop", **source}],
             }
         )
@@ -74,13 +77,14 @@ class Runs:
 
     def context(self, kind: RunKind = RunKind.SYNC, window: Window | None = None) -> RunContext:
         number = next(self._numbers)
+        self._carry_archive()
         facts = RunFacts(
             workspace_id="W1",
             source_id=SOURCE_ID,
             database=self.source.database,
             run_id=f"R{number}",
             start_time=utc(f"2026-10-20T00:{number:02}:00.123456"),
-            s3_bucket=str(self.root),
+            s3_bucket=self.settings.bucket,
             replay=kind is RunKind.REPLAY,
             replay_from=window.start if window else None,
             replay_to=window.end if window else None,
@@ -88,6 +92,15 @@ class Runs:
         return RunContext(
             self.settings, self.source, self.storage, self.catalog, kind, facts, self.flow, self
         )
+
+    def _carry_archive(self) -> None:
+        """To where the lake is, if that is not where the archive was written."""
+        if self.storage.uri == str(self.root):
+            return
+        for file in LocalStorage(str(self.root)).files(paths.raw_root(SOURCE_ID)):
+            if self._carried.get(file.path) != file.stamp:
+                self.storage.write(file.path, (self.root / file.path).read_bytes())
+                self._carried[file.path] = file.stamp
 
     def sync(self, days: tuple[date, date] | None = None) -> UnitReport:
         return sync(self.context(), days)

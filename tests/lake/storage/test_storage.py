@@ -88,7 +88,8 @@ def test_folders_and_files_are_listed(storage: Storage) -> None:
     put(storage, "b/2/x", "b/2/y", "b/10/x", "b/z", "b-c/x", "c")
     assert listed(storage, "b") == ["b/10/x", "b/2/x", "b/2/y", "b/z"]
     assert listed(storage, "b", recursive=False) == ["b/z"]
-    assert storage.folders("b") == ["10", "2"]
+    assert listed(storage, "b/", recursive=False) == ["b/z"]
+    assert storage.folders("b") == storage.folders("b/") == ["10", "2"]
     assert listed(storage, "") == ["b-c/x", "b/10/x", "b/2/x", "b/2/y", "b/z", "c"]
     assert storage.folders("") == ["b", "b-c"]
     assert listed(storage, "nowhere") == storage.folders("nowhere") == []
