@@ -5,6 +5,7 @@ from pathlib import Path
 
 import dagster as dg
 
+from datalake_assets.checking import check_job
 from datalake_assets.console import console
 from datalake_assets.dead_runs import close_dead
 from datalake_assets.event_tables import event_tables
@@ -40,6 +41,7 @@ def build(
     return dg.Definitions(
         assets=[*(landing(lake, source) for source in sources), *tables.values()],
         jobs=[
+            check_job(lake),
             *syncs.values(),
             *(
                 dg.define_asset_job(

@@ -20,10 +20,14 @@ class Schedules:
     def is_on(self, source: Source) -> bool:
         from datalake_assets.keys import sync_job_name
 
-        return f"{sync_job_name(source)}_schedule" in self._running
+        running = self._running
+        return running is None or f"{sync_job_name(source)}_schedule" in running
 
     @cached_property
-    def _running(self) -> frozenset[str]:
-        """Those that were switched on, by hand or by how the UI was started."""
-        states = self.instance().all_instigator_state()
+    def _running(self) -> frozenset[str] | None:
+        """Those that were switched on, by hand or by how the UI was started; None: not known."""
+        instance = self.instance()
+        if instance.schedule_storage is None:
+            return None
+        states = instance.all_instigator_state()
         return frozenset(state.instigator_name for state in states if state.is_running)
