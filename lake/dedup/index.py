@@ -29,14 +29,23 @@ def day_of(received_us: int) -> str:
 
 
 def write_index(
-    storage: Storage, source_id: str, unit: str, ids: pa.Table, buckets: Buckets = ALL
+    storage: Storage,
+    source_id: str,
+    unit: str,
+    ids: pa.Table,
+    buckets: Buckets = ALL,
+    folder: str | None = None,
 ) -> Iterator[IndexFile]:
-    """Write ids (columns of `SCHEMA`) as one file for each day they were received."""
+    """Write ids (columns of `SCHEMA`) as one file for each day they were received.
+
+    They belong into the source's index; a dry run has them in a folder of its own.
+    """
+    folder = folder or paths.id_indexes(source_id)
     days = ids["received"].to_numpy() // DAY_US
     for day in np.unique(days):
         name = day_of(int(day) * DAY_US)
         of_day = ids.filter(pa.array(days == day)).sort_by("id").combine_chunks()
-        path = paths.id_index(source_id, name, f"{unit}-{buckets[0]:02d}")
+        path = f"{folder}/day={name}/{unit}-{buckets[0]:02d}.arrow"
         numbers = bucket_numbers(of_day["id"].combine_chunks())
         edges = np.searchsorted(numbers, np.arange(buckets[0], buckets[1] + 1))
         with storage.open_output(path) as out, pa.ipc.new_file(out, SCHEMA) as writer:

@@ -65,4 +65,5 @@ def _made_from_lake(work: UnitWork, day: str) -> Iterable[IndexFile]:
     held = storage.each(lambda place: storage.files(place, recursive=False), places)
     ids = read_ids(storage, source, [file for files in held for file in files])
     if len(ids):
-        yield from write_index(storage, source.id, f"{work.name}-remade", ids)
+        name, folder = f"{work.name}-remade", work.index_folder
+        yield from write_index(storage, source.id, name, ids, folder=folder)

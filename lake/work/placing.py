@@ -12,7 +12,6 @@ from lake.schema import TableSchema
 from lake.staging.seen import Seen
 from lake.staging.table_rows import rows_key
 from lake.state.manifest import NewFile, PartitionChange
-from lake.storage import Storage
 from lake.work.unit import Unit
 from lake.work.unit_work import UnitWork
 
@@ -126,21 +125,21 @@ def partition_dict(layout: DatePartition, partition: str) -> dict[str, str]:
 
 
 def partition_changes(
-    storage: Storage, placements: Mapping[str, Placement], loaded: Iterable[LoadedFile]
+    work: UnitWork, placements: Mapping[str, Placement], loaded: Iterable[LoadedFile]
 ) -> list[PartitionChange]:
     """What the manifest says of each partition that got files."""
     files: dict[str, list[LoadedFile]] = {}
     for file in loaded:
         if file.path:
             files.setdefault(rows_key(file.table, file.partition), []).append(file)
-    return storage.each(
-        lambda item: _change(storage, placements[item[0]], item[1]), sorted(files.items())
+    return work.context.storage.each(
+        lambda item: _change(work, placements[item[0]], item[1]), sorted(files.items())
     )
 
 
-def _change(storage: Storage, placement: Placement, new: list[LoadedFile]) -> PartitionChange:
-    before = placement.before if placement.keeps else None
-    if placement.moves and before is not None:
+def _change(work: UnitWork, placement: Placement, new: list[LoadedFile]) -> PartitionChange:
+    before, storage = placement.before if placement.keeps else None, work.context.storage
+    if placement.moves and before is not None and not work.dry:
         held = storage.files(before.location)
         storage.copy_all([(file.path, f"{placement.location}/{file.name}") for file in held])
     return PartitionChange(

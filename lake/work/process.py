@@ -43,13 +43,14 @@ def process(work: UnitWork) -> Published:
     resolved = {t: r for t, r in resolved.items() if not r.is_new or duplicates.tables[t].kept}
     placements = place(work, seen, resolved)
     shadows = shadows_of(work, resolved, placements)
-    listener.log(f"{unit.label}: writing {len(placements)} partitions")
+    doing = "counting" if work.dry else "writing"
+    listener.log(f"{unit.label}: {doing} {len(placements)} partitions")
     loaded = _load(work, resolved, placements, shadows, duplicates)
     resolved = _with_rescued_data(resolved, loaded)
     report = unit_report(work.context.source, unit, seen, resolved, duplicates.tables, loaded)
     checks = _verify(work, report, resolved, duplicates, loaded)
-    records = log_records(work, seen, duplicates.places, duplicates.other_payload)
-    changes = partition_changes(work.context.storage, placements, loaded) + emptied(work, loaded)
+    records = () if work.dry else log_records(work, seen, duplicates)
+    changes = partition_changes(work, placements, loaded) + emptied(work, loaded)
     manifest = _manifest(work, seen, resolved, changes, duplicates, records, report)
     manifest = with_unused(work.state, shadows.noted(manifest, loaded), now())
     return Published(manifest, report, tuple(checks))
@@ -101,6 +102,7 @@ def _load(
         operation=work.operation,
         wished=shadows.schemas,
         shadows=shadows.targets,
+        dry=work.dry,
     )
     splits = {key: one.splits for key, one in placements.items() if one.splits > 1}
     return work.flow.load(job, splits) if placements else []

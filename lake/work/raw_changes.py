@@ -108,24 +108,24 @@ def rows_held(
     )
 
 
-def refusal(window: Window, changes: list[RawChange], rows: int) -> ConsentNeeded:
-    """Says what changed, what a replay would do, and how to have it done all the same."""
+def what_changed(window: Window, changes: list[RawChange]) -> str:
+    """The files, as far as they fit."""
     listed = [f"  {change}" for change in changes[:SHOWN]]
     if len(changes) > SHOWN:
         listed.append(f"  … and {len(changes) - SHOWN} more")
+    head = f"Raw files that rows of {window} were loaded from are no longer the same:"
+    return "\n".join([head, *listed])
+
+
+def refusal(window: Window, changes: list[RawChange], rows: int) -> ConsentNeeded:
+    """Says what changed, what a replay would do, and how to have it done all the same."""
     return ConsentNeeded(
-        "\n".join(
-            [
-                f"Raw files that rows of {window} were loaded from are no longer the same, so "
-                "nothing was replayed:",
-                *listed,
-                f"The range holds {rows:,} rows in the tables to be replayed. A replay would take "
-                "changed files as they are now; rows that only removed files had would be gone. "
-                "Put the files back; or look at what would change with `datalake replay --dry-run` "
-                "and replay with --accept-changes (from Dagster's UI: with the tag "
-                "`datalake/accept_changes: true`, or `accept_changes: true` in the run's config).",
-            ]
-        )
+        f"{what_changed(window, changes)}\n"
+        f"Nothing was replayed. The range holds {rows:,} rows in the tables to be replayed; a "
+        "replay would take changed files as they are now, and rows that only removed files had "
+        "would be gone. Put the files back; or see what would change with `datalake replay "
+        "--dry-run` and replay with --accept-changes (from Dagster's UI: with the tag "
+        "`datalake/accept_changes: true`, or `accept_changes: true` in the run's config)."
     )
 
 

@@ -24,6 +24,7 @@ class UnitWork:
     flow: Dataflow
     start: date | None = None  # the source's first day
     log_files: Mapping[str, int] = field(default_factory=dict)  # last number by batch type
+    dry: bool = False  # everything is counted, and nothing written but in staging
 
     @property
     def tables(self) -> dict[str, TableSchema]:
@@ -39,6 +40,12 @@ class UnitWork:
         """Where the record log lies until it is published."""
         run = paths.stage(self.context.source.id, self.context.run_id)
         return f"{run}/{self.unit.number}/log"
+
+    @property
+    def index_folder(self) -> str | None:
+        """Where the ids of a dry run go, so that its next unit knows them."""
+        run = paths.stage(self.context.source.id, self.context.run_id)
+        return f"{run}/ids" if self.dry else None
 
     @property
     def operation(self) -> str:
