@@ -5,7 +5,9 @@ from pathlib import Path
 
 import dagster as dg
 
+from datalake_assets.checking import check_job
 from datalake_assets.console import console
+from datalake_assets.dead_runs import close_dead
 from datalake_assets.event_tables import event_tables
 from datalake_assets.keys import replay_job_name
 from datalake_assets.landing import landing
@@ -14,8 +16,8 @@ from datalake_assets.snapshot import Snapshot, read_snapshot
 from datalake_assets.sync import SCHEDULES_VARIABLE, sync_job, sync_schedule
 from lake.lake import Lake
 from lake.settings_file import load_settings
+from spark_resources.choosing import engine_of
 from spark_resources.engine import SparkEngine
-from spark_resources.local import local_engine
 
 
 @dg.definitions
@@ -39,6 +41,7 @@ def build(
     return dg.Definitions(
         assets=[*(landing(lake, source) for source in sources), *tables.values()],
         jobs=[
+            check_job(lake),
             *syncs.values(),
             *(
                 dg.define_asset_job(
@@ -50,8 +53,8 @@ def build(
             ),
         ],
         schedules=[sync_schedule(s, syncs[s.id], schedules_running) for s in sources if s.enabled],
-        sensors=[reload_for_new_tables(lake, snapshot)],
-        resources={"engine": engine or local_engine()},
+        sensors=[reload_for_new_tables(lake, snapshot), close_dead(lake)],
+        resources={"engine": engine or engine_of(lake.settings)},
         executor=dg.in_process_executor,
         loggers={"console": console},
     )

@@ -1,16 +1,24 @@
 """The event tables of a source as assets: materializing tables and days replays just those."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import dagster as dg
 
 from datalake_assets import metadata
+from datalake_assets.dead_runs import sign
 from datalake_assets.events import RunEvents, check_result
-from datalake_assets.keys import SOURCE_TAG, landing_key, reports_key, schema_key, table_key
+from datalake_assets.keys import (
+    ACCEPT_TAG,
+    SOURCE_TAG,
+    landing_key,
+    reports_key,
+    schema_key,
+    table_key,
+)
 from datalake_assets.partitions import REPLAY, days, window_of
-from datalake_assets.running import DagsterListener, new_job, told_as_failure
+from datalake_assets.running import DagsterListener, heard_of, new_job, told_as_failure
 from datalake_assets.snapshot import SourceSnapshot, refresh_snapshot
 from datalake_assets.times import parse_hour
 from lake.counts import UnitReport
@@ -29,10 +37,16 @@ MAX_REPLAY_SECONDS = str(7 * 24 * 3600)
 
 
 class ReplayConfig(dg.Config):
-    """Hours `YYYY-MM-DDTHH` within the first and the last day; without them, whole days."""
+    """Hours `YYYY-MM-DDTHH` within the first and the last day; without them, whole days.
+
+    `all_tables` also brings tables that the selection does not know yet; `accept_changes` takes raw
+    files as they are now, though they were changed or removed since they were loaded.
+    """
 
     from_hour: str | None = None
     to_hour: str | None = None
+    all_tables: bool = False
+    accept_changes: bool = False
 
 
 def event_tables(lake: Lake, source: Source, known: SourceSnapshot) -> dg.AssetsDefinition:
@@ -59,6 +73,7 @@ def event_tables(lake: Lake, source: Source, known: SourceSnapshot) -> dg.Assets
     def replay(
         context: dg.AssetExecutionContext, config: ReplayConfig, engine: SparkEngine
     ) -> Iterator[Any]:
+        sign(context)
         chosen = [t for t in tables if table_key(t) in context.selected_asset_keys]
         window = _narrowed(_window(context, partitions), config)
         replayed = _Replayed(RunEvents(lake, source), context, tables, window)
@@ -66,14 +81,20 @@ def event_tables(lake: Lake, source: Source, known: SourceSnapshot) -> dg.Assets
             if not context.selected_asset_keys:
                 yield from _checked(context, lake, source, tables, window)
                 return
-            if chosen:
-                everything = len(chosen) == len(tables)
-                names = None if everything else tuple(t.table for t in chosen)
-                run_id = context.run.run_id
-                job = new_job(lake.settings, source, run_id, window=window, tables=names)
+            if chosen or config.all_tables:
+                everything = config.all_tables or len(chosen) == len(tables)
+                job = new_job(
+                    lake.settings,
+                    source,
+                    context.run.run_id,
+                    window=window,
+                    tables=None if everything else tuple(t.table for t in chosen),
+                    accept_changes=config.accept_changes or ACCEPT_TAG in _yes(context.run.tags),
+                )
                 try:
-                    for unit in engine.run(job, DagsterListener(context.log)):
-                        replayed.take(unit)
+                    with heard_of(engine.run(job, DagsterListener(context.log))) as units:
+                        for unit in units:
+                            yield from replayed.take(unit)
                 except ChecksFailed as failed:
                     yield from map(check_result, failed.results)
                     raise
@@ -114,31 +135,44 @@ class _Replayed:
     run: RunFacts | None = None
     version: int = 0
     checks: dict[tuple[str, str], CheckResult] = field(default_factory=dict)
+    shown: dict[dg.AssetKey, set[str]] = field(default_factory=dict)
 
-    def take(self, unit: Published) -> None:
+    def take(self, unit: Published) -> Iterator[dg.AssetMaterialization]:
+        """Record a day as soon as it is done; at the end there is a result for all of them."""
         self.done, self.version = unit.manifest.report, unit.manifest.number
         first, last = self.window.days
+        results_follow = unit.manifest.finish_time is not None
         for touched in self.events.table_days(unit):
             key = table_key(touched.schema)
-            if first <= touched.day <= last:
+            # Others are tables that are new, and days that are taken along to give other types.
+            expected = key in self.context.selected_asset_keys and first <= touched.day <= last
+            if expected:
+                self.shown.setdefault(key, set()).add(touched.day)
                 self.context.add_asset_metadata(
                     touched.metadata, asset_key=key, partition_key=touched.day
                 )
-            else:  # taken along, to give the table other types
-                self.context.log_event(
-                    dg.AssetMaterialization(key, partition=touched.day, metadata=touched.metadata)
-                )
+            if not (expected and results_follow):
+                # Yielded, since what is only logged would be stored with the next yield.
+                yield dg.AssetMaterialization(key, partition=touched.day, metadata=touched.metadata)
         for check in unit.checks:
             # Of several days the first that failed, else the last, speaks for the table.
             before = self.checks.get((check.table, check.check))
             if before is None or before.passed:
                 self.checks[check.table, check.check] = check
 
+    def _show_other_days(self, table: TableSchema) -> None:
+        """Days that an earlier run of the same replay had done: what they hold."""
+        key, rows = table_key(table), self.events.rows_by_day(table, self.window)
+        for day in rows.keys() - self.shown.get(key, set()):
+            shown = {"dagster/partition_row_count": dg.MetadataValue.int(rows[day])}
+            self.context.add_asset_metadata(shown, asset_key=key, partition_key=day)
+
     def results(self) -> Iterator[Any]:
         """A result for each selected asset: one that is left out would fail its partitions."""
         selected = self.context.selected_asset_keys
         for table in self.events.current(self.tables):
             if table_key(table) in selected:
+                self._show_other_days(table)
                 yield dg.MaterializeResult(
                     asset_key=table_key(table),
                     check_results=[check_result(self._check(table, name)) for name in CHECKS],
@@ -200,6 +234,11 @@ def _window(context: dg.AssetExecutionContext, partitions: dg.DailyPartitionsDef
         return window_of(context.partition_key_range, partitions)
     keys = partitions.get_partition_keys()
     return window_of(dg.PartitionKeyRange(keys[0], keys[-1]), partitions)
+
+
+def _yes(tags: Mapping[str, str]) -> set[str]:
+    """Tags that are set to something like yes."""
+    return {tag for tag, value in tags.items() if value.lower() in ("true", "yes", "1")}
 
 
 def _narrowed(window: Window, config: ReplayConfig) -> Window:

@@ -17,6 +17,7 @@ from lake.state.source_state import read_state
 from lake.work.checks import CHECKS, CheckResult
 from lake.work.plan import list_archive
 from lake.work.run_context import Published
+from lake.work.unit import Window
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,14 @@ class RunEvents:
                 rows = sum(partition.rows for partition in in_day)
                 shown = metadata.table_day(schema, report, day, rows, total)
                 yield TableDay(schema, day, report, shown)
+
+    def rows_by_day(self, schema: TableSchema, window: Window) -> dict[str, int]:
+        """What the days of a range hold of a table."""
+        layout, rows = self.source.date_partition, dict[str, int]()
+        for found in self.lake.catalog.partitions(schema.database, schema.name, window.days):
+            day = f"{layout.parse(found.values):%Y-%m-%d}"
+            rows[day] = rows.get(day, 0) + found.rows
+        return rows
 
     def of_unit(
         self, unit: Published

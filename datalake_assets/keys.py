@@ -32,3 +32,5 @@ def replay_job_name(source: Source) -> str:
 
 
 SOURCE_TAG = "datalake/source"
+ACCEPT_TAG = "datalake/accept_changes"
+"""`true` on a replay: take raw files as they are now, though they changed after loading."""

@@ -1,15 +1,18 @@
 """How ops run jobs of the lake: Dagster gets the log, and an error as failure with its remedy."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import dagster as dg
 
+from lake.aws.permissions import granted_by
+from lake.aws.refusals import recognised
 from lake.errors import LakeError
 from lake.settings import Settings, Source
+from lake.work.run_context import Published
 from lake.work.unit import Window
 from spark_resources.jobs.lake_job import LakeJob
 
@@ -34,6 +37,7 @@ def new_job(
     days: tuple[datetime, datetime] | None = None,
     window: Window | None = None,
     tables: tuple[str, ...] | None = None,
+    accept_changes: bool = False,
 ) -> LakeJob:
     """A job that begins now."""
     return LakeJob(
@@ -45,7 +49,19 @@ def new_job(
         days=None if days is None else (days[0].date(), days[1].date()),
         window=None if window is None else (window.start, window.end),
         tables=tables,
+        accept_changes=accept_changes,
     )
+
+
+@contextmanager
+def heard_of(units: Iterator[Published]) -> Iterator[Iterator[Published]]:
+    """The units of a run; it hears of whatever ends the work on them, and its report says so."""
+    try:
+        yield units
+    except BaseException as error:
+        if isinstance(units, Generator):
+            units.throw(error)  # comes back at once where the run itself has ended by it
+        raise
 
 
 @contextmanager
@@ -53,9 +69,19 @@ def told_as_failure() -> Iterator[None]:
     """An error of the lake, without a stack trace and without being tried again."""
     try:
         yield
-    except LakeError as error:
-        raise dg.Failure(
-            description=str(error),
-            metadata={"error_code": error.error_code, "exit_code": error.exit_code},
-            allow_retries=False,
-        ) from None
+    except Exception as error:
+        told = recognised(error)
+        if told is None:
+            raise
+        raise dg.Failure(str(told), failure_metadata(told), allow_retries=False) from None
+
+
+def failure_metadata(error: LakeError) -> dict[str, dg.MetadataValue]:
+    """What the UI and the command line are told besides the words."""
+    shown: dict[str, dg.MetadataValue] = {
+        "error_code": dg.MetadataValue.text(error.error_code),
+        "exit_code": dg.MetadataValue.int(error.exit_code),
+    }
+    if granted := granted_by(str(error)):
+        shown["policy_statement_to_grant"] = dg.MetadataValue.json(granted)
+    return shown

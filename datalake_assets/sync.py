@@ -5,15 +5,17 @@ from typing import Any
 
 import dagster as dg
 
+from datalake_assets.dead_runs import sign
 from datalake_assets.events import RunEvents, check_evaluation
 from datalake_assets.keys import SOURCE_TAG, sync_job_name
-from datalake_assets.running import DagsterListener, new_job, told_as_failure
+from datalake_assets.running import DagsterListener, heard_of, new_job, told_as_failure
 from datalake_assets.snapshot import refresh_snapshot
 from datalake_assets.times import parse_hour, touched_days
 from lake.counts import UnitReport
 from lake.lake import Lake
 from lake.settings import Source
 from lake.work.checks import ChecksFailed
+from lake.work.failing import failure_told
 from spark_resources.engine import SparkEngine
 
 EVERY_TWO_HOURS = "0 */2 * * *"
@@ -40,17 +42,20 @@ def sync_job(lake: Lake, source: Source) -> dg.JobDefinition:
     def load(
         context: dg.OpExecutionContext, config: SyncConfig, engine: SparkEngine
     ) -> Iterator[Any]:
+        sign(context)
         with told_as_failure():
             days = None
             if config.from_hour and config.to_hour:
                 days = touched_days(parse_hour(config.from_hour), parse_hour(config.to_hour))
             job = new_job(lake.settings, source, context.run_id, days=days)
-            yield events.of_archive()
+            with failure_told(lake.storage, lake.catalog, job.facts()):
+                yield events.of_archive()
             done = UnitReport()
             try:
-                for unit in engine.run(job, DagsterListener(context.log)):
-                    yield from events.of_unit(unit)
-                    done = unit.manifest.report
+                with heard_of(engine.run(job, DagsterListener(context.log))) as units:
+                    for unit in units:
+                        yield from events.of_unit(unit)
+                        done = unit.manifest.report
             except ChecksFailed as failed:
                 yield from map(check_evaluation, failed.results)
                 raise

@@ -3,7 +3,8 @@
 LakeError                  exit 1, Segment.Internal
 ├── SettingsError          exit 2, Segment.InvalidSettings: lake.yaml cannot be used
 ├── UsageError             exit 2, Segment.InvalidSettings: a command was called wrongly
-│   └── UnknownSource      no source has this slug or id
+│   ├── UnknownSource      no source has this slug or id
+│   └── ConsentNeeded      raw files changed after loading: a replay has to be told to go on
 ├── InvalidSetting         Segment.InvalidSettings: a run found a setting wrong
 ├── InsufficientPermissions  Segment.InsufficientPermissions: an action was refused
 ├── ServiceTrouble         a service did not answer as it should, however often it was asked
@@ -86,6 +87,10 @@ class InsufficientPermissions(LakeError):
 
 class ServiceTrouble(LakeError):
     """A service could not be reached or failed; there is nothing to correct on our side."""
+
+
+class ConsentNeeded(UsageError):
+    """Raw files were changed or removed after loading: a replay needs to be told that it may."""
 
 
 class StateError(LakeError):

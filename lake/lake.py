@@ -5,8 +5,8 @@ from typing import Self
 
 from lake.aws.access import AwsAccess
 from lake.catalog.base import Catalog
-from lake.catalog.local import LocalCatalog
-from lake.settings import Settings
+from lake.catalog.opening import open_catalog
+from lake.settings import Overridable, Settings, Source
 from lake.storage import Storage, open_storage
 
 
@@ -21,5 +21,16 @@ class Lake:
     @classmethod
     def open(cls, settings: Settings) -> Self:
         """Nothing is read or written by opening; what does not exist is made when first needed."""
-        storage = open_storage(settings.storage_uri, AwsAccess.of(settings))
-        return cls(settings, storage, LocalCatalog(storage))
+        return cls._opened(settings, settings)
+
+    def for_source(self, source: Source) -> Self:
+        """The same lake, with the role, region and account that a source has of its own."""
+        own = AwsAccess.of(source), source.glue_catalog_id
+        if own == (AwsAccess.of(self.settings), self.settings.glue_catalog_id):
+            return self
+        return self._opened(self.settings, source)
+
+    @classmethod
+    def _opened(cls, settings: Settings, of: Overridable) -> Self:
+        storage = open_storage(settings.storage_uri, AwsAccess.of(of))
+        return cls(settings, storage, open_catalog(settings, storage, of))

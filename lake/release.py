@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 
 # Each choice as `lake.yaml` spells it (for places: how it begins), and whether it is built.
-STORAGES: Mapping[str, bool] = {"a folder": True, "s3://": False, "abfss://": False}
-CATALOGS: Mapping[str, bool] = {"local": True, "glue": False, "hive": False}
+STORAGES: Mapping[str, bool] = {"a folder": True, "s3://": True, "abfss://": False}
+CATALOGS: Mapping[str, bool] = {"local": True, "glue": True, "hive": False}
 ENGINES: Mapping[str, bool] = {
     "local": True,
     "spark://": False,
-    "emr": False,
+    "emr": True,
     "emr-serverless": False,
     "databricks": False,
 }

@@ -171,6 +171,12 @@ class Settings(Overridable):
             return self.storage.rstrip("/")
         return os.path.abspath(self.config_folder / Path(self.storage).expanduser())
 
+    @property
+    def bucket(self) -> str:
+        """The bucket or container that the lake is in, else its folder."""
+        place = self.storage_uri.partition("://")[2]
+        return place.split("/")[0] if place else self.storage_uri
+
     def source(self, slug_or_id: str) -> Source:
         """The source with this slug or id."""
         for source in self.sources:

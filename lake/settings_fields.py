@@ -10,6 +10,8 @@ from lake import release
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", re.ASCII)
+_IP = re.compile(r"\d+(\.\d+){3}", re.ASCII)
 _SPARK_MASTER = re.compile(r"spark://[^\s/:]+:\d{1,5}", re.ASCII)
 
 
@@ -17,7 +19,19 @@ def _storage(text: str) -> str:
     scheme = _SCHEME.match(text)
     if reason := release.refusal(release.STORAGES, scheme[0] if scheme else "a folder"):
         raise ValueError(reason)
+    if text.startswith("s3://") and not _is_bucket(text.removeprefix("s3://")):
+        raise ValueError(
+            "allowed: s3://bucket[/prefix], the bucket with 3 to 63 small letters, digits, `.` and "
+            "`-`, the prefix without empty parts"
+        )
     return text
+
+
+def _is_bucket(place: str) -> bool:
+    """Whether it is a bucket's name, and a prefix that keys can begin with."""
+    bucket, _, prefix = place.rstrip("/").partition("/")
+    named = _BUCKET.fullmatch(bucket) and ".." not in bucket and not _IP.fullmatch(bucket)
+    return bool(named) and not {"", ".", ".."} & set(prefix.split("/") if prefix else ())
 
 
 def _engine(text: str) -> str:

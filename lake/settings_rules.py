@@ -56,12 +56,37 @@ def breaches(content: Mapping[str, Any]) -> Iterator[Breach]:
         for index, source in enumerate(listed if isinstance(listed, list | tuple) else ())
         if isinstance(source, Mapping)
     ]
+    yield from _catalog_breaches(content)
     yield from _account_breaches((), content)
     for index, source in sources:
         if source.keys() & {"glue_catalog_id", "iam_role_arn"}:
             yield from _account_breaches(("sources", index), {**content, **source})
+    yield from _emr_breaches(content, sources)
     yield from _repeated_names(sources)
     yield from _shared_tables(sources)
+
+
+def _emr_breaches(
+    content: Mapping[str, Any], sources: list[tuple[int, Mapping[str, Any]]]
+) -> Iterator[Breach]:
+    """A cluster reads and writes the lake itself, and which one it is must be known."""
+    if content.get("engine") != "emr":
+        return
+    storage = content.get("storage")
+    if isinstance(storage, str) and not storage.startswith("s3://"):
+        yield Breach(
+            ("engine",),
+            f"'emr' cannot reach the lake in {storage!r}",
+            "set `storage` to s3://bucket[/prefix], or `engine` to local",
+        )
+    if content.get("emr_cluster_id") is None:
+        for index, source in sources:
+            if source.get("emr_cluster_id") is None:
+                yield Breach(
+                    ("sources", index, "emr_cluster_id"),
+                    "missing, and `engine` is emr",
+                    "set `emr_cluster_id` to that of a running cluster, here or at the top",
+                )
 
 
 def _repeated_names(sources: list[tuple[int, Mapping[str, Any]]]) -> Iterator[Breach]:
@@ -100,6 +125,18 @@ def _shared_tables(sources: list[tuple[int, Mapping[str, Any]]]) -> Iterator[Bre
                 f"would write to the tables of source {first_slug!r} ({where})",
                 f"set `table_prefix: {snake(slug)}` here, or another `database`",
             )
+
+
+def _catalog_breaches(settings: Mapping[str, Any]) -> Iterator[Breach]:
+    """Who reads tables by way of Glue reads them from S3."""
+    storage = settings.get("storage")
+    on_s3 = not isinstance(storage, str) or storage.startswith("s3://")
+    if settings.get("catalog") == "glue" and not on_s3:
+        yield Breach(
+            ("catalog",),
+            f"'glue' while `storage` is {storage!r}",
+            "set `storage: s3://bucket[/prefix]` with it, or `catalog: local`",
+        )
 
 
 def _account_breaches(at: Loc, settings: Mapping[str, Any]) -> Iterator[Breach]:

@@ -10,7 +10,8 @@ STARTER = """\
 # Names the workspace in the record log, and is the default of external_id.
 workspace_id: my_workspace
 
-# Where the lake lies: a folder, relative to this file. (s3:// and abfss:// come later.)
+# Where the lake lies: a folder, relative to this file, or s3://bucket[/prefix].
+# (abfss:// comes later.)
 storage: ./data
 
 # Where tables are registered: local | glue | hive. This release has local.
@@ -76,12 +77,15 @@ sources:
   # Hours for which replaced files stay, so that queries that began before can end.
   #replaced_hours: 24
 
-# AWS: needed by the glue catalog and the emr engine of later releases.
+# AWS, for storage on S3, the glue catalog and the emr engine. Keys are never written here: they
+# come from the environment, a profile, or the machine, as for every program on AWS.
+# Default of the region: from the environment or profile.
 #region: eu-west-1
 #emr_cluster_id: j-1A2B3C4D5E6F7
 # The 12 digits of the account, the same as in iam_role_arn.
 #glue_catalog_id: "123456789012"
+# The role that is assumed for all work on AWS; on EMR the cluster has its own. Default: none
 #iam_role_arn: arn:aws:iam::123456789012:role/datalake
-# Default: the workspace id
+# What the role asks of who assumes it. Default: the workspace id
 #external_id: my_workspace
 """

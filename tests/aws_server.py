@@ -1,12 +1,15 @@
 """An AWS of our own for tests: moto on 127.0.0.1, which Spark's workers and subprocesses reach."""
 
+import logging
 import os
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.request import Request, urlopen
 
+from moto.s3.models import s3_backends
 from moto.server import ThreadedMotoServer
 
 from lake.aws.access import AwsAccess, forget_sessions
@@ -40,10 +43,16 @@ class AwsServer:
 
     def bucket(self, name: str = "lake-bucket", region: str = REGION) -> str:
         """A new bucket's name."""
-        self.client("s3").create_bucket(
+        AwsAccess(region).client("s3").create_bucket(
             Bucket=name, CreateBucketConfiguration={"LocationConstraint": region}
         )
         return name
+
+    def fill(self, bucket: str, keys: Iterable[str]) -> None:
+        """Objects without content, too many to be sent one by one."""
+        backend = s3_backends[ACCOUNT]["aws"]
+        for key in keys:
+            backend.put_object(bucket, key, b"")
 
     def role(self, name: str = "datalake", external_id: str = "P3IMS7SBDH") -> str:
         """A new role's ARN, for who knows the external id."""
@@ -67,10 +76,25 @@ class AwsServer:
             answer.read()
 
 
+class _OneWriteAtATime:
+    """S3 decides a conditional write at one moment; moto looks first and writes later."""
+
+    def __init__(self, app: Any) -> None:
+        self._app, self._lock = app, threading.Lock()
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+        if environ["REQUEST_METHOD"] != "PUT":
+            return self._app(environ, start_response)
+        with self._lock:
+            return self._app(environ, start_response)
+
+
 @contextmanager
 def running_server() -> Iterator[AwsServer]:
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
+    server._server.app = _OneWriteAtATime(server._server.app)  # type: ignore[union-attr]
+    logging.getLogger("werkzeug").setLevel(logging.WARNING)  # else each request is a line
     try:
         host, port = server.get_host_and_port()
         yield AwsServer(f"http://{host}:{port}")

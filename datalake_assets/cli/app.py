@@ -9,6 +9,7 @@ import typer
 
 from datalake_assets.cli import (
     audit,
+    aws,
     check,
     demo,
     dev,
@@ -75,6 +76,7 @@ for command in (
     dev.dev,
 ):
     app.command()(command)
+app.add_typer(aws.aws, name="aws")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -10,7 +10,10 @@ from datalake_assets.cli.output import out, print_json
 from datalake_assets.cli.text import plural
 
 if TYPE_CHECKING:
+    import dagster as dg
+
     from datalake_assets.preflight import Finding
+    from datalake_assets.preflight.schedules import Schedules
     from lake.lake import Lake
 
 
@@ -18,9 +21,10 @@ def check(
     context: typer.Context,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Try settings, access and Java, and say what to mend.
+    """Try settings, access and engine, say what to mend, and why there may be no data.
 
-    Changes nothing, but for the empty table of sync reports that it makes when all is well.
+    Changes nothing that lasts, but for the empty table of sync reports. On AWS it writes small
+    files to the bucket and removes them; rights on Glue and EMR are tried without any change.
 
     \b
     Examples:
@@ -43,26 +47,40 @@ def look(file: Path, lake: "Lake") -> "list[Finding]":
 
     sources = lake.settings.sources
     read = Finding("settings", f"{file}, {plural(len(sources), 'source')}")
-    found = [read, *findings(lake, sources)]
+    found = [read, *findings(lake, sources, _schedules(lake))]
     if not any(finding.error for finding in found):
         ensure_reports_table(lake.catalog)
     return found
+
+
+def _schedules(lake: "Lake") -> "Schedules | None":
+    """Of the Dagster that has run here; where there was none, there is nothing to say."""
+    from datalake_assets.home import home_of
+    from datalake_assets.preflight.schedules import Schedules
+
+    home = home_of(lake.settings)
+    if not (home / "dagster.yaml").exists():
+        return None
+
+    def instance() -> "dg.DagsterInstance":
+        import dagster as dg
+
+        return dg.DagsterInstance.from_config(str(home))
+
+    return Schedules(instance)
 
 
 def show_findings(found: "list[Finding]") -> None:
     from rich.table import Table
     from rich.text import Text
 
+    styles = {"error": "bold red", "warning": "yellow", "ok": "green"}
     table = Table.grid(padding=(0, 2, 0, 0))
-    for finding in found:
-        sign, style = ("✗", "bold red") if finding.error else ("✓", "green")
-        if finding.warning:
-            sign, style = "!", "yellow"
-        seen = str(finding.error or finding.seen)
-        table.add_row(Text(sign, style), Text(finding.what, "bold", no_wrap=True), Text(seen))
+    for one in found:
+        sign = Text(one.sign, styles[one.level])
+        table.add_row(sign, Text(one.what, "bold", no_wrap=True), Text(one.told))
     out().print(table)
 
 
 def _as_dict(finding: "Finding") -> dict[str, str]:
-    level = "error" if finding.error else "warning" if finding.warning else "ok"
-    return {"what": finding.what, "level": level, "seen": str(finding.error or finding.seen)}
+    return {"what": finding.what, "level": finding.level, "seen": finding.told}

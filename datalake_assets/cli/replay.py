@@ -17,11 +17,19 @@ def replay(
     table: Annotated[
         list[str] | None, typer.Option(help="Only this table; may be repeated. Default: all.")
     ] = None,
+    accept_changes: Annotated[
+        bool,
+        typer.Option(
+            "--accept-changes",
+            help="Take raw files that were changed or removed after loading as they are now.",
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
-    """Load a past range again from the raw archive, replacing what it held.
+    """Load a past range again from the raw archive, replacing what it held, day by day.
 
-    Times are hours of UTC, YYYY-MM-DDTHH; --to is exclusive. Dagster's UI shows the run.
+    Times are hours of UTC, YYYY-MM-DDTHH; --to is exclusive. Dagster's UI shows the run. One that
+    was interrupted goes on after its last published day if it is launched again as it was.
 
     \b
     Examples:
@@ -40,6 +48,7 @@ def replay(
 
     note(f"Replaying {chosen.slug}, {window}")
     with working(f"replaying {chosen.slug}"):
-        outcome = launch_replay(lake, chosen, window, tuple(table) if table else None)
+        tables = tuple(table) if table else None
+        outcome = launch_replay(lake, chosen, window, tables, accept_changes)
         done = reported(lake, chosen, outcome)
     tell([done], as_json)

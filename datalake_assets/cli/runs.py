@@ -36,9 +36,9 @@ class Done:
 def prepare(lake: "Lake", sources: "Sequence[Source]") -> None:
     """Refuse what cannot work before anything is written; then give Dagster its home."""
     from datalake_assets.home import ensure_home
-    from datalake_assets.preflight import findings, require
+    from datalake_assets.preflight import before_run, require
 
-    require(findings(lake, sources))
+    require(before_run(lake, sources))
     ensure_home(lake.settings)
     # On Ctrl-C py4j would log how its connections break, in three stack traces.
     logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)

@@ -1,5 +1,6 @@
 """`datalake tables`: what there is to ask."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from lake.catalog.base import Catalog, CatalogTable
     from lake.lake import Lake
     from lake.types import LakeType
+
+
+_AT_ONCE = 16  # tables whose partitions are counted, for catalogs that are far away
 
 
 def tables(
@@ -36,7 +40,9 @@ def tables(
         found_table = _table(catalog, database, table)
         return _columns(found_table, _wishes(lake, found_table), as_json)
     databases = [_database(catalog, database)] if database else catalog.databases()
-    found = [_summary(catalog, one) for place in databases for one in catalog.tables(place)]
+    listed = [one for place in databases for one in catalog.tables(place)]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        found = list(pool.map(lambda one: _summary(catalog, one), listed))
     if as_json:
         return print_json(found)
     if not found:

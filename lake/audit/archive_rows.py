@@ -2,7 +2,7 @@
 
 import gc
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
@@ -40,6 +40,7 @@ class ArchiveRows:
     scope: Scope
     numbers: TableNumbers
     columns: dict[str, frozenset[str]]  # of the tables that the lake has
+    full: Callable[[], bool] = lambda: False  # whether the catalog has no room for more of them
     rows_in: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
@@ -111,7 +112,7 @@ class ArchiveRows:
         """Whether a limit keeps the event out of the lake, as it is now."""
         source, known = self.scope.source, self.columns.get(table)
         if known is None:
-            if len(self.columns) >= source.limits.tables:
+            if len(self.columns) >= source.limits.tables or self.full():
                 return True
             known = frozenset(column.name(source.naming) for column in STANDARD_COLUMNS)
         if len(known) + line.count(b":") <= source.limits.columns:

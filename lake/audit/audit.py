@@ -1,6 +1,7 @@
 """An audit from its first look at the lake to its report."""
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,6 +15,7 @@ from lake.audit.rule import RawVerdict
 from lake.audit.scope import Scope, TableNumbers
 from lake.audit.snapshot import Snapshot, take_snapshot
 from lake.audit.spill import RAW, ROWS, Spill, bucket_bits
+from lake.catalog.room import room
 from lake.lake import Lake
 
 Progress = Callable[[str], None]
@@ -27,7 +29,7 @@ def audit(lake: Lake, scope: Scope, progress: Progress = lambda _: None) -> Audi
     snapshot = take_snapshot(lake, scope, progress)
     numbers = TableNumbers()
     columns = {table: frozenset(schema.types()) for table, schema in snapshot.tables.items()}
-    archive = ArchiveRows(lake.storage, scope, numbers, columns)
+    archive = ArchiveRows(lake.storage, scope, numbers, columns, cache(lambda: _full(lake, scope)))
     tables = LakeRows(lake.storage, scope, numbers)
     expected_rows = sum(file.size for file in snapshot.raw.read) // _GZIPPED_EVENT
     bits = bucket_bits(max(expected_rows, sum(part.rows for part in snapshot.partitions)))
@@ -55,6 +57,11 @@ def audit(lake: Lake, scope: Scope, progress: Progress = lambda _: None) -> Audi
             raw_verdicts, row_verdicts = compare(raw, found, scope.window)
             findings.add(raw, raw_verdicts, found, row_verdicts)
     return _report(lake, scope, snapshot, archive, tables, findings)
+
+
+def _full(lake: Lake, scope: Scope) -> bool:
+    names = lake.catalog.names(scope.source.database)
+    return room(lake.catalog, names, scope.source.limits) == 0
 
 
 def _report(

@@ -30,5 +30,4 @@ TROUBLE = frozenset(
     | {"endpointconnectionerror", "connecttimeouterror", "readtimeouterror", "httpclienterror"}
     | {"connectionclosederror", "proxyconnectionerror", "sslerror", "connectionerror"}
     | {"responsestreamingerror", "incompletereaderror", "priorrequestnotcomplete"}
-    | {"resourcenumberlimitexceeded", "operationaborted"}
 )

@@ -55,7 +55,7 @@ def _invalid(setting: str, told: str) -> InvalidSetting:
 
 
 def _role(answer: Answer, resource: str, external_id: str | None) -> LakeError | None:
-    role = answer.resource or resource or "of `iam_role_arn`"
+    role = answer.resource or (resource if resource.startswith("arn:") else "of `iam_role_arn`")
     if answer.plain_code in ("validationerror", "malformedpolicydocument"):
         return _invalid("iam_role_arn", f"STS cannot use role {role}: {answer.said}")
     if answer.plain_code not in causes.DENIED:

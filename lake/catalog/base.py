@@ -28,7 +28,9 @@ class CatalogTable(msgspec.Struct, frozen=True):
     format: Literal["parquet", "json"] = "parquet"
     comment: str = ""
     parameters: dict[str, str] = msgspec.field(default_factory=dict)
-    retyped: int = 0  # the number of the manifest that last gave a column another type
+    # The number of the manifest that last gave a column another type; below zero while one is
+    # about to, where types and partitions cannot be changed at once.
+    retyped: int = 0
 
     @property
     def full_name(self) -> str:
@@ -55,8 +57,8 @@ class Catalog(Protocol):
         """How many databases there are, whosever: their number is limited."""
         ...
 
-    def count_tables(self, database: str) -> int | None:
-        """How many tables a database has, whosever; None where there is no such database."""
+    def names(self, database: str) -> set[str] | None:
+        """What all tables of a database are called, whosever; None where there is none."""
         ...
 
     def tables(self, database: str) -> list[CatalogTable]:

@@ -39,10 +39,10 @@ class LocalCatalog:
     def count_databases(self) -> int:
         return len(self.databases())
 
-    def count_tables(self, database: str) -> int | None:
+    def names(self, database: str) -> set[str] | None:
         if database not in self.databases():
             return None
-        return len(self.storage.folders(paths.catalog_database(database)))
+        return set(self.storage.folders(paths.catalog_database(database)))
 
     def tables(self, database: str) -> list[CatalogTable]:
         names = self.storage.folders(paths.catalog_database(database))

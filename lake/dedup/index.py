@@ -5,6 +5,7 @@ own. The index is a cache: what is missing is made again from the `message_id` c
 """
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -28,14 +29,23 @@ def day_of(received_us: int) -> str:
 
 
 def write_index(
-    storage: Storage, source_id: str, unit: str, ids: pa.Table, buckets: Buckets = ALL
+    storage: Storage,
+    source_id: str,
+    unit: str,
+    ids: pa.Table,
+    buckets: Buckets = ALL,
+    folder: str | None = None,
 ) -> Iterator[IndexFile]:
-    """Write ids (columns of `SCHEMA`) as one file for each day they were received."""
+    """Write ids (columns of `SCHEMA`) as one file for each day they were received.
+
+    They belong into the source's index; a dry run has them in a folder of its own.
+    """
+    folder = folder or paths.id_indexes(source_id)
     days = ids["received"].to_numpy() // DAY_US
     for day in np.unique(days):
         name = day_of(int(day) * DAY_US)
         of_day = ids.filter(pa.array(days == day)).sort_by("id").combine_chunks()
-        path = paths.id_index(source_id, name, f"{unit}-{buckets[0]:02d}")
+        path = f"{folder}/day={name}/{unit}-{buckets[0]:02d}.arrow"
         numbers = bucket_numbers(of_day["id"].combine_chunks())
         edges = np.searchsorted(numbers, np.arange(buckets[0], buckets[1] + 1))
         with storage.open_output(path) as out, pa.ipc.new_file(out, SCHEMA) as writer:
@@ -44,6 +54,20 @@ def write_index(
                 batches = part.to_batches() or [pa.RecordBatch.from_pylist([], schema=SCHEMA)]
                 writer.write_batch(batches[0])
         yield IndexFile(name, path, len(of_day), buckets)
+
+
+def _read(storage: Storage, file: IndexFile, buckets: Buckets) -> list[pa.RecordBatch]:
+    first, end = max(buckets[0], file.buckets[0]), min(buckets[1], file.buckets[1])
+    if 4 * (end - first) >= file.buckets[1] - file.buckets[0]:
+        # Each batch is a request or two; most of a file is better read by one.
+        data = storage.read(file.path)
+        if data is None:
+            raise FileNotFoundError(file.path)
+        source = pa.BufferReader(data)
+    else:
+        source = storage.open_input(file.path)
+    with source, pa.ipc.open_file(source) as reader:
+        return [reader.get_batch(n - file.buckets[0]) for n in range(first, end)]
 
 
 class IndexEntries(NamedTuple):
@@ -59,12 +83,10 @@ def read_index(
 ) -> IndexEntries:
     """What some buckets of some files hold."""
     parts = [pa.RecordBatch.from_pylist([], SCHEMA)]
-    for file in files:
-        first, end = max(buckets[0], file.buckets[0]), min(buckets[1], file.buckets[1])
-        if first >= end:
-            continue
-        with storage.open_input(file.path) as source, pa.ipc.open_file(source) as reader:
-            parts += [reader.get_batch(n - file.buckets[0]) for n in range(first, end)]
+    wanted = [f for f in files if f.buckets[0] < buckets[1] and f.buckets[1] > buckets[0]]
+    with ThreadPoolExecutor(16) as pool:  # on S3 reading is waiting
+        for found in pool.map(lambda file: _read(storage, file, buckets), wanted):
+            parts += found
     return IndexEntries(
         np.concatenate([words(part["id"]) for part in parts]),
         np.concatenate([part["received"].to_numpy() for part in parts]),

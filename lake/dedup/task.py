@@ -27,6 +27,7 @@ class DedupJob:
     groups: int  # ranges of buckets, each one task
     window_us: int
     index: tuple[IndexFile, ...]  # of the days within the window
+    index_folder: str | None = None  # of a dry run: where its ids go instead
 
     def group_of(self, bucket: str) -> int:
         return int(bucket) * self.groups // BUCKETS
@@ -83,7 +84,7 @@ def dedup(job: DedupJob, group: int, blobs: Sequence[Blob]) -> Deduped:
     of_twin = payloads[twins]  # of kept ones any: they are no duplicates
     other = duplicate & (of_twin != payloads[: len(ids)]) & (of_twin != UNKNOWN)
     kept = ids.filter(pa.array(~duplicate)).select(SCHEMA.names)
-    index = write_index(job.storage, job.source_id, job.unit, kept, buckets)
+    index = write_index(job.storage, job.source_id, job.unit, kept, buckets, job.index_folder)
     return Deduped(
         where[duplicate].tobytes(),
         where[other].tobytes(),

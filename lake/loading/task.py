@@ -38,6 +38,7 @@ class LoadJob:
     operation: str
     wished: dict[str, TableSchema] = field(default_factory=dict)  # in other types, by table
     shadows: dict[str, str] = field(default_factory=dict)  # key → path of the file in these types
+    dry: bool = False  # only count; files are named, but not written
 
     def record_log(self) -> RecordLog:
         return RecordLog(self.storage, self.log_folder, self.operation)
@@ -92,17 +93,18 @@ def load(job: LoadJob, key: str, split: int, blobs: Sequence[Blob], log: RecordL
     ids = checksum(origins[ID].combine_chunks())
     empty = LoadedFile(table, partition, dropped=dropped, checksum=ids)
     path = f"{job.targets[key]}-{split}.parquet"
-    rows, file = _write(job.storage, path, kept, order, schema, empty)
-    log.add(BatchType.LOADED, _records(job, key, path, rows, origins), origin=key)
+    rows, file = _write(job, path, kept, order, schema, empty)
+    if not job.dry:
+        log.add(BatchType.LOADED, _records(job, key, path, rows, origins), origin=key)
     if key in job.shadows:
         beside = f"{job.shadows[key]}-{split}.parquet"
-        _, shadow = _write(job.storage, beside, kept, order, job.wished[table], empty)
+        _, shadow = _write(job, beside, kept, order, job.wished[table], empty)
         file = msgspec.structs.replace(file, shadow=shadow)
     return file
 
 
 def _write(
-    storage: Storage,
+    job: LoadJob,
     path: str,
     staged: Sequence[pa.Table],
     order: pa.Array,
@@ -112,23 +114,28 @@ def _write(
     """Staged rows as a file of a table with this schema."""
     typed = [typed_rows(part, schema) for part in staged]
     rows = pa.concat_tables((part.rows for part in typed), promote_options="default").take(order)
-    with storage.open_output(path) as out:
-        # Without Arrow's own schema in it the file says the same to every reader.
-        pq.write_table(rows, out, compression="zstd", row_group_size=ROW_GROUP, store_schema=False)
-    with storage.open_input(path) as written:
-        footer = pq.read_metadata(written)
-        size = written.size()
     file = msgspec.structs.replace(
         empty,
         path=path,
-        rows=footer.num_rows,
-        size=size,
+        rows=len(rows),
         casts=reduce(add_casts, (part.casts for part in typed)),
         rescued_cells=sum(part.rescued_cells for part in typed),
         has_rescued=RESCUED_DATA in rows.column_names,
-        type_problems=type_problems(footer.schema.to_arrow_schema(), schema),
     )
-    return rows, file
+    if job.dry:
+        return rows, file
+    with job.storage.open_output(path) as out:
+        # Without Arrow's own schema in it the file says the same to every reader.
+        pq.write_table(rows, out, compression="zstd", row_group_size=ROW_GROUP, store_schema=False)
+    with job.storage.open_input(path) as written:
+        footer = pq.read_metadata(written)
+        told = msgspec.structs.replace(
+            file,
+            rows=footer.num_rows,
+            size=written.size(),
+            type_problems=type_problems(footer.schema.to_arrow_schema(), schema),
+        )
+    return rows, told
 
 
 def type_problems(footer: pa.Schema, schema: TableSchema, older: bool = False) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ def record_wish(
         database=source.database,
         run_id=run_id,
         start_time=now(),
-        s3_bucket=lake.settings.storage_uri,
+        s3_bucket=lake.settings.bucket,
     )
     # Without the lease, a unit of work that is under way would have to be done once more.
     with held_lease(storage, source.id, run_id, f"retype of {target.name}", waiting):

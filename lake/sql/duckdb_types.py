@@ -21,5 +21,12 @@ _PLAIN: dict[pa.DataType, str] = {
     pa.string(): "VARCHAR",
     pa.int64(): "BIGINT",
     pa.bool_(): "BOOLEAN",
+    pa.int8(): "TINYINT",
+    pa.int16(): "SMALLINT",
+    pa.int32(): "INTEGER",
+    pa.float32(): "FLOAT",
+    pa.float64(): "DOUBLE",
+    pa.date32(): "DATE",
+    pa.binary(): "BLOB",
     pa.timestamp("us", tz="UTC"): "TIMESTAMP WITH TIME ZONE",
 }

@@ -1,5 +1,6 @@
 """One statement over the lake, from its text to its rows."""
 
+import time
 from collections.abc import Collection
 from contextlib import closing
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ _SETTINGS = {
     "autoinstall_known_extensions": "false",  # a query never downloads anything
 }
 _SCAN = "__scan_"
+_WAITS = (0.1, 0.2, 0.4, 0.8, 1.6, *[2.0] * 10)  # seconds for a change of types to be over
 
 
 @dataclass(frozen=True)
@@ -77,12 +79,20 @@ class LakeSql:
 
     def _as_one(self, table: CatalogTable) -> tuple[CatalogTable, list[CatalogPartition]]:
         """Columns and partitions of one moment: types change together with all files."""
-        while True:
-            partitions = self.catalog.partitions(table.database, table.name)
-            now = self.catalog.table(table.database, table.name) or table
-            if now.retyped == table.retyped:
-                return table, partitions
+        for wait in _WAITS:
+            if table.retyped >= 0:
+                partitions = self.catalog.partitions(table.database, table.name)
+                now = self.catalog.table(table.database, table.name) or table
+                if now.retyped == table.retyped:
+                    return table, partitions
+            else:
+                time.sleep(wait)
+                now = self.catalog.table(table.database, table.name) or table
             table = now
+        raise StateError(
+            f"Columns of {table.full_name} are just getting other types. Ask again in a moment; "
+            "should the run that does it have died, `datalake recover` completes it."
+        )
 
     def _make_empty_tables(
         self,

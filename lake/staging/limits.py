@@ -11,7 +11,11 @@ def over_limits(job: StageJob, seen: Seen) -> bool:
         columns[table.table].update(column.column for column in table.columns)
     tables = columns.keys() | job.columns.keys()
     widest = max(map(len, columns.values()), default=0)
-    return len(tables) > job.limits.tables or widest > job.limits.columns
+    return (
+        len(tables) > job.limits.tables
+        or (job.room is not None and len(tables) - len(job.columns) > job.room)
+        or widest > job.limits.columns
+    )
 
 
 def _known(job: StageJob, table: str) -> frozenset[str]:

@@ -58,6 +58,7 @@ class StageJob:
     keep_payloads: bool = False
     window: tuple[int, int] | None = None  # of a replay: [from, to) of receivedAt
     tables: frozenset[str] | None = None  # of a replay: only these
+    room: int | None = None  # for so many new tables, if that is known, the catalog has room
 
     def new_rows(self, table: str) -> TableRows:
         known = self.columns.get(table, STANDARD[self.naming])
@@ -170,6 +171,8 @@ class _StageTask:
         tables = self.job.columns.keys() | self.tables.keys()
         if table not in tables and len(tables) >= self.job.limits.tables:
             raise Reject(Reason.TOO_MANY_TABLES, f"{self.job.limits.tables} tables")
+        if table not in tables and len(tables) - len(self.job.columns) == self.job.room:
+            raise Reject(Reason.CATALOG_FULL)
         return self.job.new_rows(table)
 
     def _settle(self, rows: TableRows) -> None:

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
+from lake.errors import LakeError
 from lake.state.process_birth import birth
-from lake.storage import Storage
 
 LIFETIME = timedelta(minutes=2)
 RENEWAL_SECONDS = 30.0
@@ -26,7 +26,7 @@ class Holder(msgspec.Struct, frozen=True):
 
     @property
     def alive(self) -> bool:
-        if self.is_here and not self._runs_here():
+        if self.is_here and not self.runs_here:
             return False  # known at once on its own machine, elsewhere when the time is up
         return datetime.now(UTC) < self.expires
 
@@ -34,7 +34,9 @@ class Holder(msgspec.Struct, frozen=True):
     def is_here(self) -> bool:
         return self.host == socket.gethostname()
 
-    def _runs_here(self) -> bool:
+    @property
+    def runs_here(self) -> bool:
+        """Whether this machine has the process."""
         born = birth(self.pid)
         return born is not None and (born == self.born or not born or not self.born)
 
@@ -48,16 +50,16 @@ def myself() -> Holder:
 
 
 @contextmanager
-def renewed(storage: Storage, path: str, content: Callable[[], bytes]) -> Iterator[None]:
-    """Write a file again and again while the block runs, so that others see it is alive."""
+def renewed(renew: Callable[[], object], path: str) -> Iterator[None]:
+    """Renew a file again and again while the block runs, so that others see its holder lives."""
     done = threading.Event()
 
-    def renew() -> None:
+    def go_on() -> None:
         while not done.wait(RENEWAL_SECONDS):
-            with suppress(OSError):  # the next one may succeed
-                storage.write(path, content())
+            with suppress(OSError, LakeError):  # the next one may succeed
+                renew()
 
-    thread = threading.Thread(target=renew, name=f"renew {path}", daemon=True)
+    thread = threading.Thread(target=go_on, name=f"renew {path}", daemon=True)
     thread.start()
     try:
         yield

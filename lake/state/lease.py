@@ -41,16 +41,18 @@ def held_lease(
     def mine() -> bytes:
         return encode(Lease(run_id, work, myself()))
 
-    if not storage.create(path, mine()):
+    holder = _take(storage, path, run_id, mine)
+    if holder is not None:
         with _in_line(storage, paths.waiting_run(source_id, run_id), mine):
-            _acquire(storage, path, mine, waiting)
+            _wait(storage, path, holder, run_id, mine, waiting)
     try:
-        with renewed(storage, path, mine):
+        with renewed(lambda: _take(storage, path, run_id, mine), path):
             yield
     finally:
-        data = storage.read(path)
-        if data is not None and decode(data, Lease, path).run_id == run_id:
-            storage.delete(path)
+        with suppress(LakeError, OSError):  # what cannot be given back expires
+            data = storage.read(path)
+            if data is not None and decode(data, Lease, path).run_id == run_id:
+                storage.delete(path)
 
 
 def remove_dead_lease(storage: Storage, source_id: str) -> Lease | None:
@@ -85,22 +87,39 @@ def _others_wait(storage: Storage, source_id: str, run_id: str) -> bool:
     return found
 
 
-def _acquire(
-    storage: Storage, path: str, mine: Callable[[], bytes], waiting: Callable[[Lease], None]
+def _take(storage: Storage, path: str, run_id: str, mine: Callable[[], bytes]) -> Lease | None:
+    """Take the lease, inherit it from the dead or renew it; else who holds it.
+
+    Of several who find a holder dead, one gets it. Who has lost it does not get it back by force.
+    """
+    holder: Lease | None = None
+
+    def change(data: bytes | None) -> bytes | None:
+        nonlocal holder
+        found = None if data is None else decode(data, Lease, path)
+        holder = found if found and found.run_id != run_id and found.holder.alive else None
+        return None if holder else mine()
+
+    storage.update(path, change)
+    return holder
+
+
+def _wait(
+    storage: Storage,
+    path: str,
+    holder: Lease | None,
+    run_id: str,
+    mine: Callable[[], bytes],
+    waiting: Callable[[Lease], None],
 ) -> None:
+    """Wait until the lease is ours; `waiting` hears once of everybody it is waited for."""
     told: str | None = None
-    while not storage.create(path, mine()):
-        data = storage.read(path)
-        if data is None:
-            continue  # given back just now; others may be faster
-        lease = decode(data, Lease, path)
-        if not lease.holder.alive:
-            storage.delete(path)
-            continue
-        if lease.run_id != told:
-            told = lease.run_id
-            waiting(lease)
+    while holder is not None:
+        if holder.run_id != told:
+            told = holder.run_id
+            waiting(holder)
         time.sleep(POLL_SECONDS)
+        holder = _take(storage, path, run_id, mine)
 
 
 @contextmanager
@@ -109,7 +128,7 @@ def _in_line(storage: Storage, sign: str, mine: Callable[[], bytes]) -> Iterator
     with suppress(LakeError, OSError):
         storage.write(sign, mine())
     try:
-        with renewed(storage, sign, mine):
+        with renewed(lambda: storage.write(sign, mine()), sign):
             yield
     finally:
         with suppress(LakeError, OSError):

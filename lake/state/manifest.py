@@ -22,6 +22,7 @@ class RunKind(StrEnum):
     SYNC = "sync"
     REPLAY = "replay"
     RETYPE = "retype"  # no run: somebody wished another type
+    CLOSED = "closed"  # no run: a dead one was overtaken, see `lake.work.dead_runs`
 
 
 class NewFile(msgspec.Struct, frozen=True):

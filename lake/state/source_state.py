@@ -8,6 +8,7 @@ from lake.schema import TableSchema
 from lake.settings import Source
 from lake.state.codec import decode, encode
 from lake.state.manifest import IndexFile, Manifest
+from lake.state.replays import DoneDay, Replays
 from lake.storage import Storage
 from lake.types import LakeType
 
@@ -36,6 +37,7 @@ class SourceState(msgspec.Struct, frozen=True):
     index: dict[str, tuple[IndexFile, ...]] = {}  # by received day
     wishes: dict[str, dict[str, LakeType]] = {}  # types that columns of tables are to have
     shadows: dict[str, Shadows] = {}  # of tables whose switch to the types wished is under way
+    replays: Replays = Replays()
 
     def tables_of(self, source: Source) -> dict[str, TableSchema]:
         """The tables in the place the source writes to now (database and prefix), by table."""
@@ -71,6 +73,11 @@ class SourceState(msgspec.Struct, frozen=True):
             index=index,
             wishes=wishes,
             shadows=_shadows(self.shadows, manifest),
+            replays=self.replays.after(
+                manifest.replay,
+                DoneDay(manifest.number, manifest.run_id),
+                finished=manifest.finish_time is not None,
+            ),
         )
 
 
@@ -113,4 +120,11 @@ def read_state(storage: Storage, source_id: str) -> SourceState:
 
 
 def write_state(storage: Storage, state: SourceState) -> None:
-    storage.write(paths.state_file(state.source_id), encode(state))
+    """Put the state in place, unless somebody has gone further in the meantime."""
+    path = paths.state_file(state.source_id)
+
+    def newest(data: bytes | None) -> bytes | None:
+        known = None if data is None else decode(data, SourceState, path)
+        return encode(state) if known is None or known.manifest <= state.manifest else None
+
+    storage.update(path, newest)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import TypeVar
 
 import pyarrow as pa
 from pyarrow import fs as pafs
@@ -24,6 +25,8 @@ class StoredFile:
         return self.path.rsplit("/", 1)[-1]
 
 
+T = TypeVar("T")
+R = TypeVar("R")
 Change = Callable[[bytes | None], bytes | None]
 """From what a file holds (None: there is none) to what it is to hold (None: leave it)."""
 
@@ -47,6 +50,10 @@ class Storage(ABC):
     def full(self, path: str) -> str:
         """The path as other programs know it."""
         return f"{self.uri}/{path}" if path else self.uri
+
+    def each(self, do: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """Do something for each, in order; many at once on a store that lets one wait."""
+        return [do(item) for item in items]
 
     @abstractmethod
     def read(self, path: str) -> bytes | None:
@@ -109,15 +116,13 @@ class Storage(ABC):
 
     def place_all(self, moves: Sequence[tuple[str, str]]) -> None:
         """Place several files, each given by where it is and where it belongs."""
-        for source, target in moves:
-            self.place(source, target)
+        self.each(lambda move: self.place(*move), moves)
 
     @abstractmethod
     def copy(self, source: str, target: str) -> None: ...
 
     def copy_all(self, copies: Sequence[tuple[str, str]]) -> None:
-        for source, target in copies:
-            self.copy(source, target)
+        self.each(lambda pair: self.copy(*pair), copies)
 
     @abstractmethod
     def delete(self, path: str) -> None:

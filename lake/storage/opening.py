@@ -7,4 +7,8 @@ from lake.storage.local import LocalStorage
 
 def open_storage(uri: str, access: AwsAccess) -> Storage:
     """The store at `s3://bucket[/prefix]`, or in a folder; nothing is read or written by it."""
+    if uri.startswith("s3://"):
+        from lake.storage.s3 import S3Storage  # imports boto3, which lakes in folders do without
+
+        return S3Storage(uri, access)
     return LocalStorage(uri)

@@ -42,6 +42,7 @@ def clean_abandoned(
     needed |= _in_catalog(catalog, state, folders)
     removed = remove_places(storage, [*folders, *index], needed)
     for run_id in runs:
+        storage.abandon("segment-data", run_id)
         forget_abandoned(storage, source_id, run_id)
     return removed
 

@@ -8,7 +8,7 @@ from lake.settings import Source
 from lake.state.lease import Lease, read_lease, remove_dead_lease
 from lake.state.source_state import read_state
 from lake.upkeep.clean_up import CleanUp, clean_up
-from lake.work.open_runs import close_dead_runs
+from lake.work.dead_runs import close_dead_runs
 from lake.work.publish import catch_up
 
 _AS_LONG_AS_IT_TAKES = float("inf")
@@ -35,12 +35,14 @@ def recover(lake: Lake, source: Source, now: datetime) -> Recovery:
     storage, catalog = lake.storage, lake.catalog
     before = read_state(storage, source.id).manifest
     state = catch_up(storage, catalog, source.id)
+    applied = tuple(range(before + 1, state.manifest + 1))
     closed = close_dead_runs(storage, catalog, source.id, now)
+    state = read_state(storage, source.id)
     freed = remove_dead_lease(storage, source.id)
     cleaned = clean_up(storage, catalog, source, state, now, _AS_LONG_AS_IT_TAKES)
     return Recovery(
         source=source,
-        applied=tuple(range(before + 1, state.manifest + 1)),
+        applied=applied,
         closed=tuple(closed),
         freed=freed,
         cleaned=cleaned,

@@ -42,6 +42,7 @@ def deduplicate(work: UnitWork, seen: Seen) -> Duplicates:
         groups=groups,
         window_us=timedelta(days=context.source.dedup_days) // timedelta(microseconds=1),
         index=window.files,
+        index_folder=work.index_folder,
     )
     parts = work.flow.dedup(job) if staged else []
     tables: dict[str, TableIds] = {}

@@ -6,7 +6,6 @@ from datetime import date
 
 from lake.dedup.index import write_index
 from lake.state.manifest import IndexFile
-from lake.storage import StoredFile
 from lake.work.lake_ids import read_ids
 from lake.work.unit_work import UnitWork
 
@@ -25,12 +24,15 @@ def index_window(work: UnitWork, days: Sequence[str]) -> IndexWindow:
     window = work.unit.window
     replayed = [window.days[0]] if window else []
     around = _around([*days, *replayed], work.context.source.dedup_days)
+    storage = work.context.storage
+    indexed = [file.path for day in around for file in work.state.index.get(day, ())]
+    there = dict(zip(indexed, storage.each(storage.exists, indexed), strict=True))
     files: list[IndexFile] = []
     made: list[IndexFile] = []
     replaced: list[str] = []
     for day in around:
         known = work.state.index.get(day, ())
-        if day in replayed or not all(work.context.storage.exists(f.path) for f in known):
+        if day in replayed or not all(there[f.path] for f in known):
             anew = list(_made_from_lake(work, day))
             made += anew
             replaced.append(day)
@@ -53,14 +55,15 @@ def _around(days: Sequence[str], reach: int) -> list[str]:
 def _made_from_lake(work: UnitWork, day: str) -> Iterable[IndexFile]:
     """The ids of a day from the tables' own columns, but for partitions the unit replaces."""
     source, storage, unit = work.context.source, work.context.storage, work.unit
-    files: list[StoredFile] = []
-    for table, schema in work.tables.items():
-        for partition in work.context.catalog.partitions(schema.database, schema.name, (day, day)):
+    places: list[str] = []
+    for table, partitions in work.partitions(work.tables, (day, day)).items():
+        for partition in partitions:
             start = source.date_partition.parse(partition.values)
             chosen = unit.tables is None or table in unit.tables
-            if unit.window and chosen and unit.window.holds(start):
-                continue
-            files += storage.files(partition.location, recursive=False)
-    ids = read_ids(storage, source, files)
+            if not (unit.window and chosen and unit.window.holds(start)):
+                places.append(partition.location)
+    held = storage.each(lambda place: storage.files(place, recursive=False), places)
+    ids = read_ids(storage, source, [file for files in held for file in files])
     if len(ids):
-        yield from write_index(storage, source.id, f"{work.name}-remade", ids)
+        name, folder = f"{work.name}-remade", work.index_folder
+        yield from write_index(storage, source.id, name, ids, folder=folder)

@@ -15,14 +15,16 @@ from lake.storage import Storage, StoredFile
 
 def read_ids(storage: Storage, source: Source, files: Iterable[StoredFile]) -> pa.Table:
     """Hashes of the message ids in some data files, with the times they were received."""
-    id_column, received_column = (c.name(source.naming) for c in (MESSAGE_ID, RECEIVED_AT))
-    parts = [SCHEMA.empty_table()]
-    for file in files:
-        with storage.open_input(file.path) as stream:
-            rows = pq.ParquetFile(stream).read(columns=[id_column, received_column])
-        hashes = pa.array([hash_id(text) for text in rows[id_column].to_pylist()], pa.binary(16))
-        received = rows[received_column].cast(pa.int64()).combine_chunks()
-        unknown = pa.repeat(pa.scalar(UNKNOWN, pa.uint32()), len(hashes))
-        columns = {"id": hashes, "received": received, "payload": unknown}
-        parts.append(pa.table(columns, schema=SCHEMA))
-    return pa.concat_tables(parts)
+    names = [c.name(source.naming) for c in (MESSAGE_ID, RECEIVED_AT)]
+    parts = storage.each(lambda file: _ids(storage, file, *names), list(files))
+    return pa.concat_tables([SCHEMA.empty_table(), *parts])
+
+
+def _ids(storage: Storage, file: StoredFile, id_column: str, received_column: str) -> pa.Table:
+    with storage.open_input(file.path) as stream:
+        rows = pq.ParquetFile(stream).read(columns=[id_column, received_column])
+    hashes = pa.array([hash_id(text) for text in rows[id_column].to_pylist()], pa.binary(16))
+    received = rows[received_column].cast(pa.int64()).combine_chunks()
+    unknown = pa.repeat(pa.scalar(UNKNOWN, pa.uint32()), len(hashes))
+    columns = {"id": hashes, "received": received, "payload": unknown}
+    return pa.table(columns, schema=SCHEMA)

@@ -1,7 +1,7 @@
 """Runs that have begun and have no report yet, so that every run gets one, whatever ends it."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 
 import msgspec
@@ -10,11 +10,13 @@ from lake import paths
 from lake.catalog.base import Catalog, CatalogPartition
 from lake.catalog.sync_reports import DATABASE, NAME, ensure_reports_table
 from lake.counts import UnitReport
+from lake.errors import LakeError
 from lake.report import Failure, RunFacts, report_json, report_lines
 from lake.state.abandoned import note_abandoned
-from lake.state.codec import decode, encode
+from lake.state.codec import encode
 from lake.state.holder import Holder, myself, renewed
 from lake.state.manifest import read_manifest
+from lake.state.replays import Replay
 from lake.storage import Storage
 from lake.tracking.metadata import write_metadata
 
@@ -25,21 +27,25 @@ class OpenRun(msgspec.Struct, frozen=True):
     run: RunFacts
     after_manifest: int
     holder: Holder
+    replay: Replay | None = None
 
 
 @contextmanager
-def opened_run(storage: Storage, run: RunFacts, after_manifest: int) -> Iterator[None]:
+def opened_run(
+    storage: Storage, run: RunFacts, after_manifest: int, replay: Replay | None = None
+) -> Iterator[None]:
     """Make known that the run goes on, while the block runs."""
     path = paths.open_run(run.source_id, run.run_id)
 
     def content() -> bytes:
-        return encode(OpenRun(run, after_manifest, myself()))
+        return encode(OpenRun(run, after_manifest, myself(), replay))
 
     storage.write(path, content())
     write_metadata(storage, run, "running")
-    with renewed(storage, path, content):
+    with renewed(lambda: storage.write(path, content()), path):
         yield
-    storage.delete(path)
+    with suppress(LakeError, OSError):  # the run is over; who looks next finds its report
+        storage.delete(path)
 
 
 def close_run(
@@ -68,14 +74,25 @@ def close_failed_run(
     failure: Failure,
 ) -> bool:
     """A failed report, unless the run has a report; what it did is what it committed."""
-    report = storage.read(paths.report(run.source_id, run.day, run.run_id))
-    if report is None:
-        done = _committed(storage, run, after_manifest)
-        close_run(storage, catalog, run, done, finish, failure)
+    if report_failure(storage, run, after_manifest, finish, failure):
+        _wind_up(storage, catalog, run, "failed")
         return True
     # It ended between its report and the rest.
+    report = storage.read(paths.report(run.source_id, run.day, run.run_id)) or b""
     _wind_up(storage, catalog, run, msgspec.json.decode(report.splitlines()[0])["status"])
     return False
+
+
+def report_failure(
+    storage: Storage, run: RunFacts, after_manifest: int, finish: datetime, failure: Failure
+) -> bool:
+    """A failed report and nothing else, unless the run has a report."""
+    path = paths.report(run.source_id, run.day, run.run_id)
+    if storage.read(path) is not None:
+        return False
+    lines = report_lines(run, _committed(storage, run, after_manifest), finish, failure)
+    storage.write(path, report_json(lines))
+    return True
 
 
 def _wind_up(storage: Storage, catalog: Catalog, run: RunFacts, status: str) -> None:
@@ -87,31 +104,9 @@ def _wind_up(storage: Storage, catalog: Catalog, run: RunFacts, status: str) -> 
     write_metadata(storage, run, status)
     if status == "failed":
         note_abandoned(storage, run)
+        storage.abandon("segment-data", run.run_id)
     storage.delete_folder(paths.stage(run.source_id, run.run_id))
     storage.delete(paths.open_run(run.source_id, run.run_id))
-
-
-def close_dead_runs(storage: Storage, catalog: Catalog, source_id: str, now: datetime) -> list[str]:
-    """Give a failed report to runs that ended without one; their ids. Catch up before."""
-    closed: list[str] = []
-    for file in storage.files(paths.open_runs(source_id)):
-        data = storage.read(file.path)
-        if data is None:
-            continue
-        dead = decode(data, OpenRun, file.path)
-        if dead.holder.alive:
-            continue
-        after = dead.after_manifest
-        if close_failed_run(storage, catalog, dead.run, after, now, _INTERRUPTED):
-            closed.append(dead.run.run_id)
-    return closed
-
-
-_INTERRUPTED = Failure(
-    "Segment.Internal",
-    "The run was interrupted: its process ended without a report. What it had published stays; "
-    "the next sync goes on from there.",
-)
 
 
 def _committed(storage: Storage, run: RunFacts, after_manifest: int) -> UnitReport:

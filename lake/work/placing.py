@@ -12,7 +12,6 @@ from lake.schema import TableSchema
 from lake.staging.seen import Seen
 from lake.staging.table_rows import rows_key
 from lake.state.manifest import NewFile, PartitionChange
-from lake.storage import Storage
 from lake.work.unit import Unit
 from lake.work.unit_work import UnitWork
 
@@ -90,29 +89,30 @@ def place(work: UnitWork, seen: Seen, resolved: dict[str, ResolvedTable]) -> dic
     """Where the rows of each table and partition go."""
     source = work.context.source
     placer = Placer(source.id, work.context.run_id, work.unit)
-    known: dict[str, dict[tuple[str, ...], CatalogPartition]] = {}
     placements: dict[str, Placement] = {}
-    days = seen.days()
-    for (table, partition), size in sorted(seen.staged_bytes().items()):
-        if table not in resolved:
-            continue
+    staged = {key: size for key, size in seen.staged_bytes().items() if key[0] in resolved}
+    before = _before(work, seen, {table: resolved[table] for table, _ in staged})
+    for (table, partition), size in sorted(staged.items()):
         schema = resolved[table].schema
-        if table not in known:
-            found = (
-                []
-                if resolved[table].is_new
-                else work.context.catalog.partitions(
-                    schema.database, schema.name, (days[0], days[-1])
-                )
-            )
-            known[table] = {p.values: p for p in found}
         values = partition_values(partition)
         # What was dropped still lies in its folder, and would be there again with the partition.
         own_folder = schema.owns_folder and values not in work.state.dropped.get(schema.key, ())
         placements[rows_key(table, partition)] = placer.place(
-            schema, partition, size, known[table].get(values), own_folder
+            schema, partition, size, before.get((table, values)), own_folder
         )
     return placements
+
+
+def _before(
+    work: UnitWork, seen: Seen, resolved: dict[str, ResolvedTable]
+) -> dict[tuple[str, tuple[str, ...]], CatalogPartition]:
+    """The partitions that there are in the days of the rows, by table and values."""
+    if not resolved:
+        return {}
+    days = seen.days()
+    old = {table: one.schema for table, one in resolved.items() if not one.is_new}
+    found = work.partitions(old, (days[0], days[-1]))
+    return {(table, p.values): p for table, held in found.items() for p in held}
 
 
 def partition_values(partition: str) -> tuple[str, ...]:
@@ -125,21 +125,23 @@ def partition_dict(layout: DatePartition, partition: str) -> dict[str, str]:
 
 
 def partition_changes(
-    storage: Storage, placements: Mapping[str, Placement], loaded: Iterable[LoadedFile]
+    work: UnitWork, placements: Mapping[str, Placement], loaded: Iterable[LoadedFile]
 ) -> list[PartitionChange]:
     """What the manifest says of each partition that got files."""
     files: dict[str, list[LoadedFile]] = {}
     for file in loaded:
         if file.path:
             files.setdefault(rows_key(file.table, file.partition), []).append(file)
-    return [_change(storage, placements[key], new) for key, new in sorted(files.items())]
+    return work.context.storage.each(
+        lambda item: _change(work, placements[item[0]], item[1]), sorted(files.items())
+    )
 
 
-def _change(storage: Storage, placement: Placement, new: list[LoadedFile]) -> PartitionChange:
-    before = placement.before if placement.keeps else None
-    if placement.moves and before is not None:
-        for file in storage.files(before.location):
-            storage.copy(file.path, f"{placement.location}/{file.name}")
+def _change(work: UnitWork, placement: Placement, new: list[LoadedFile]) -> PartitionChange:
+    before, storage = placement.before if placement.keeps else None, work.context.storage
+    if placement.moves and before is not None and not work.dry:
+        held = storage.files(before.location)
+        storage.copy_all([(file.path, f"{placement.location}/{file.name}") for file in held])
     return PartitionChange(
         table=placement.schema.key,
         values=partition_values(placement.partition),
@@ -166,12 +168,16 @@ def emptied(work: UnitWork, loaded: list[LoadedFile]) -> list[PartitionChange]:
     window = work.unit.window
     if window is None:
         return []
-    source, catalog = work.context.source, work.context.catalog
-    filled = {(file.table, partition_values(file.partition)) for file in loaded if file.path}
-    return [
-        PartitionChange(schema.key, p.values, p.location, (), 0, 0, 0, p.rows, dropped=True)
+    source = work.context.source
+    chosen = {
+        table: schema
         for table, schema in work.tables.items()
         if work.unit.tables is None or table in work.unit.tables
-        for p in catalog.partitions(schema.database, schema.name, window.days)
+    }
+    filled = {(file.table, partition_values(file.partition)) for file in loaded if file.path}
+    return [
+        PartitionChange(chosen[table].key, p.values, p.location, (), 0, 0, 0, p.rows, dropped=True)
+        for table, held in work.partitions(chosen, window.days).items()
+        for p in held
         if window.holds(source.date_partition.parse(p.values)) and (table, p.values) not in filled
     ]

@@ -1,14 +1,14 @@
 """Which raw files a run has to read: the archive, less what the ledger has."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
 from lake import paths
 from lake.errors import UsageError
 from lake.settings import Source
 from lake.staging.task import RawFile
-from lake.state.ledger import LedgerEntry, read_ledger
+from lake.state.ledger import LedgerEntry, read_ledger, read_whole_ledger
 from lake.state.source_state import SourceState
 from lake.storage import Storage, StoredFile
 from lake.work.unit import Unit, Window
@@ -21,6 +21,11 @@ class Archive:
     """The raw files of a source, by day folder."""
 
     folders: dict[date, list[StoredFile]]
+    files: dict[str, StoredFile] = field(init=False)  # by path
+
+    def __post_init__(self) -> None:
+        by_path = {file.path: file for files in self.folders.values() for file in files}
+        object.__setattr__(self, "files", by_path)
 
     def start(self, source: Source, state: SourceState) -> date | None:
         """Syncs ignore older folders: as set, as kept, else the oldest there is."""
@@ -112,21 +117,41 @@ def replay_days(source: Source, window: Window) -> list[Window]:
     return days
 
 
-def plan_replay(
-    storage: Storage, source: Source, day: Window, tables: frozenset[str] | None
-) -> Unit:
+@dataclass(frozen=True, slots=True)
+class RawFiles:
+    """The archive as it lies there, and all that syncs have loaded, also of what is gone."""
+
+    archive: Archive
+    ledger: dict[str, LedgerEntry]
+
+    def now(self, path: str) -> StoredFile | None:
+        return self.archive.files.get(path)
+
+    def gone(self, window: Window) -> list[str]:
+        """Files that were loaded, had rows of a range, and are no longer there."""
+        first, end = window.hours
+        return [
+            path
+            for path, entry in self.ledger.items()
+            if path not in self.archive.files and any(first <= h < end for h in entry.hours)
+        ]
+
+
+def raw_files(storage: Storage, source: Source) -> RawFiles:
+    return RawFiles(list_archive(storage, source), read_whole_ledger(storage, source.id))
+
+
+def plan_replay(raw: RawFiles, day: Window, tables: frozenset[str] | None) -> Unit:
     """One day of a replay, with the files that hold, or may hold, rows of it.
 
     To be planned just before it is done: a file that a sync loads in the meantime has to be in it,
     for what is not in it is not in the partitions that it makes anew.
     """
-    archive = list_archive(storage, source)
-    ledger = _ledger(storage, source, archive.folders)
     files = [
         (file, None)
-        for folder, stored in archive.folders.items()
+        for folder, stored in raw.archive.folders.items()
         for file in stored
-        if _may_hold(file, folder, ledger.get(file.path), day)
+        if _may_hold(file, folder, raw.ledger.get(file.path), day)
     ]
     return Unit(0, f"replay of {day}", _numbered(files), day, tables)
 

@@ -1,6 +1,9 @@
 """One unit of work, from raw files to a manifest ready to be committed."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+
+import msgspec
 
 from lake.counts import UnitReport
 from lake.loading.task import LoadedFile, LoadJob
@@ -11,9 +14,12 @@ from lake.staging.seen import Seen
 from lake.staging.task import StageJob
 from lake.state.ledger import LedgerEntry
 from lake.state.manifest import Manifest, NewFile, PartitionChange, RunKind
+from lake.state.replays import RawVersion, ReplayStep
 from lake.upkeep.unused import with_unused
 from lake.work.checks import CheckResult, ChecksFailed, check_table
 from lake.work.deduplicate import Duplicates, deduplicate
+from lake.work.foreign_folders import kept_apart
+from lake.work.new_tables import room_for_tables
 from lake.work.placing import Placement, Placer, emptied, partition_changes, place
 from lake.work.record_log import log_records
 from lake.work.run_context import Published, now
@@ -31,19 +37,20 @@ def process(work: UnitWork) -> Published:
     unit, listener = work.unit, work.context.listener
     listener.log(f"{unit.label}: reading {len(unit.files)} raw files, {unit.bytes / 1e6:,.1f} MB")
     seen = _stage(work)
-    resolved = resolve(work.context.source, work.state.tables, seen.tables)
+    resolved = kept_apart(work, resolve(work.context.source, work.state.tables, seen.tables))
     listener.log(f"{unit.label}: {seen.rows_in:,} rows for {len(resolved)} tables; deduplicating")
     duplicates = deduplicate(work, seen)
     resolved = {t: r for t, r in resolved.items() if not r.is_new or duplicates.tables[t].kept}
     placements = place(work, seen, resolved)
     shadows = shadows_of(work, resolved, placements)
-    listener.log(f"{unit.label}: writing {len(placements)} partitions")
+    doing = "counting" if work.dry else "writing"
+    listener.log(f"{unit.label}: {doing} {len(placements)} partitions")
     loaded = _load(work, resolved, placements, shadows, duplicates)
     resolved = _with_rescued_data(resolved, loaded)
     report = unit_report(work.context.source, unit, seen, resolved, duplicates.tables, loaded)
     checks = _verify(work, report, resolved, duplicates, loaded)
-    records = log_records(work, seen, duplicates.places, duplicates.other_payload)
-    changes = partition_changes(work.context.storage, placements, loaded) + emptied(work, loaded)
+    records = () if work.dry else log_records(work, seen, duplicates)
+    changes = partition_changes(work, placements, loaded) + emptied(work, loaded)
     manifest = _manifest(work, seen, resolved, changes, duplicates, records, report)
     manifest = with_unused(work.state, shadows.noted(manifest, loaded), now())
     return Published(manifest, report, tuple(checks))
@@ -66,6 +73,7 @@ def _stage(work: UnitWork) -> Seen:
         tables=work.unit.tables,
     )
     seen = Seen.merge(work.flow.stage(job, tasks(work.unit.files, work.flow.slots)))
+    job = replace(job, room=room_for_tables(work, seen))
     if over_limits(job, seen):
         # Which events go over a limit depends on all before them: one task reads all, in order.
         work.context.listener.log(f"{work.unit.label}: reading again, to keep to the limits")
@@ -94,6 +102,7 @@ def _load(
         operation=work.operation,
         wished=shadows.schemas,
         shadows=shadows.targets,
+        dry=work.dry,
     )
     splits = {key: one.splits for key, one in placements.items() if one.splits > 1}
     return work.flow.load(job, splits) if placements else []
@@ -153,7 +162,18 @@ def _manifest(
         report=report,
         finish_time=None,
         start=str(work.start) if work.start else None,
+        replay=_replay_step(work, seen),
     )
+
+
+def _replay_step(work: UnitWork, seen: Seen) -> ReplayStep | None:
+    """What the manifest of a replay's day says of it, with the files that were read."""
+    step, files = work.unit.step, work.unit.files
+    if step is None:
+        return None
+    rows = {file.number: file.rows for file in seen.files}
+    read = (RawVersion(f.path, f.size, f.stamp, rows.get(f.number, 0)) for f in files)
+    return msgspec.structs.replace(step, raw=(*step.raw, *read))
 
 
 def _ledger(work: UnitWork, seen: Seen) -> tuple[LedgerEntry, ...]:

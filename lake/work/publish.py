@@ -25,21 +25,21 @@ def apply(
     """Do all that a manifest says. Whoever is killed in here is repeated by the next run."""
     after = state.after(manifest)
     layout = DatePartition(manifest.date_partition)
-    for schema in manifest.tables:
-        _declare(catalog, schema, layout, manifest.source_id)
+    for database in {schema.database: None for schema in manifest.tables}:
+        catalog.ensure_database(database)
+    storage.each(lambda s: _declare(catalog, s, layout, manifest.source_id), manifest.tables)
     by_table: dict[str, list[PartitionChange]] = {}
     for change in manifest.partitions:
         by_table.setdefault(change.table, []).append(change)
-    for change in (*manifest.partitions, *manifest.shadows):
-        for file in change.added:
-            if file.written != file.path:
-                storage.place(file.written, file.path)
-    for file in manifest.records:
-        storage.place(file.written, file.path)
+    changed = (*manifest.partitions, *manifest.shadows)
+    files = [*(file for change in changed for file in change.added), *manifest.records]
+    storage.place_all([(f.written, f.path) for f in files if f.written != f.path])
     for key in manifest.retyped:
         _switch(catalog, after.tables[key], by_table.pop(key, []), manifest.number)
-    for key, changes in by_table.items():
-        _show(catalog, after.tables[key], changes, manifest.number)
+    storage.each(
+        lambda shown: _show(catalog, after.tables[shown[0]], shown[1], manifest.number),
+        list(by_table.items()),
+    )
     add_to_ledger(storage, manifest.source_id, manifest.ledger)
     if manifest.finish_time is not None:
         close_run(storage, catalog, manifest.run, manifest.report, manifest.finish_time)
@@ -50,7 +50,6 @@ def apply(
 def _declare(catalog: Catalog, schema: TableSchema, layout: DatePartition, source_id: str) -> None:
     """The table in the catalog, with all its columns."""
     columns = tuple(CatalogColumn(c.name, c.type.sql, c.pointer) for c in schema.columns)
-    catalog.ensure_database(schema.database)
     made = catalog.create_table(
         CatalogTable(
             database=schema.database,

@@ -11,17 +11,17 @@ from lake.staging.places import split_places
 from lake.staging.seen import Seen
 from lake.state.manifest import NewFile
 from lake.tracking.not_loaded import DUPLICATE, OTHER_PAYLOAD, LogJob, NotLoaded
+from lake.work.deduplicate import Duplicates
 from lake.work.unit import tasks
 from lake.work.unit_work import UnitWork
 
 
-def log_records(
-    work: UnitWork, seen: Seen, duplicates: np.ndarray, other_payload: np.ndarray
-) -> tuple[NewFile, ...]:
+def log_records(work: UnitWork, seen: Seen, duplicates: Duplicates) -> tuple[NewFile, ...]:
     """Log what was not loaded beside what was, and number the files of the run."""
     by_reason = {r: np.array(places, dtype=np.uint64) for r, places in seen.not_loaded.items()}
-    by_reason[DUPLICATE] = np.setdiff1d(duplicates, other_payload, assume_unique=True)
-    by_reason[OTHER_PAYLOAD] = other_payload
+    other = duplicates.other_payload
+    by_reason[DUPLICATE] = np.setdiff1d(duplicates.places, other, assume_unique=True)
+    by_reason[OTHER_PAYLOAD] = other
     missing = _not_loaded(work, {r: places for r, places in by_reason.items() if len(places)})
     if missing:
         files = {one.file.number: one for one in missing}

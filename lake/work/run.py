@@ -1,11 +1,13 @@
 """A run from its first look at the lake to its report: the eight steps of a sync, unit by unit."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from datetime import date
 
 from lake.counts import UnitReport
 from lake.errors import CommitConflict
-from lake.work.plan import list_archive, plan_sync, replay_days
+from lake.work.plan import plan_sync, replay_days
+from lake.work.replaying import Replaying
+from lake.work.resume import progress, replay_of
 from lake.work.run_context import Published, RunContext
 from lake.work.running import Run
 from lake.work.switch import Switches
@@ -17,9 +19,14 @@ def sync(context: RunContext, days: tuple[date, date] | None = None) -> UnitRepo
     return _to_the_end(sync_units(context, days))
 
 
-def replay(context: RunContext, window: Window, tables: frozenset[str] | None = None) -> UnitReport:
+def replay(
+    context: RunContext,
+    window: Window,
+    tables: frozenset[str] | None = None,
+    accept_changes: bool = False,
+) -> UnitReport:
     """Load a past range again from the raw archive, replacing what the range held, day by day."""
-    return _to_the_end(replay_units(context, window, tables))
+    return _to_the_end(replay_units(context, window, tables, accept_changes))
 
 
 def _to_the_end(units: Iterator[Published]) -> UnitReport:
@@ -29,7 +36,9 @@ def _to_the_end(units: Iterator[Published]) -> UnitReport:
     return done
 
 
-def sync_units(context: RunContext, days: tuple[date, date] | None = None) -> Iterator[Published]:
+def sync_units(
+    context: RunContext, days: tuple[date, date] | None = None
+) -> Generator[Published, None, None]:
     """A sync, unit by unit, each as soon as it is in the lake."""
     run = Run(context)
     plan_sync(context.storage, context.source, run.state, days)  # refused before anything begins
@@ -47,27 +56,25 @@ def sync_units(context: RunContext, days: tuple[date, date] | None = None) -> It
 
 
 def replay_units(
-    context: RunContext, window: Window, tables: frozenset[str] | None = None
-) -> Iterator[Published]:
-    """A replay, day by day, each as soon as it is in the lake; then the types that were wished."""
+    context: RunContext,
+    window: Window,
+    tables: frozenset[str] | None = None,
+    accept_changes: bool = False,
+) -> Generator[Published, None, None]:
+    """A replay, day by day, each as soon as it is in the lake; then the types that were wished.
+
+    Raw files that changed since they were loaded need consent.
+    """
     run = Run(context)
     days = replay_days(context.source, window)
-    archive = list_archive(context.storage, context.source)  # refused before anything begins
-    with run.reported():
-        first_day = archive.start(context.source, run.state)
+    replaying = Replaying(run, tables, accept_changes)
+    raw = replaying.look(window)  # refused before anything begins
+    identity = replay_of(context.source, run.state, window, tables)
+    with run.reported(identity):
+        first_day = raw.archive.start(context.source, run.state)
         switches = Switches(context, run.state, window, tables, first_day)
-        for day in days:
-            with run.lease(f"replay of {day}"):
-                final = day is days[-1] and not switches.possible(run.state)
-                published = run.publish_day(day, tables, final, switches.tables)
-            yield published
-        if run.finished:
-            return
-        for day in switches.left_out(run.catch_up()):
-            with run.lease(f"replay of {day}"):
-                published = run.publish_day(day, switches.tables, False, switches.tables)
-            yield published
-        with run.lease("switch of types"):
-            switched = run.switch(switches)
-        if switched is not None:
-            yield switched
+        unready = switches.unready(run.state)
+        replaying.progress = progress(context, run.state, raw, identity, days, unready)
+        yield from replaying.days(days, switches)
+        if not run.finished:
+            yield from replaying.ending(switches)

@@ -1,28 +1,28 @@
 """A run under way: what it has done so far, its lease, its commits, and its report in the end."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
 
 import msgspec
 
 from lake.counts import UnitReport
-from lake.errors import CommitConflict, LakeError
-from lake.report import Failure
+from lake.errors import LakeError
 from lake.state.lease import Lease, held_lease, make_way
 from lake.state.manifest import Manifest, commit
+from lake.state.replays import Replay
 from lake.state.source_state import SourceState
 from lake.upkeep.clean_up import clean_up
+from lake.work.dead_runs import close_dead_runs
+from lake.work.failing import close_failed, failure_of, report_only
 from lake.work.layout import refuse_changed_layout
-from lake.work.open_runs import close_dead_runs, close_failed_run, close_run, opened_run
-from lake.work.plan import plan_replay
+from lake.work.open_runs import close_run, opened_run
 from lake.work.process import process
 from lake.work.publish import apply, catch_up
 from lake.work.record_log import last_numbers
 from lake.work.run_context import Published, RunContext, now
-from lake.work.switch import Switches
-from lake.work.unit import Unit, Window
+from lake.work.unit import Unit
 from lake.work.unit_work import UnitWork
 
 
@@ -40,11 +40,11 @@ class Run:
     def __post_init__(self) -> None:
         context = self.context
         storage, catalog, source = context.storage, context.catalog, context.source
-        self.catch_up()
         for run_id in close_dead_runs(storage, catalog, source.id, now()):
             context.listener.warn(
                 f"Run {run_id} had died without a report; it now has a failed one."
             )
+        self.catch_up()
         refuse_changed_layout(source, self.state)
 
     def catch_up(self) -> SourceState:
@@ -54,22 +54,24 @@ class Run:
         return self.state
 
     @contextmanager
-    def reported(self) -> Iterator[None]:
+    def reported(self, replay: Replay | None = None) -> Iterator[None]:
         """Whatever happens inside, the run has one report in the end, and leaves no staging."""
         context = self.context
         storage, catalog, facts = context.storage, context.catalog, context.facts
         before = self.state.manifest
-        with opened_run(storage, facts, before):
+        with opened_run(storage, facts, before, replay):
             try:
                 yield
                 if not self.finished:
                     close_run(storage, catalog, facts, self.done, now())
             except BaseException as error:
-                # What does not succeed here is left to the next run, which finds this one dead.
-                with suppress(LakeError, OSError):
+                failure = failure_of(error)
+                try:
                     self.catch_up()  # what is committed counts, and needs what is staged
-                    failure = _failure(error)
-                    close_failed_run(storage, catalog, facts, before, now(), failure)
+                except Exception:
+                    report_only(storage, facts, before, failure)
+                else:
+                    close_failed(storage, catalog, facts, before, failure)
                 raise
         self._clean_up()
 
@@ -100,37 +102,6 @@ class Run:
         with held_lease(context.storage, context.source.id, context.run_id, work, waiting):
             yield
 
-    def publish_day(
-        self,
-        day: Window,
-        tables: frozenset[str] | None,
-        final: bool,
-        switches: frozenset[str] = frozenset(),
-    ) -> Published:
-        """Replay one day on top of whatever others commit in the meantime."""
-        context = self.context
-        while True:
-            self.catch_up()
-            unit = plan_replay(context.storage, context.source, day, tables)
-            try:
-                return self.publish(replace(unit, switches=switches), final)
-            except CommitConflict as conflict:
-                context.listener.warn(str(conflict))
-
-    def switch(self, switches: Switches) -> Published | None:
-        """Give tables the types that were wished of them, if all that they hold is ready."""
-        while True:
-            manifest = switches.manifest(self.catch_up(), self.done)
-            if manifest is None:
-                return None
-            try:
-                self._commit(manifest)
-                for key in manifest.retyped:
-                    self.context.listener.log(f"{key} has the types that were wished of it now")
-                return Published(manifest, UnitReport(), ())
-            except CommitConflict as conflict:
-                self.context.listener.warn(str(conflict))
-
     def publish(self, unit: Unit, final: bool, start: date | None = None) -> Published:
         """Carry one unit into the lake: the manifest is the commit, the rest follows from it."""
         context = self.context
@@ -147,30 +118,14 @@ class Run:
             report=self.done + prepared.report,
             finish_time=now() if final else None,
         )
-        self._commit(manifest)
+        self.commit(manifest)
         for warning in prepared.report.warnings:
             context.listener.warn(warning)
         return Published(manifest, prepared.report, prepared.checks)
 
-    def _commit(self, manifest: Manifest) -> None:
+    def commit(self, manifest: Manifest) -> None:
         storage, catalog = self.context.storage, self.context.catalog
         commit(storage, manifest)
         self.done, self.finished = manifest.report, manifest.finish_time is not None
         self.log_files |= last_numbers(manifest.records)
         self.state = apply(storage, catalog, self.state, manifest)
-
-
-def _failure(error: BaseException) -> Failure:
-    if isinstance(error, LakeError):
-        return Failure(error.error_code, str(error))
-    if isinstance(error, KeyboardInterrupt) or type(error).__name__.endswith("InterruptedError"):
-        return Failure("Segment.Internal", "The run was cancelled before it was done.")
-    return Failure("Segment.Internal", _in_a_line(error))
-
-
-def _in_a_line(error: BaseException) -> str:
-    """What went wrong, without the stack trace that Spark sends along."""
-    told = [line for line in str(error).splitlines() if line.strip()]
-    traced = any(line.startswith("Traceback") for line in told)
-    text = told[-1].strip() if traced else " ".join(told)
-    return text if traced else f"{type(error).__name__}: {text}"

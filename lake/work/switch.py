@@ -61,6 +61,14 @@ class Switches:
             midnight = datetime(day.year, day.month, day.day, tzinfo=self._window.start.tzinfo)
             yield Window(midnight, midnight + DAY)
 
+    def unready(self, state: SourceState) -> set[str]:
+        """Days that lack files in the types that are wished."""
+        return {
+            self._day(partition).isoformat()
+            for schema in (self._chosen[table] for table in self.tables)
+            for partition in self._lacking(schema, state, self._partitions(schema))
+        }
+
     def manifest(self, state: SourceState, done: UnitReport) -> Manifest | None:
         """The commit of the switch, of all tables that are ready; says which are not, and why."""
         ready: list[TableSchema] = []

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from lake.staging.task import RawFile
+from lake.state.replays import ReplayStep
 
 TASK_BYTES = 32 << 20
 """Of gzipped raw files: a task is large enough to be worth starting, small enough to be lost."""
@@ -29,6 +30,10 @@ class Window:
         last = self.end - timedelta(microseconds=1)
         return self.start.date().isoformat(), last.date().isoformat()
 
+    @property
+    def is_whole_day(self) -> bool:
+        return self.start.hour == 0 and self.end - self.start == timedelta(days=1)
+
     def holds(self, moment: datetime) -> bool:
         return self.start <= moment < self.end
 
@@ -46,6 +51,7 @@ class Unit:
     window: Window | None = None
     tables: frozenset[str] | None = None
     switches: frozenset[str] = frozenset()  # of a replay: tables that it is to give other types
+    step: ReplayStep | None = None  # of a replay: what its manifest says of the whole
 
     @property
     def bytes(self) -> int:

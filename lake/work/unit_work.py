@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from lake import paths
+from lake.catalog.base import CatalogPartition, Days
 from lake.schema import TableSchema
 from lake.state.manifest import RunKind
 from lake.state.source_state import SourceState
@@ -23,6 +24,7 @@ class UnitWork:
     flow: Dataflow
     start: date | None = None  # the source's first day
     log_files: Mapping[str, int] = field(default_factory=dict)  # last number by batch type
+    dry: bool = False  # everything is counted, and nothing written but in staging
 
     @property
     def tables(self) -> dict[str, TableSchema]:
@@ -40,5 +42,22 @@ class UnitWork:
         return f"{run}/{self.unit.number}/log"
 
     @property
+    def index_folder(self) -> str | None:
+        """Where the ids of a dry run go, so that its next unit knows them."""
+        run = paths.stage(self.context.source.id, self.context.run_id)
+        return f"{run}/ids" if self.dry else None
+
+    @property
     def operation(self) -> str:
         return "append" if self.context.kind is RunKind.SYNC else "mirror"
+
+    def partitions(
+        self, tables: Mapping[str, TableSchema], days: Days
+    ) -> dict[str, list[CatalogPartition]]:
+        """What the catalog has of some tables in some days, by table."""
+        catalog = self.context.catalog
+        found = self.context.storage.each(
+            lambda schema: catalog.partitions(schema.database, schema.name, days),
+            list(tables.values()),
+        )
+        return dict(zip(tables, found, strict=True))

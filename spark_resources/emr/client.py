@@ -51,15 +51,15 @@ class EmrClient:
             scaling = self._emr.get_managed_scaling_policy(ClusterId=cluster_id)
             return Cluster(
                 described,
-                () if fleets else self._listed("instance_groups", cluster_id),
-                self._listed("instance_fleets", cluster_id) if fleets else (),
-                self._listed("bootstrap_actions", cluster_id),
+                () if fleets else self._listed("list_instance_groups", cluster_id),
+                self._listed("list_instance_fleets", cluster_id) if fleets else (),
+                self._listed("list_bootstrap_actions", cluster_id),
                 scaling.get("ManagedScalingPolicy"),
             )
 
-    def _listed(self, what: str, cluster_id: str) -> tuple[Json, ...]:
-        key = "".join(word.title() for word in what.split("_"))
-        pages = self._emr.get_paginator(f"list_{what}").paginate(ClusterId=cluster_id)
+    def _listed(self, operation: str, cluster_id: str) -> tuple[Json, ...]:
+        key = "".join(word.title() for word in operation.split("_")[1:])
+        pages = self._emr.get_paginator(operation).paginate(ClusterId=cluster_id)
         return tuple(one for page in pages for one in page[key])
 
     def add_step(self, cluster_id: str, step: Json) -> str:

@@ -12,6 +12,7 @@ from lake.report import RunFacts
 from lake.settings import Settings, Source
 from lake.state.manifest import RunKind
 from lake.work.dataflow import Dataflow
+from lake.work.failing import failure_told
 from lake.work.run import replay_units, sync_units
 from lake.work.run_context import Listener, Published, RunContext
 from lake.work.unit import Window
@@ -28,6 +29,8 @@ class LakeJob(msgspec.Struct, frozen=True, dict=True):
     days: tuple[date, date] | None = None  # of a sync: only these day folders
     window: tuple[datetime, datetime] | None = None
     tables: tuple[str, ...] | None = None
+    accept_changes: bool = False  # of a replay: raw files that changed since they were loaded
+    emr_cluster_id: str = ""  # which carries it out, if one does
 
     @cached_property
     def settings(self) -> Settings:
@@ -49,7 +52,8 @@ class LakeJob(msgspec.Struct, frozen=True, dict=True):
             database=self.source.database,
             run_id=self.run_id,
             start_time=self.start_time,
-            s3_bucket=self.settings.storage_uri,
+            s3_bucket=self.settings.bucket,
+            emr_cluster_id=self.emr_cluster_id,
             dagster_run_id=self.dagster_run_id,
             replay=self.window is not None,
             replay_from=first,
@@ -61,7 +65,7 @@ def run_job(
     job: LakeJob, dataflow: Callable[[], Dataflow], listener: Listener
 ) -> Iterator[Published]:
     """Carry out a job where this is called; each unit comes out as soon as it is in the lake."""
-    lake = Lake.open(job.settings)
+    lake = Lake.open(job.settings).for_source(job.source)
     context = RunContext(
         settings=job.settings,
         source=job.source,
@@ -72,8 +76,9 @@ def run_job(
         dataflow=dataflow,
         listener=listener,
     )
-    if job.window is None:
-        yield from sync_units(context, job.days)
-    else:
-        tables = None if job.tables is None else frozenset(job.tables)
-        yield from replay_units(context, Window(*job.window), tables)
+    with failure_told(lake.storage, lake.catalog, context.facts):
+        if job.window is None:
+            yield from sync_units(context, job.days)
+        else:
+            tables = None if job.tables is None else frozenset(job.tables)
+            yield from replay_units(context, Window(*job.window), tables, job.accept_changes)

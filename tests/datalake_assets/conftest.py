@@ -58,7 +58,11 @@ class Platform:
         return job.execute_in_process(instance=self.instance, raise_on_error=False)
 
     def materialize(
-        self, keys: list[dg.AssetKey], first: date, last: date
+        self,
+        keys: list[dg.AssetKey],
+        first: date,
+        last: date,
+        tags: Mapping[str, str] | None = None,
     ) -> dg.ExecuteInProcessResult:
         """What the UI launches for a selection of assets and days."""
         job = self.definitions().resolve_implicit_global_asset_job_def()
@@ -68,6 +72,7 @@ class Platform:
             tags={
                 "dagster/asset_partition_range_start": f"{first}",
                 "dagster/asset_partition_range_end": f"{last}",
+                **(tags or {}),
             },
             raise_on_error=False,
         )

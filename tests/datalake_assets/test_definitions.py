@@ -46,6 +46,7 @@ def test_jobs_and_schedules_of_every_source(platform: Platform) -> None:
     repository = platform.definitions().get_repository_def()
 
     assert {job for job in repository.job_names if not job.startswith("__")} == {
+        "check",
         "sync_web_shop",
         "replay_web_shop",
         "sync_ios_prod",

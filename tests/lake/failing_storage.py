@@ -1,5 +1,6 @@
 """A store that fails at a chosen moment, as machines and networks do."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -7,6 +8,7 @@ from typing import Any
 
 from lake.storage import LocalStorage, Storage
 from lake.storage.base import Change
+from lake.storage.s3 import S3Storage
 
 
 class Fault(StrEnum):
@@ -29,10 +31,12 @@ class Faults:
     at: int = -1
     changes: int = 0
     log: list[str] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def change(self, name: str, path: str, make: Callable[[], Any]) -> Any:
-        number, self.changes = self.changes, self.changes + 1
-        self.log.append(f"{name} {path}")
+        with self.lock:
+            number, self.changes = self.changes, self.changes + 1
+            self.log.append(f"{name} {path}")
         if number == self.at and self.fault is Fault.LOST_ANSWER:
             make()
         if number == self.at or (number > self.at >= 0 and self.fault is Fault.DEATH):
@@ -88,5 +92,12 @@ class Failing(Storage):
 @dataclass(frozen=True)
 class FailingStorage(Failing, LocalStorage):
     """A folder on a disk that fails."""
+
+    faults: Faults = field(default_factory=Faults)
+
+
+@dataclass(frozen=True)
+class FailingS3Storage(Failing, S3Storage):
+    """A bucket behind a network that fails."""
 
     faults: Faults = field(default_factory=Faults)

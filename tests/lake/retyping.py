@@ -88,4 +88,4 @@ def days_of_a_replay(
 ) -> Generator[Published, None, None]:
     """The replay as it goes on: each day as soon as it is in the lake, the switch at the end."""
     window = Window(utc(start), utc(end))
-    yield from replay_units(runs.context(RunKind.REPLAY, window), window)
+    yield from replay_units(runs.context(RunKind.REPLAY, window), window, accept_changes=True)

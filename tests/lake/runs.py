@@ -1,4 +1,4 @@
-"""A lake in a folder with one source, its runs without Spark, and what they left behind."""
+"""A lake with one source, in a folder or elsewhere, its runs without Spark, and what they left."""
 
 import json
 from collections.abc import Callable
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lake import paths
-from lake.catalog.base import CatalogPartition, CatalogTable
+from lake.catalog.base import Catalog, CatalogPartition, CatalogTable
 from lake.catalog.local import LocalCatalog
 from lake.counts import UnitReport
 from lake.dedup.index import read_index
@@ -20,7 +20,7 @@ from lake.settings import Settings, Source
 from lake.state.ledger import LedgerEntry, read_ledger
 from lake.state.manifest import RunKind
 from lake.state.source_state import SourceState, read_state
-from lake.storage import LocalStorage
+from lake.storage import LocalStorage, Storage
 from lake.work.dataflow import Dataflow, InProcess
 from lake.work.run import replay, sync
 from lake.work.run_context import RunContext
@@ -38,14 +38,17 @@ def utc(text: str) -> datetime:
 class Runs:
     """Syncs and replays of source `S1` (slug `shop`); other settings of it as keywords."""
 
-    def __init__(self, root: Path, first_run: int = 1, **source: Any) -> None:
+    def __init__(
+        self, root: Path, first_run: int = 1, store: Storage | None = None, **source: Any
+    ) -> None:
         self.root = root
-        self.storage = LocalStorage(str(root))
+        self.storage = store or LocalStorage(str(root))
         self.archive = Archive(root / paths.raw_root(SOURCE_ID))
         self.flow: Callable[[], Dataflow] = InProcess
         self.logged: list[str] = []
         self.warnings: list[str] = []
         self._numbers = count(first_run)
+        self._carried: dict[str, str] = {}
         self.set(**source)
 
     def set(self, **source: Any) -> None:
@@ -53,7 +56,7 @@ class Runs:
         self.settings = Settings.model_validate(
             {
                 "workspace_id": "W1",
-                "storage": str(self.root),
+                "storage": self.storage.uri,
                 "sources": [{"id": SOURCE_ID, "slug": "shop", **source}],
             }
         )
@@ -63,7 +66,7 @@ class Runs:
         return self.settings.sources[0]
 
     @property
-    def catalog(self) -> LocalCatalog:
+    def catalog(self) -> Catalog:
         return LocalCatalog(self.storage)
 
     def log(self, message: str) -> None:
@@ -74,13 +77,14 @@ class Runs:
 
     def context(self, kind: RunKind = RunKind.SYNC, window: Window | None = None) -> RunContext:
         number = next(self._numbers)
+        self._carry_archive()
         facts = RunFacts(
             workspace_id="W1",
             source_id=SOURCE_ID,
             database=self.source.database,
             run_id=f"R{number}",
             start_time=utc(f"2026-10-20T00:{number:02}:00.123456"),
-            s3_bucket=str(self.root),
+            s3_bucket=self.settings.bucket,
             replay=kind is RunKind.REPLAY,
             replay_from=window.start if window else None,
             replay_to=window.end if window else None,
@@ -89,12 +93,23 @@ class Runs:
             self.settings, self.source, self.storage, self.catalog, kind, facts, self.flow, self
         )
 
+    def _carry_archive(self) -> None:
+        """To where the lake is, if that is not where the archive was written."""
+        if self.storage.uri == str(self.root):
+            return
+        for file in LocalStorage(str(self.root)).files(paths.raw_root(SOURCE_ID)):
+            if self._carried.get(file.path) != file.stamp:
+                self.storage.write(file.path, (self.root / file.path).read_bytes())
+                self._carried[file.path] = file.stamp
+
     def sync(self, days: tuple[date, date] | None = None) -> UnitReport:
         return sync(self.context(), days)
 
-    def replay(self, start: str, end: str, *tables: str) -> UnitReport:
+    def replay(self, start: str, end: str, *tables: str, accept: bool = True) -> UnitReport:
+        """A replay that takes raw files as they are now, unless told not to `accept` that."""
         window = Window(utc(start), utc(end))
-        return replay(self.context(RunKind.REPLAY, window), window, frozenset(tables) or None)
+        context = self.context(RunKind.REPLAY, window)
+        return replay(context, window, frozenset(tables) or None, accept)
 
     def tables(self) -> list[str]:
         return [table.name for table in self.catalog.tables(self.source.database)]

@@ -170,6 +170,11 @@ def test_prefixes_keep_sources_of_one_database_apart() -> None:
     assert {source.database for source in lake.sources} == {"shop"}
 
 
+def test_the_tables_of_glue_lie_on_s3() -> None:
+    with pytest.raises(ValidationError, match=r"set `storage: s3://bucket\[/prefix\]` with it"):
+        settings(catalog="glue")
+
+
 def test_the_glue_catalog_is_that_of_the_role() -> None:
     role = "arn:aws:iam::123456789012:role/lake"
     lake = settings(iam_role_arn=role, glue_catalog_id="123456789012")

@@ -95,7 +95,7 @@ def test_a_file_in_another_encoding_is_told(tmp_path: Path) -> None:
 
 def test_all_wrong_settings_are_told_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:
     text = """\
-storage: s3://bucket/prefix
+storage: abfss://container@account
 catalog: glu
 engine: databricks
 dedup_days: never
@@ -123,9 +123,11 @@ sources:
     below = "allowed: a folder below `storage`, written relative to it"
     assert problems(tmp_path, text) == [
         "lake.yaml:1 workspace_id: missing; allowed: letters, digits, `_` and `-`",
-        "lake.yaml:1 storage: seen 's3://bucket/prefix'; not in this release; allowed: a folder",
-        "lake.yaml:2 catalog: seen 'glu'; allowed: local | glue | hive (in this release: local)",
-        "lake.yaml:3 engine: seen 'databricks'; not in this release; allowed: local",
+        "lake.yaml:1 storage: seen 'abfss://container@account'; not in this release; allowed: "
+        "a folder | s3://",
+        "lake.yaml:2 catalog: seen 'glu'; allowed: local | glue | hive (in this release: "
+        "local | glue)",
+        "lake.yaml:3 engine: seen 'databricks'; not in this release; allowed: local | emr",
         "lake.yaml:4 dedup_days: seen 'never'; allowed: a whole number of days from 1 to 3650",
         "lake.yaml:6 limits.depth: seen '0'; allowed: a whole number from 1 to 500",
         "lake.yaml:7 limits.width: unknown setting; allowed: line_bytes, depth, columns, tables, "
@@ -156,12 +158,10 @@ def test_the_error_counts_and_says_which_file_and_which_code(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("catalog: glue", "not in this release; allowed: local"),
-        ("catalog: hive", "not in this release; allowed: local"),
-        ("engine: emr", "not in this release; allowed: local"),
-        ("engine: emr-serverless", "not in this release; allowed: local"),
-        ("engine: databricks", "not in this release; allowed: local"),
-        ("engine: spark://host:7077", "not in this release; allowed: local"),
+        ("catalog: hive", "not in this release; allowed: local | glue"),
+        ("engine: emr-serverless", "not in this release; allowed: local | emr"),
+        ("engine: databricks", "not in this release; allowed: local | emr"),
+        ("engine: spark://host:7077", "not in this release; allowed: local | emr"),
         ("engine: spark://host", "allowed: local | spark://host:port | emr | "),
         ("alerts: {email: a@b.c}", "alerts: not in this release; leave it out"),
         ("azure:", "azure: not in this release; leave it out"),
@@ -173,18 +173,47 @@ def test_what_is_not_built_yet_is_refused_as_such(tmp_path: Path, line: str, exp
     assert expected in problem
 
 
+BUCKET = (
+    "allowed: s3://bucket[/prefix], the bucket with 3 to 63 small letters, digits, `.` and `-`, "
+    "the prefix without empty parts"
+)
+
+
+@pytest.mark.parametrize(
+    ("storage", "uri", "bucket"),
+    [
+        ("s3://bucket", "s3://bucket", "bucket"),
+        ("s3://my.bucket-1/", "s3://my.bucket-1", "my.bucket-1"),
+        ("s3://bucket/a/b=c/", "s3://bucket/a/b=c", "bucket"),
+    ],
+)
+def test_a_bucket_and_a_prefix_in_it(tmp_path: Path, storage: str, uri: str, bucket: str) -> None:
+    read = load(tmp_path, GOOD.replace("./lake", storage))
+    assert (read.storage_uri, read.bucket) == (uri, bucket)
+
+
 @pytest.mark.parametrize(
     ("storage", "expected"),
     [
-        ("s3://bucket", "not in this release; allowed: a folder"),
-        ("abfss://c@a/p", "not in this release; allowed: a folder"),
-        ("gs://bucket", "allowed: a folder | s3:// | abfss:// (in this release: a folder)"),
-        ("file:///lake", "allowed: a folder | s3:// | abfss:// (in this release: a folder)"),
+        ("abfss://c@a/p", "not in this release; allowed: a folder | s3://"),
+        ("gs://bucket", "allowed: a folder | s3:// | abfss:// (in this release: a folder | s3://)"),
+        (
+            "file:///lake",
+            "allowed: a folder | s3:// | abfss:// (in this release: a folder | s3://)",
+        ),
+        ("s3://", BUCKET),
+        ("s3://My-Bucket/lake", BUCKET),
+        ("s3://my_bucket", BUCKET),
+        ("s3://ab", BUCKET),
+        ("s3://a..b/lake", BUCKET),
+        ("s3://10.0.0.1/lake", BUCKET),
+        ("s3://bucket//lake", BUCKET),
+        ("s3://bucket/../lake", BUCKET),
         ('""', "allowed: a folder, s3://bucket[/prefix], abfss://container@account[/prefix]"),
         ("null", "allowed: a folder, s3://bucket[/prefix], abfss://container@account[/prefix]"),
     ],
 )
-def test_storage_is_a_folder_in_this_release(tmp_path: Path, storage: str, expected: str) -> None:
+def test_storage_is_a_folder_or_a_bucket(tmp_path: Path, storage: str, expected: str) -> None:
     [problem] = problems(tmp_path, GOOD.replace("./lake", storage))
     assert problem.startswith("lake.yaml:2 storage: seen ")
     assert problem.endswith(expected)
@@ -324,3 +353,31 @@ sources:
 
 def test_a_byte_order_mark_does_no_harm(tmp_path: Path) -> None:
     assert load(tmp_path, f"\ufeff{GOOD}").workspace_id == "P3IMS7SBDH"
+
+
+ON_EMR = """\
+workspace_id: WS
+storage: {storage}
+engine: emr
+sources:
+  - {{id: A, slug: a}}
+  - {{id: B, slug: b, emr_cluster_id: j-2B}}
+"""
+
+
+def test_a_cluster_must_reach_the_lake_and_be_known(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError) as refused:
+        load(tmp_path, ON_EMR.format(storage="./lake"))
+
+    assert [str(problem) for problem in refused.value.problems] == [
+        "lake.yaml:3 engine: 'emr' cannot reach the lake in './lake'; set `storage` to "
+        "s3://bucket[/prefix], or `engine` to local",
+        "lake.yaml:5 sources[0].emr_cluster_id: missing, and `engine` is emr; set "
+        "`emr_cluster_id` to that of a running cluster, here or at the top",
+    ]
+
+
+def test_a_source_may_have_a_cluster_of_its_own(tmp_path: Path) -> None:
+    settings = load(tmp_path, ON_EMR.format(storage="s3://bucket") + "emr_cluster_id: j-1A\n")
+
+    assert [source.emr_cluster_id for source in settings.sources] == ["j-1A", "j-2B"]

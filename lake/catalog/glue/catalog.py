@@ -72,9 +72,9 @@ class GlueCatalog:
         found = (read_table(one, self.root) for one in self._all_tables(database) or ())
         return sorted((table for table in found if table), key=lambda table: table.name)
 
-    def count_tables(self, database: str) -> int | None:
-        names = self._all_tables(database, AttributesToGet=["NAME"])
-        return None if names is None else len(names)
+    def names(self, database: str) -> set[str] | None:
+        found = self._all_tables(database, AttributesToGet=["NAME"])
+        return None if found is None else {one["Name"] for one in found}
 
     def table(self, database: str, name: str) -> CatalogTable | None:
         got = changes.find_table(self.calls, database, name)

@@ -98,5 +98,5 @@ def unsynced(tmp_path: Path) -> SampleLake:
 @pytest.fixture
 def in_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[SparkEngine]]:
     """Dagster as it is, but no Spark below it."""
-    monkeypatch.setattr("datalake_assets.definitions.local_engine", InProcessEngine)
+    monkeypatch.setattr("spark_resources.local.local_engine", InProcessEngine)
     yield InProcessEngine

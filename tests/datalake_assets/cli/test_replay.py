@@ -50,6 +50,12 @@ def test_of_some_tables_and_hours_only(terminal: Terminal, filled: SampleLake) -
         (["--source", "ios_prod", "--from", "2026-10-02", "--to", "2026-10-01"], "is not before"),
         (["--source", "ios_prod", *FIRST_DAY, "--table", "scren"], "did you mean 'screen'?"),
         (["--source", "android", *FIRST_DAY], "'android' is not in the settings"),
+        (
+            ["--source", "ios_prod", "--from", "2026-09-28", "--to", "2026-10-02"],
+            "the first day of source 'ios_prod' is 2026-10-01. Begin there, or set "
+            "`start: 2026-09-28`",
+        ),
+        (["--source", "ios_prod", "--from", "2026-10-01", "--to", "2999-01-01"], "today is"),
     ],
 )
 def test_wrong_words_change_nothing(
@@ -60,3 +66,40 @@ def test_wrong_words_change_nothing(
     assert said.code == 2
     assert told in said.err
     assert everything_below(filled.folder / "data") == before
+
+
+@pytest.mark.usefixtures("in_process")
+def test_into_a_new_place_that_has_no_tables_yet(terminal: Terminal, filled: SampleLake) -> None:
+    settings = filled.folder / "lake.yaml"
+    place = "    slug: ios_prod\n    database: second\n"
+    settings.write_text(settings.read_text().replace("    slug: ios_prod\n", place))
+    said = terminal.run("replay", "--source", "ios_prod", *FIRST_DAY, "--json")
+    assert said.code == 0
+    assert said.json[0]["row_count"] > 0
+    query = "SELECT (SELECT count(*) FROM second.screen) n, count(*) m FROM ios_prod.screen"
+    [rows] = terminal.run("sql", f"{query} WHERE day = '2026-10-01'", "--json").json
+    assert rows["n"] == rows["m"] > 0
+
+
+@pytest.mark.usefixtures("in_process")
+def test_before_the_first_sync(terminal: Terminal, unsynced: SampleLake) -> None:
+    [report] = terminal.run("replay", "--source", "ios_prod", *FIRST_DAY, "--json").json
+    assert (report["status"], report["row_count"] > 0) == ("finished", True)
+    said = terminal.run(
+        "replay", "--source", "ios_prod", "--from", "2026-09-01", "--to", "2026-10-02"
+    )
+    assert (said.code, "the first day of source" in said.err) == (2, True)
+
+
+@pytest.mark.usefixtures("in_process")
+def test_raw_files_that_changed_need_consent(terminal: Terminal, filled: SampleLake) -> None:
+    gone = filled.account.files["9IP56Shn6"][0]
+    (filled.folder / "data" / gone.path).unlink()
+    before = everything_below(filled.folder / "data")
+    words = ("replay", "--source", "ios_prod", *FIRST_DAY)
+    said = terminal.run(*words)
+    assert said.code == 2
+    assert f"removed: {gone.path}" in said.err
+    assert "--accept-changes" in said.err
+    assert everything_below(filled.folder / "data") == before
+    assert terminal.run(*words, "--accept-changes").code == 0

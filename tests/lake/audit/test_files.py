@@ -122,7 +122,7 @@ def test_the_current_settings_are_asked(runs: Runs, audited: Audited) -> None:
     assert found.total.skipped == 6
 
 
-@pytest.mark.parametrize("limits", [{"columns": 17}, {"tables": 2}])
+@pytest.mark.parametrize("limits", [{"columns": 17}, {"tables": 2}, {"catalog_tables": 2}])
 def test_what_a_limit_keeps_out_is_rejected_not_missing(
     runs: Runs, audited: Audited, limits: dict[str, int]
 ) -> None:

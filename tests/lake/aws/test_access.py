@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from botocore.exceptions import NoCredentialsError
 
-from lake.aws.access import ATTEMPTS, AwsAccess, client_config
+from lake.aws.access import ATTEMPTS, AwsAccess
+from lake.aws.sessions import client_config
+from lake.errors import InvalidSetting
 from lake.settings import Settings
 from tests.aws_server import REGION, SECRET, AwsServer
 
@@ -64,7 +65,7 @@ def test_who_assumes_the_role_may_be_nobody_until_it_is_needed(
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     client = AwsAccess(role_arn=ROLE).client("s3")
-    with pytest.raises(NoCredentialsError):
+    with pytest.raises(InvalidSetting, match="invalid AWS credentials: none were found"):
         client.list_buckets()
 
 

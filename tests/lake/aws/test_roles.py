@@ -3,6 +3,7 @@
 import pytest
 from botocore.exceptions import ClientError
 
+from lake.aws.access import AwsAccess, forget_sessions
 from lake.aws.permissions import granted_by
 from lake.aws.refusals import Doing, aws_call
 from lake.errors import InsufficientPermissions, InvalidSetting
@@ -37,6 +38,19 @@ def test_a_role_refused_in_the_midst_of_other_work() -> None:
     told = told_of(denied_role(), Doing.FETCH_SCHEMA, "ios_prod.track_order")
     assert str(told).startswith("External ID is")
     assert ROLE in str(told)
+
+
+def test_the_role_of_an_access_is_refused_in_whatever_call_needs_it_first(
+    aws: AwsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    role = aws.role(external_id="P3IMS7SBDH")
+    for name, value in User(aws, denied=[]).environment.items():
+        monkeypatch.setenv(name, value)
+    forget_sessions()
+    glue = AwsAccess(role_arn=role, external_id="9IP56Shn6").client("glue")
+    refused = pytest.raises(InvalidSetting, match=rf"^External ID is invalid.*{role}.*'9IP56Shn6'")
+    with enforced(aws), refused, aws_call(Doing.FETCH_SCHEMA, "ios_prod"):
+        glue.get_database(Name="ios_prod")
 
 
 def test_who_may_not_assume_roles_at_all_needs_a_permission() -> None:

@@ -385,7 +385,7 @@ def test_listings_of_many_pages_are_read_to_the_end(catalog: GlueCatalog, glue: 
         catalog.create_table(CatalogTable("shop", name, (), ("day",), name))
         catalog.ensure_database(name)
     assert [one.name for one in catalog.tables("shop")] == [*names, "track_order"]
-    assert catalog.count_tables("shop") == 21
+    assert catalog.names("shop") == {*names, "track_order"}
     assert catalog.databases() == ["shop", *names]
 
 
@@ -420,7 +420,7 @@ def test_tables_of_others_are_neither_shown_nor_changed(
     assert [one.name for one in catalog.tables("shop")] == ["track_order"]
     assert catalog.table("shop", "track_refund") is None
     assert catalog.table("shop", "orders_a_day") is None
-    assert catalog.count_tables("shop") == 3
+    assert catalog.names("shop") == {"track_order", "track_refund", "orders_a_day"}
     refund = CatalogTable("shop", "track_refund", (), ("day",), "refund")
     assert catalog.create_table(refund) is False
     with pytest.raises(InvalidSetting, match="it lies in s3://their-bucket/r, not below s3://lake"):

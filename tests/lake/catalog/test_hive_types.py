@@ -14,6 +14,11 @@ from lake.errors import StateError
         ("bigint", pa.int64()),
         ("decimal(38,6)", pa.decimal128(38, 6)),
         ("timestamp", pa.timestamp("us", tz="UTC")),
+        ("double", pa.float64()),
+        ("int", pa.int32()),
+        ("date", pa.date32()),
+        ("varchar(10)", pa.string()),
+        ("decimal(10, 2)", pa.decimal128(10, 2)),
         ("array<map<string,string>>", pa.list_(pa.map_(pa.string(), pa.string()))),
         ("map<string,decimal(38,6)>", pa.map_(pa.string(), pa.decimal128(38, 6))),
         (
@@ -28,7 +33,7 @@ def test_types_are_understood(text: str, expected: pa.DataType) -> None:
     assert arrow_type(text) == expected
 
 
-@pytest.mark.parametrize("text", ["varchar(10)", "array<tinyint>", ""])
+@pytest.mark.parametrize("text", ["uniontype<int>", "array<interval>", "decimal", ""])
 def test_other_types_are_refused(text: str) -> None:
     with pytest.raises(StateError, match="known are bigint, boolean"):
         arrow_type(text)

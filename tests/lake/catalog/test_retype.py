@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from lake.catalog.base import CatalogColumn, CatalogPartition
+from lake.catalog.base import Catalog, CatalogColumn, CatalogPartition
+from lake.catalog.glue import GlueCatalog
 from lake.catalog.local import LocalCatalog
+from lake.errors import InsufficientPermissions
 from lake.storage import LocalStorage
 from tests.lake.catalog.orders import HOUR, ORDERS, at
 from tests.lake.failing_storage import Broken, FailingStorage, Fault, Faults
+from tests.strict_glue import StrictGlue, momentary
 
 NEXT_MONTH = ("2026-11-01", "07")
 Seen = tuple[dict[str, str], dict[tuple[str, ...], str]]
@@ -22,20 +25,23 @@ def opened(root: Path, faults: Faults | None = None) -> LocalCatalog:
 
 
 @pytest.fixture
-def catalog(tmp_path: Path) -> LocalCatalog:
-    catalog = opened(tmp_path)
+def catalog(empty_catalog: Catalog) -> Catalog:
+    fill(empty_catalog)
+    return empty_catalog
+
+
+def fill(catalog: Catalog) -> None:
     catalog.ensure_database("shop")
     catalog.create_table(ORDERS)
     catalog.append_columns("shop", "track_order", [CatalogColumn("n", "bigint", "/n")])
     catalog.put_partitions("shop", "track_order", [at("old", 1), at("old", 2, NEXT_MONTH)])
-    return catalog
 
 
-def retype(catalog: LocalCatalog, version: int, type: str, *partitions: CatalogPartition) -> None:
+def retype(catalog: Catalog, version: int, type: str, *partitions: CatalogPartition) -> None:
     catalog.retype("shop", "track_order", {"n": type}, partitions, version)
 
 
-def seen(catalog: LocalCatalog) -> Seen:
+def seen(catalog: Catalog) -> Seen:
     table = catalog.table("shop", "track_order")
     assert table is not None
     found = catalog.partitions("shop", "track_order")
@@ -46,11 +52,11 @@ OLD: Seen = ({"message_id": "string", "n": "bigint"}, {HOUR: "old", NEXT_MONTH: 
 NEW: Seen = ({"message_id": "string", "n": "string"}, {HOUR: "new", NEXT_MONTH: "new"})
 
 
-def switch(catalog: LocalCatalog) -> None:
+def switch(catalog: Catalog) -> None:
     retype(catalog, 5, "string", at("new", 5), at("new", 5, NEXT_MONTH))
 
 
-def test_types_and_partitions_change_together_and_the_rest_stays(catalog: LocalCatalog) -> None:
+def test_types_and_partitions_change_together_and_the_rest_stays(catalog: Catalog) -> None:
     assert seen(catalog) == OLD
     switch(catalog)
     assert seen(catalog) == NEW
@@ -63,7 +69,7 @@ def test_types_and_partitions_change_together_and_the_rest_stays(catalog: LocalC
     assert (table.location, table.comment, table.retyped) == (ORDERS.location, "Order", 5)
 
 
-def test_late_repeats_do_no_harm(catalog: LocalCatalog) -> None:
+def test_late_repeats_do_no_harm(catalog: Catalog) -> None:
     switch(catalog)
     retype(catalog, 9, "timestamp", at("newest", 9), at("newest", 9, NEXT_MONTH))
     catalog.put_partitions("shop", "track_order", [at("newer", 10)])
@@ -74,17 +80,18 @@ def test_late_repeats_do_no_harm(catalog: LocalCatalog) -> None:
     assert partitions == {HOUR: "newer", NEXT_MONTH: "newest"}
 
 
-def test_what_was_dropped_before_stays_dropped(catalog: LocalCatalog) -> None:
+def test_what_was_dropped_before_stays_dropped(catalog: Catalog) -> None:
     catalog.drop_partitions("shop", "track_order", [NEXT_MONTH], 4)
     retype(catalog, 5, "string", at("new", 5))
     catalog.put_partitions("shop", "track_order", [at("old", 2, NEXT_MONTH)])
     assert seen(catalog)[1] == {HOUR: "new"}
 
 
-def test_whoever_dies_on_the_way_leaves_the_table_as_it_was(
-    catalog: LocalCatalog, tmp_path: Path
+def test_of_the_embedded_catalog_who_dies_on_the_way_leaves_the_table_as_it_was(
+    tmp_path: Path,
 ) -> None:
     """Every write but the last leaves the old types and files, the last brings both."""
+    fill(opened(tmp_path))
     faults = Faults()
     for stop in (0, 1, 2, -1):
         root = shutil.copytree(tmp_path, tmp_path.with_name(f"{tmp_path.name} {stop}"))
@@ -95,3 +102,27 @@ def test_whoever_dies_on_the_way_leaves_the_table_as_it_was(
         switch(opened(root))
         assert seen(opened(root)) == NEW
     assert faults.changes == 3
+
+
+def test_in_glue_who_dies_on_the_way_is_repeated_and_readers_know_meanwhile(
+    glue: StrictGlue, glue_catalog: GlueCatalog
+) -> None:
+    """Partitions say the types of their own files at every moment, the table does so at last."""
+    fill(glue_catalog)
+    for operation in ("batch_get_partition", "batch_update_partition", "update_table"):
+        glue.before(operation, momentary("AccessDeniedException"))
+        with pytest.raises(InsufficientPermissions):
+            switch(glue_catalog)
+        table = glue_catalog.table("shop", "track_order")
+        assert table is not None
+        assert (table.columns[1].type, table.retyped) == ("bigint", -5)
+    listed = glue.client.get_partitions(DatabaseName="shop", TableName="track_order")
+    assert [p["StorageDescriptor"]["Columns"][1]["Type"] for p in listed["Partitions"]] == [
+        "string",
+        "string",
+    ]
+    switch(glue_catalog)
+    assert seen(glue_catalog) == NEW
+    table = glue_catalog.table("shop", "track_order")
+    assert table is not None
+    assert table.retyped == 5

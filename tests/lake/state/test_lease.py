@@ -19,6 +19,7 @@ from lake.state.holder import Holder, myself
 from lake.state.lease import Lease, held_lease, make_way, read_lease
 from lake.state.process_birth import birth
 from lake.storage import LocalStorage, Storage
+from lake.storage.base import Change
 
 LATER = datetime.now(UTC) + timedelta(hours=1)
 
@@ -150,17 +151,45 @@ def test_a_renewal_that_fails_once_is_tried_again(
     monkeypatch.setattr(holder, "RENEWAL_SECONDS", 0.001)
     tries: list[int] = []
 
-    def write(self: Storage, path: str, data: bytes) -> None:
+    def update(self: Storage, path: str, change: Change) -> None:
         tries.append(1)
-        if len(tries) == 1:
+        if len(tries) == 2:  # the first one takes the lease
             raise OSError("the network is gone for a moment")
 
-    monkeypatch.setattr(LocalStorage, "write", write)
+    monkeypatch.setattr(LocalStorage, "update", update)
     with held_lease(storage, "S1", "R1", "sync", nobody):
         deadline = time.monotonic() + 10
-        while len(tries) < 3 and time.monotonic() < deadline:
+        while len(tries) < 4 and time.monotonic() < deadline:
             time.sleep(0.001)
-    assert len(tries) >= 3
+    assert len(tries) >= 4
+
+
+def test_whoever_lost_the_lease_does_not_renew_it_against_its_new_holder(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(holder, "RENEWAL_SECONDS", 0.001)
+    with held_lease(storage, "S1", "R1", "sync", nobody):
+        leave_lease(storage, myself(), run="R2")
+        time.sleep(0.05)
+        found = read_lease(storage, "S1")
+        assert found is not None and found.run_id == "R2"
+
+
+def test_what_a_run_could_not_give_back_is_still_its_own(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Storage, path: str) -> None:
+        raise OSError("the network is gone for a moment")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalStorage, "delete", refuse)
+        with held_lease(storage, "S1", "R1", "day 1", nobody):
+            pass
+    assert read_lease(storage, "S1") is not None
+    with held_lease(storage, "S1", "R1", "day 2", nobody):
+        found = read_lease(storage, "S1")
+        assert found is not None and found.work == "day 2"
+    assert read_lease(storage, "S1") is None
 
 
 def test_who_waits_leaves_a_sign_until_it_has_the_lease(

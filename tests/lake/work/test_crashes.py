@@ -76,7 +76,12 @@ def snapshot(runs: Runs, summed: bool) -> dict[str, Any]:
             runs.storage.files("segment-stage"),
             runs.storage.files(paths.open_runs(SOURCE_ID)),
             runs.storage.read(paths.lease(SOURCE_ID)),
-            [path for path in runs.root.rglob("metadata.json") if '"running"' in path.read_text()],
+            [
+                file.path
+                for file in runs.storage.files("sync_tracking_datasets")
+                if file.name == "metadata.json"
+                and b'"running"' in (runs.storage.read(file.path) or b"")
+            ],
         ],
     }
 

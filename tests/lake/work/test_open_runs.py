@@ -11,7 +11,8 @@ from lake.catalog.sync_reports import DATABASE, NAME
 from lake.report import Failure
 from lake.state.codec import encode
 from lake.state.holder import Holder, myself
-from lake.work.open_runs import OpenRun, close_dead_runs, close_failed_run, opened_run
+from lake.work.dead_runs import close_dead_runs
+from lake.work.open_runs import OpenRun, close_failed_run, opened_run
 from tests.lake.archive import track
 from tests.lake.runs import SOURCE_ID, Runs
 

@@ -7,7 +7,7 @@ import pytest
 
 from lake.errors import UsageError
 from lake.staging.task import RawFile
-from lake.work.plan import plan_replay, plan_sync, replay_days
+from lake.work.plan import plan_replay, plan_sync, raw_files, replay_days
 from lake.work.unit import TASK_BYTES, Unit, Window, tasks
 from tests.lake.archive import track
 from tests.lake.runs import Runs, utc
@@ -168,7 +168,7 @@ def test_a_replay_reads_the_files_that_have_rows_of_its_days(runs: Runs) -> None
 
     def files(start: str, end: str) -> list[list[str]]:
         days = replay_days(runs.source, Window(utc(start), utc(end)))
-        return [names(plan_replay(runs.storage, runs.source, day, None)) for day in days]
+        return [names(plan_replay(raw_files(runs.storage, runs.source), day, None)) for day in days]
 
     assert files("2026-10-01", "2026-10-03") == [
         ["both.gz", "early.gz", "late.gz", "unknown.gz"],

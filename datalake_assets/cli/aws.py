@@ -1,0 +1,69 @@
+"""`datalake aws`: what is done once in an account, by someone who administers it."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from datalake_assets.cli.invocation import invocation
+from datalake_assets.cli.output import note, say
+from datalake_assets.cli.text import plain, plural
+
+if TYPE_CHECKING:
+    from lake.aws.lifecycle import Rule
+
+aws = typer.Typer(no_args_is_help=True, help="Set up what the lake needs on AWS (docs/aws.md).")
+
+
+@aws.callback()
+def group() -> None:
+    """A group even while it has one command."""
+
+
+@aws.command()
+def lifecycle(
+    context: typer.Context,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show which rules would be added or changed.")
+    ] = False,
+) -> None:
+    """Let the bucket expire staging and unfinished uploads; its other rules stay as they are.
+
+    For a bucket that was there before the lake: one made by infra/aws/datalake.yaml has the rules.
+    Done with your own credentials, since the role of the lake may not change the bucket.
+
+    \b
+    Examples:
+      datalake aws lifecycle --dry-run
+      datalake aws lifecycle
+    """
+    from lake.aws.access import AwsAccess
+    from lake.aws.lifecycle import change, look, our_rules
+    from lake.errors import UsageError
+
+    settings = invocation(context).settings()
+    scheme, _, place = settings.storage_uri.partition("s3://")
+    if scheme or not place:
+        raise UsageError(
+            f"`storage` is {settings.storage}: only buckets have a lifecycle. Set it to "
+            "s3://bucket[/prefix], or leave this out: runs clean up staging themselves."
+        )
+    bucket, _, folder = place.partition("/")
+    access = AwsAccess.of(settings).without_role()
+    ours = our_rules(f"{folder}/" if folder else "", settings.retention.stage_days)
+    planned = look(access, bucket, ours)
+    for rule in planned.changes:
+        say(f"{plain(rule['ID'])}: {_told(rule)}")
+    others = sum(rule not in ours for rule in planned.kept)
+    if not planned.changes:
+        return say(f"{bucket} has the lake's rules already, {plural(others, 'other rule')} besides")
+    if dry_run:
+        return note(f"Nothing was changed (--dry-run); {plural(others, 'other rule')} would stay.")
+    change(access, planned)
+    say(f"{bucket} has these rules now, {plural(others, 'other rule')} besides")
+
+
+def _told(rule: "Rule") -> str:
+    days = rule["AbortIncompleteMultipartUpload"]["DaysAfterInitiation"]
+    expires = rule.get("Expiration")
+    removed = f"removed after {expires['Days']} days, " if expires else ""
+    return f"{plain(rule['Filter']['Prefix'])} {removed}unfinished uploads after {days}"

@@ -1,0 +1,85 @@
+"""The raw archive of a source and what became of it: why there is data, or none."""
+
+from collections.abc import Iterator
+
+from datalake_assets.preflight.finding import Finding, Remark, looked
+from datalake_assets.preflight.schedules import Schedules
+from lake.lake import Lake
+from lake.report_history import newest_reports
+from lake.settings import Source
+from lake.state.source_state import read_state
+from lake.work.layout import refuse_changed_layout
+from lake.work.plan import list_archive, plan_sync
+
+
+def archive_findings(
+    lake: Lake, source: Source, schedules: Schedules | None = None
+) -> Iterator[Finding]:
+    """The archive and the tables; of syncs and schedules only what keeps data away."""
+    archive = looked(f"archive of {source.slug}", lambda: _archive(lake, source))
+    tables = looked(f"tables of {source.slug}", lambda: _tables(lake, source))
+    yield archive
+    yield tables
+    if archive.error or tables.error:
+        return
+    if not source.enabled:
+        yield Finding(
+            f"schedule of {source.slug}",
+            "no syncs by schedule, since the source is not enabled: set `enabled: true` to have "
+            f"them, or run `datalake sync --source {source.slug}`",
+            warning=True,
+        )
+    elif schedules is not None and _waiting(lake, source) and not schedules.is_on(source):
+        yield Finding(
+            f"schedule of {source.slug}",
+            "off, and files wait: switch it on in the UI (Automation), or start the UI with "
+            "`datalake dev --schedules`",
+            warning=True,
+        )
+    yield from _last_sync(lake, source)
+
+
+def _archive(lake: Lake, source: Source) -> str:
+    folders = list_archive(lake.storage, source).folders
+    files = [file for stored in folders.values() for file in stored]
+    place = lake.storage.full(source.raw)
+    if not files:
+        raise Remark(f"{place} holds no raw files yet")
+    if source.start is not None and max(folders) < source.start:
+        raise Remark(
+            f"{place} holds {len(files):,} files, all in day folders up to {max(folders)}, which "
+            f"syncs ignore: `start` is {source.start}. Set an earlier `start` to load them"
+        )
+    total = sum(file.size for file in files) / 1e6
+    waiting = _waiting(lake, source)
+    told = f"; {waiting:,} wait for a sync" if waiting else ""
+    return f"{len(files):,} files, {total:,.1f} MB, days {min(folders)} to {max(folders)}{told}"
+
+
+def _waiting(lake: Lake, source: Source) -> int:
+    """Files that the next sync would load."""
+    state = read_state(lake.storage, source.id)
+    return sum(len(unit.files) for unit in plan_sync(lake.storage, source, state).units)
+
+
+def _tables(lake: Lake, source: Source) -> str:
+    state = read_state(lake.storage, source.id)
+    refuse_changed_layout(source, state)
+    known = len(state.tables_of(source))
+    return f"{known} in database {source.database}" if known else "none yet"
+
+
+def _last_sync(lake: Lake, source: Source) -> Iterator[Finding]:
+    def look() -> str:
+        runs = newest_reports(lake, {source.id})
+        last = next((run for run in runs if not run.is_replay), None)
+        if last is None or not last.failed:
+            return ""
+        raise Remark(
+            f"failed at {last.started:%Y-%m-%d %H:%M} UTC with {last.source.get('error_code')}: "
+            f"{last.source.get('error')}"
+        )
+
+    found = looked(f"last sync of {source.slug}", look)
+    if found.told:
+        yield found

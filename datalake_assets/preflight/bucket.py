@@ -1,0 +1,95 @@
+"""A lake in a bucket: it is there, in our region, and lets us do what runs do."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from datalake_assets.preflight.finding import Finding, looked
+from datalake_assets.preflight.probe import probe
+from lake import paths
+from lake.aws.refusals import Doing, aws_call
+from lake.errors import InsufficientPermissions, InvalidSetting, LakeError
+from lake.lake import Lake
+from lake.storage.s3 import S3Storage
+
+if TYPE_CHECKING:
+    from lake.aws.lifecycle import Rule
+
+_WRITTEN = ("segment-stage", "segment-data", "sync_tracking_datasets")
+_NO_RULE = (
+    "no rule of the bucket removes what failed runs leave in segment-stage/; "
+    "`datalake aws lifecycle` adds one"
+)
+
+
+def bucket_findings(lake: Lake) -> Iterator[Finding]:
+    """The bucket first: where it cannot be reached, nothing in it can."""
+    storage = lake.storage
+    assert isinstance(storage, S3Storage)
+    reached = looked("storage", lambda: _bucket(storage))
+    yield reached
+    if reached.error:
+        return
+    for folder in _WRITTEN:
+        yield looked(folder, partial(probe, storage, folder))
+    if lake.settings.engine == "emr":
+        yield looked("Pipes messages", lambda: probe(storage, paths.pipes("check")))
+    if _staging_stays(storage):
+        yield Finding("lifecycle", _NO_RULE, warning=True)
+
+
+def _bucket(storage: S3Storage) -> str:
+    region = bucket_region(storage)
+    ours = storage.access.region_name()
+    if ours is None:
+        raise InvalidSetting(
+            "Data lake has invalid configuration for `region`: none is set. "
+            f"Set `region: {region}`, where S3 bucket {storage.bucket} is."
+        )
+    if region != ours:
+        raise InvalidSetting(
+            f"Data lake has invalid configuration for `region`: S3 bucket {storage.bucket} is in "
+            f"{region}, the settings (or the environment) say {ours}. Bucket, cluster and catalog "
+            f"must be in one region: set `region: {region}`, or take a bucket in {ours}."
+        )
+    return f"{storage.uri} in {region}"
+
+
+def bucket_region(storage: S3Storage) -> str:
+    """Where the bucket is, which S3 tells with its refusal, too.
+
+    To look at the bucket as a whole is more than the role of infra/aws may do: it may list the
+    lake's folders only.
+    """
+    try:
+        with aws_call(Doing.LIST, storage.bucket):
+            head = storage.client.head_bucket(Bucket=storage.bucket)
+    except InsufficientPermissions as refused:
+        answer = getattr(refused.__cause__, "response", {}).get("ResponseMetadata", {})
+        if region := answer.get("HTTPHeaders", {}).get("x-amz-bucket-region"):
+            return str(region)
+        raise
+    # Servers other than AWS's may not tell.
+    return str(head.get("BucketRegion") or storage.access.region_name() or "us-east-1")
+
+
+def _staging_stays(storage: S3Storage) -> bool:
+    """Whether no rule of the bucket removes staging; False also where we may not look."""
+    from lake.aws.lifecycle import look
+
+    stage = f"{storage.prefix}/segment-stage/".lstrip("/")
+    try:
+        # As `datalake aws lifecycle` does: the role of the lake need not see such rules.
+        rules = look(storage.access.without_role(), storage.bucket, []).present
+    except LakeError:
+        return False
+    return not any(
+        rule["Status"] == "Enabled" and "Expiration" in rule and stage.startswith(_prefix(rule))
+        for rule in rules
+    )
+
+
+def _prefix(rule: "Rule") -> str:
+    """What a rule is for; one with more conditions is for nothing that we can be sure of."""
+    chosen = rule.get("Filter", rule)
+    return str(chosen.get("Prefix", "\0" if chosen else ""))

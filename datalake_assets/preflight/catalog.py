@@ -1,0 +1,81 @@
+"""The catalog: it can be read and, for Glue, changed.
+
+To change something in Glue just to see whether one may would be seen by others. So every right to
+change is tried on a table that is not there: who has the right is told that it is missing, who has
+not is refused. To create is tried by the table of sync reports and its database: made if they are
+missing, and else asked for a second time.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from datalake_assets.preflight.finding import Finding, looked
+from lake.catalog import sync_reports
+from lake.lake import Lake
+from lake.settings import Source
+
+_ABSENT = "datalake_check_of_rights"
+_KEY: dict[str, Any] = {"Values": ["-"]}
+_CHANGES: Mapping[str, Mapping[str, Any]] = {
+    "update_table": {"TableInput": {"Name": _ABSENT}},
+    "batch_create_partition": {"TableName": _ABSENT, "PartitionInputList": [_KEY]},
+    "batch_update_partition": {
+        "TableName": _ABSENT,
+        "Entries": [{"PartitionValueList": _KEY["Values"], "PartitionInput": _KEY}],
+    },
+    "batch_delete_partition": {"TableName": _ABSENT, "PartitionsToDelete": [_KEY]},
+    "batch_get_partition": {"TableName": _ABSENT, "PartitionsToGet": [_KEY]},
+    "get_partitions": {"TableName": _ABSENT},
+    "get_table": {"Name": _ABSENT},
+}
+
+
+def catalog_finding(lake: Lake) -> Finding:
+    def look() -> str:
+        databases = lake.catalog.databases()
+        tables = sum(len(lake.catalog.tables(database)) for database in databases)
+        return f"{lake.settings.catalog}, {len(databases)} databases, {tables} tables"
+
+    return looked("catalog", look)
+
+
+def glue_findings(lake: Lake, sources: Sequence[Source]) -> Iterator[Finding]:
+    """Of the databases that runs of these sources change."""
+    reports = sync_reports.DATABASE
+    yield looked(f"database {reports}", partial(_reports, lake.for_source(sources[0])))
+    for database, source in {source.database: source for source in sources}.items():
+        own = lake.for_source(source)
+        yield looked(f"database {database}", partial(_changeable, own, database))
+
+
+def _reports(lake: Lake) -> str:
+    sync_reports.ensure_reports_table(lake.catalog)
+    return _changeable(lake, sync_reports.DATABASE)
+
+
+def _changeable(lake: Lake, database: str) -> str:
+    from botocore.exceptions import ClientError
+
+    from lake.catalog.glue import GlueCatalog
+    from lake.catalog.glue.calls import EXISTS, NOT_FOUND, code_of
+
+    assert isinstance(lake.catalog, GlueCatalog)
+    calls = lake.catalog.calls
+
+    def attempt(operation: str, about: str, expected: str, **arguments: Any) -> None:
+        try:
+            calls.call(operation, about, **arguments)
+        except ClientError as error:
+            if code_of(error) != expected:
+                raise
+
+    for operation, arguments in _CHANGES.items():
+        absent = f"{database}.{_ABSENT}"
+        attempt(operation, absent, NOT_FOUND, DatabaseName=database, **arguments)
+    known = lake.catalog.names(database)
+    if known is None:
+        taken = sync_reports.DATABASE
+        attempt("create_database", database, EXISTS, DatabaseInput={"Name": taken})
+        return "not there yet; the first sync makes it"
+    return f"tables may be made and changed; there are {len(known)}"

@@ -1,0 +1,92 @@
+"""The EMR cluster: it runs, is ours to use, and in the region of everything else.
+
+The right to submit is tried with no step at all, which EMR answers with that mistake, unless it
+refuses. To start and to terminate clusters, as replays do, cannot be tried without doing it.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from datalake_assets.preflight.finding import Finding, Remark, looked
+from lake.aws.access import AwsAccess
+from lake.aws.refusals import Doing, aws_call
+from lake.errors import InvalidSetting
+from lake.lake import Lake
+from lake.settings import Source
+from spark_resources.emr.client import EmrClient
+from spark_resources.emr.cluster_like import VENDOR_TAG, Cluster
+from spark_resources.emr.place import refuse_unusable
+
+_READY = ("RUNNING", "WAITING")
+_AT_WORK = ("PENDING", "RUNNING")
+
+
+def cluster_findings(lake: Lake, sources: Sequence[Source]) -> Iterator[Finding]:
+    """Each cluster once, as the first of its sources sees it."""
+    clusters: dict[str, Source] = {}
+    for source in sources:
+        clusters.setdefault(source.emr_cluster_id or "", source)  # settings without one are refused
+    for cluster_id, source in clusters.items():
+        access = AwsAccess.of(source)
+        found = looked(f"cluster {cluster_id}", partial(_cluster, access, cluster_id))
+        yield found
+        if found.error is None:
+            yield looked(f"steps of {cluster_id}", partial(_steps, access, cluster_id))
+
+
+def _cluster(access: AwsAccess, cluster_id: str) -> str:
+    cluster = EmrClient(access).describe(cluster_id)
+    refuse_unusable(cluster)
+    _refuse_untagged(cluster)
+    _refuse_other_region(cluster, access.region_name())
+    if cluster.state not in _READY:
+        raise Remark(f"is {cluster.state}; syncs wait until it is ready")
+    if cluster.log_uri is None:
+        raise Remark(
+            f"{cluster.state}, {cluster.release}, but without a LogUri: what a step says when it "
+            "fails is lost. Create it with logs to the lake's bucket, below logs/"
+        )
+    return f"{cluster.state}, {cluster.release}, tagged vendor=segment"
+
+
+def _refuse_untagged(cluster: Cluster) -> None:
+    if VENDOR_TAG not in cluster.described.get("Tags", ()):
+        raise InvalidSetting(
+            f"Data lake has invalid configuration for `emr_cluster_id`: EMR cluster {cluster.id} "
+            "lacks the tag vendor=segment, without which the role of docs/aws.md may not use it. "
+            f"Run `aws emr add-tags --resource-id {cluster.id} --tags vendor=segment`."
+        )
+
+
+def _refuse_other_region(cluster: Cluster, region: str | None) -> None:
+    """A zone is its region and a letter; local zones have more after it."""
+    zone = str(cluster.described.get("Ec2InstanceAttributes", {}).get("Ec2AvailabilityZone") or "")
+    if zone and region and not zone.startswith(region):
+        raise InvalidSetting(
+            f"Data lake has invalid configuration for `region`: EMR cluster {cluster.id} is in "
+            f"{zone}, the settings (or the environment) say {region}. Bucket, cluster and catalog "
+            "must be in one region."
+        )
+
+
+def _steps(access: AwsAccess, cluster_id: str) -> str:
+    emr = access.client("emr")
+    with aws_call(Doing.POLL_STEP, cluster_id):
+        steps = emr.list_steps(ClusterId=cluster_id)["Steps"]
+        for step in steps[:1]:
+            emr.describe_step(ClusterId=cluster_id, StepId=step["Id"])
+    _try_to_submit_nothing(emr, cluster_id)
+    at_work = sum(step["Status"]["State"] in _AT_WORK for step in steps)
+    return f"may be submitted and looked at; {at_work} pending or running"
+
+
+def _try_to_submit_nothing(emr: Any, cluster_id: str) -> None:
+    """Anything but a refusal is an answer to somebody who may ask."""
+    from botocore.exceptions import ClientError
+
+    try:
+        with aws_call(Doing.SUBMIT_STEP, cluster_id):
+            emr.add_job_flow_steps(JobFlowId=cluster_id, Steps=[])
+    except (ClientError, InvalidSetting):
+        return

@@ -1,0 +1,76 @@
+"""All that a run needs, looked at in the order in which to mend it."""
+
+from collections.abc import Iterable, Iterator
+
+from datalake_assets.preflight.account import account_findings, uses_aws
+from datalake_assets.preflight.archive import archive_findings
+from datalake_assets.preflight.catalog import catalog_finding, glue_findings
+from datalake_assets.preflight.finding import Finding, looked
+from datalake_assets.preflight.folder import folder_finding
+from datalake_assets.preflight.schedules import Schedules
+from lake.errors import InsufficientPermissions, InvalidSetting, ServiceTrouble, UsageError
+from lake.lake import Lake
+from lake.settings import Source
+from spark_resources.java import require_java
+
+_FOUND_BY_RUNS = (InsufficientPermissions, InvalidSetting, ServiceTrouble)
+
+
+def findings(
+    lake: Lake, sources: Iterable[Source], schedules: Schedules | None = None
+) -> Iterator[Finding]:
+    """Look at everything; what it writes to try a right, it removes."""
+    sources = list(sources)
+    if uses_aws(lake.settings):
+        accounts = account_findings(lake, sources)
+        yield from (finding for _, finding in accounts)
+        # Without its role nothing else of a source can be tried.
+        sources = [source for source, finding in accounts if finding.error is None]
+        if not sources:
+            return
+    # What talks to AWS is imported only here: lakes in folders need not wait for it.
+    if lake.settings.storage_uri.startswith("s3://"):
+        from datalake_assets.preflight.bucket import bucket_findings
+
+        found = list(bucket_findings(lake.for_source(sources[0])))
+    else:
+        found = [folder_finding(lake.settings)]
+    yield from found
+    readable = "://" not in lake.settings.storage_uri or found[0].error is None
+    for source in sources if readable else ():
+        yield from archive_findings(lake.for_source(source), source, schedules)
+    yield catalog_finding(lake.for_source(sources[0]))
+    if lake.settings.catalog == "glue":
+        yield from glue_findings(lake, sources)
+    if lake.settings.engine == "emr":
+        from datalake_assets.preflight.cluster import cluster_findings
+
+        yield from cluster_findings(lake, sources)
+    else:
+        yield java_finding()
+
+
+def before_run(lake: Lake, sources: Iterable[Source]) -> Iterator[Finding]:
+    """What can be told at once; what AWS refuses is left to the run, which reports it."""
+    if lake.settings.engine != "emr":
+        yield java_finding()
+    if "://" in lake.settings.storage_uri:
+        return
+    yield folder_finding(lake.settings)
+    for source in sources:
+        yield from archive_findings(lake.for_source(source), source)
+    if lake.settings.catalog == "local":
+        yield catalog_finding(lake)
+
+
+def require(found: Iterable[Finding]) -> None:
+    """Raise what is wrong, all of it at once."""
+    errors = [f.error for f in found if f.error and not isinstance(f.error, _FOUND_BY_RUNS)]
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise UsageError("\n".join([f"{len(errors)} things are in the way.", *map(str, errors)]))
+
+
+def java_finding() -> Finding:
+    return looked("Java", lambda: f"version {require_java()}")

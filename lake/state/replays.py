@@ -1,0 +1,96 @@
+"""Replays that have begun and not finished: what each is, and which of its days are in the lake."""
+
+from datetime import datetime
+from typing import Self
+
+import msgspec
+
+
+class RawVersion(msgspec.Struct, frozen=True, array_like=True):
+    """A raw file as a replay read it (or found it gone), and the rows of the day that it had."""
+
+    path: str
+    size: int
+    stamp: str | None  # None: it was gone
+    rows: int = 0
+
+
+class Replay(msgspec.Struct, frozen=True):
+    """What a replay is: launched again with all of this the same, it goes on where it was."""
+
+    start: datetime
+    end: datetime
+    tables: tuple[str, ...] | None  # None: all
+    settings: str  # fingerprint of those that matter to the result
+    types: str  # fingerprint of those that are wished
+
+    def differences(self, other: "Replay") -> list[str]:
+        """What tells two replays of one range apart, in words."""
+        names = ("tables", "settings", "types")
+        return [name for name in names if getattr(self, name) != getattr(other, name)]
+
+
+class ReplayStep(msgspec.Struct, frozen=True):
+    """What a manifest says of the replay it belongs to: the day it brings, and from which files.
+
+    Without a day it brings something else (other types, or only the end of the replay).
+    """
+
+    replay: Replay
+    begun: str  # the id of the run that began it; one that begins anew forgets the days before
+    day: str = ""
+    whole_day: bool = False
+    raw: tuple[RawVersion, ...] = ()
+
+
+class DoneDay(msgspec.Struct, frozen=True):
+    """A day that is in the lake: by which manifest, of which run."""
+
+    manifest: int
+    run_id: str
+
+
+class OpenReplay(msgspec.Struct, frozen=True):
+    """A replay that has not finished, and the days it has brought."""
+
+    replay: Replay
+    begun: str
+    days: dict[str, DoneDay] = {}
+
+    def with_day(self, day: str, done: DoneDay) -> "OpenReplay":
+        return OpenReplay(self.replay, self.begun, self.days | {day: done})
+
+    def overlaid(self, step: ReplayStep) -> "OpenReplay":
+        """The same after another replay: a day that it has made anew is no longer as this one
+        left it."""
+        mine, others = self.replay.tables, step.replay.tables
+        if step.day not in self.days or (mine and others and not {*mine} & {*others}):
+            return self
+        left = {day: done for day, done in self.days.items() if day != step.day}
+        return OpenReplay(self.replay, self.begun, left)
+
+
+class Replays(msgspec.Struct, frozen=True):
+    """The open replays of a source, and by whom each day was last replayed as a whole."""
+
+    open: tuple[OpenReplay, ...] = ()
+    days: dict[str, int] = {}  # of all tables and hours: the number of the manifest
+
+    def find(self, replay: Replay) -> OpenReplay | None:
+        return next((one for one in self.open if one.replay == replay), None)
+
+    def after(self, step: ReplayStep | None, done: DoneDay, finished: bool) -> Self:
+        """The same once a manifest is applied."""
+        if step is None:
+            return self
+        current = self.find(step.replay)
+        if current is None or current.begun != step.begun:
+            current = OpenReplay(step.replay, step.begun)
+        if step.day:
+            current = current.with_day(step.day, done)
+        others = (one.overlaid(step) for one in self.open if one.replay != step.replay)
+        still = [*others, current] if not finished else [*others]
+        days = self.days
+        if step.whole_day and step.replay.tables is None:
+            days = days | {step.day: done.manifest}
+        return type(self)(tuple(one for one in still if one.days), days)

@@ -1,0 +1,15 @@
+"""From the settings to the engine they ask for."""
+
+from lake.settings import Settings
+from spark_resources.engine import SparkEngine
+
+
+def engine_of(settings: Settings) -> SparkEngine:
+    """Only what is asked for is imported: PySpark is slow to load, and AWS not always wanted."""
+    if settings.engine == "emr":
+        from spark_resources.emr.engine import EmrEngine
+
+        return EmrEngine()
+    from spark_resources.local import local_engine
+
+    return local_engine()

@@ -1,0 +1,24 @@
+"""Spark on Amazon EMR, in the user's own account."""
+
+from collections.abc import Iterator
+
+from lake.work.run_context import Listener, Published
+from spark_resources.emr.pace import Pace
+from spark_resources.emr.run import EmrRun
+from spark_resources.engine import SparkEngine
+from spark_resources.jobs.lake_job import LakeJob
+
+
+class EmrEngine(SparkEngine):
+    """Syncs are steps on the cluster of the settings, replays have clusters of their own."""
+
+    python: str = "3.11"  # of the cluster's Pythons, the one that Spark is to use
+
+    def run(self, job: LakeJob, listener: Listener) -> Iterator[Published]:
+        return EmrRun(job, listener, self.python, self.pace()).units()
+
+    def pace(self) -> Pace:
+        return Pace()
+
+    def check(self) -> None:
+        """Nothing is needed here; what is needed on AWS, `datalake check` tries there."""

@@ -1,0 +1,104 @@
+"""Where a job runs: a step on the standing cluster, or a cluster that has just this step."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from lake.errors import InvalidSetting, LakeError
+from lake.work.run_context import Listener
+from spark_resources.emr.client import ENDED_CLUSTER, EmrClient, StepStatus, cluster_reason
+from spark_resources.emr.cluster_like import Cluster, Json, cluster_like
+from spark_resources.emr.pace import Pace
+from spark_resources.emr.release import is_supported, why_not
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A step, and the cluster that carries it out."""
+
+    cluster_id: str
+    step_id: str
+    log_uri: str | None
+
+    @property
+    def logs(self) -> str | None:
+        if self.log_uri is None:
+            return None
+        return f"{self.log_uri}/{self.cluster_id}/steps/{self.step_id}"
+
+    def __str__(self) -> str:
+        return f"EMR cluster {self.cluster_id} (step {self.step_id})"
+
+
+def refuse_unusable(cluster: Cluster) -> None:
+    """Raise if a cluster of the settings cannot run our steps."""
+    if cluster.state in ENDED_CLUSTER:
+        raise InvalidSetting(
+            f"EMR cluster {cluster.id} of `emr_cluster_id` is {cluster.state}: "
+            f"{cluster_reason(cluster).rstrip('.') or 'no reason is known'}. Set the id of a "
+            "running cluster; the next run uses it."
+        )
+    if not is_supported(cluster.release):
+        raise InvalidSetting(
+            f"EMR cluster {cluster.id} of `emr_cluster_id` cannot be used: "
+            f"{why_not(cluster.release)}."
+        )
+
+
+@dataclass(frozen=True)
+class Places:
+    """Brings steps to clusters and, whatever happens, leaves none behind."""
+
+    emr: EmrClient
+    pace: Pace
+    listener: Listener
+
+    @contextmanager
+    def standing(self, cluster: Cluster, step: Json) -> Iterator[Place]:
+        """One more step on a cluster that is there; cancelled if the block fails."""
+        place = Place(cluster.id, self.emr.add_step(cluster.id, step), cluster.log_uri)
+        try:
+            yield place
+        except BaseException:
+            with suppress(LakeError):
+                self._cancel(place)
+            raise
+
+    @contextmanager
+    def own(self, like: Cluster, name: str, step: Json, tags: dict[str, str]) -> Iterator[str]:
+        """A cluster like another one, for this step alone; gone after the block."""
+        cluster_id = self.emr.start_cluster(cluster_like(like, name, step, tags))
+        try:
+            yield cluster_id
+        finally:
+            try:
+                self.emr.end_cluster(cluster_id)
+                self.listener.log(f"EMR cluster {cluster_id} is being terminated")
+            except LakeError as error:  # it ends by itself when its step has ended
+                self.listener.warn(f"EMR cluster {cluster_id} could not be terminated: {error}")
+
+    def _cancel(self, place: Place) -> None:
+        """Asked to end, the job still tells what it did; then it is made to end."""
+        if self.emr.step(place.cluster_id, place.step_id).ended:
+            return
+        self.listener.log(f"Cancelling the step on {place}")
+        self.emr.cancel(place.cluster_id, place.step_id)
+        until = self.pace.now() + self.pace.cancel_seconds
+        while not self.emr.step(place.cluster_id, place.step_id).ended:
+            if self.pace.now() > until:
+                self.emr.cancel(place.cluster_id, place.step_id, kill=True)
+                return
+            self.pace.sleep(1.0)
+
+    def status(self, place: Place, look_at_cluster: bool) -> StepStatus:
+        """Of the step; one that will not go on since its cluster is gone has ended, too."""
+        status = self.emr.step(place.cluster_id, place.step_id)
+        if status.ended and status.completed:
+            return status
+        if not (status.ended or look_at_cluster):
+            return status
+        cluster = self.emr.describe(place.cluster_id)
+        if cluster.state not in ENDED_CLUSTER:
+            return status
+        told = f"{status.reason} Its cluster is {cluster.state}: {cluster_reason(cluster)}"
+        return StepStatus(status.state if status.ended else "CANCELLED", told.strip())

@@ -1,0 +1,228 @@
+"""One run on EMR, seen from Dagster: submitted, listened to, and reported whatever ends it."""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import msgspec
+
+from lake import paths
+from lake.aws.access import AwsAccess
+from lake.aws.refusals import recognised
+from lake.errors import InvalidSetting, LakeError, ServiceTrouble, UsageError
+from lake.lake import Lake
+from lake.report import Failure
+from lake.state.codec import decode, encode
+from lake.state.holder import myself, renewed
+from lake.state.manifest import read_manifest
+from lake.state.source_state import read_state
+from lake.work.open_runs import OpenRun, close_failed_run
+from lake.work.publish import catch_up
+from lake.work.run_context import Listener, Published, now
+from spark_resources.emr.capacity import slots_of
+from spark_resources.emr.client import EmrClient
+from spark_resources.emr.cluster_like import Cluster, Json
+from spark_resources.emr.errors import StepFailed
+from spark_resources.emr.job_abroad import abroad
+from spark_resources.emr.logs import StepLogs
+from spark_resources.emr.pace import Pace
+from spark_resources.emr.pipes import PipesFolder
+from spark_resources.emr.place import Place, Places, refuse_unusable
+from spark_resources.emr.shipping.environment import Target, machines
+from spark_resources.emr.shipping.ship import ship
+from spark_resources.emr.step import spark_step
+from spark_resources.jobs.lake_job import LakeJob
+from spark_resources.jobs.messages import JobDone, JobFailed, Message, UnitPublished
+
+
+@dataclass
+class EmrRun:
+    """A job, and where it is by now."""
+
+    job: LakeJob
+    listener: Listener
+    python: str
+    pace: Pace
+    ended: JobDone | JobFailed | None = field(default=None, init=False)
+
+    @cached_property
+    def lake(self) -> Lake:
+        return Lake.open(self.job.settings).for_source(self.job.source)
+
+    @cached_property
+    def access(self) -> AwsAccess:
+        return AwsAccess.of(self.job.source)
+
+    @cached_property
+    def pipes(self) -> PipesFolder:
+        return PipesFolder(self.lake.storage, self.job.run_id)
+
+    @cached_property
+    def places(self) -> Places:
+        return Places(EmrClient(self.access), self.pace, self.listener)
+
+    def units(self) -> Iterator[Published]:
+        """Each unit of work as soon as the job has published it."""
+        before = read_state(self.lake.storage, self.job.source.id).manifest
+        try:
+            with self._known(before) as begun, self._placed() as place:
+                self.listener.log(f"The job is on {place}")
+                for message in self._heard(place):
+                    if self.pipes.opened:
+                        begun.close()
+                    if isinstance(message, UnitPublished):
+                        self.listener.log(str(message))
+                        yield self._published(message)
+            if isinstance(self.ended, JobFailed):
+                raise self.ended.error()
+        except BaseException as error:
+            # What does not succeed here is left to the next run, which finds this one dead.
+            with suppress(LakeError, OSError):
+                self._report(error, before)
+            raise
+        finally:
+            with suppress(LakeError, OSError):
+                self.pipes.remove()
+
+    @contextmanager
+    def _known(self, before: int) -> Iterator[ExitStack]:
+        """Until the job itself does, this process shows that there is a run; closed when it does.
+
+        Should it die meanwhile, whoever comes next finds the run and reports it as failed.
+        """
+        facts = self.job.facts()
+        path = paths.open_run(facts.source_id, facts.run_id)
+
+        def mine() -> bytes:
+            return encode(OpenRun(facts, before, myself()))
+
+        def renewal(found: bytes | None) -> bytes | None:
+            """Unless the job has taken over, or is even done."""
+            holder = decode(found, OpenRun, path).holder if found else None
+            return mine() if holder and holder.is_here and holder.pid == os.getpid() else None
+
+        storage = self.lake.storage
+        storage.write(path, mine())
+        with ExitStack() as until_begun:
+            until_begun.enter_context(renewed(lambda: storage.update(path, renewal), path))
+            yield until_begun
+
+    @contextmanager
+    def _placed(self) -> Iterator[Place]:
+        standing = self._standing()
+        step = self._step(standing)
+        if self.job.window is None:
+            self.job = msgspec.structs.replace(self.job, emr_cluster_id=standing.id)
+            self.pipes.hand_over(abroad(self.job, self.access))
+            with self.places.standing(standing, step) as place:
+                yield place
+            return
+        name = f"datalake replay {self.job.source.slug} {self.job.run_id}"
+        tags = {"datalake-source": self.job.source.id, "datalake-run": self.job.run_id}
+        with self.places.own(standing, name, step, tags) as cluster_id:
+            self.listener.log(f"EMR cluster {cluster_id} is being started for this replay")
+            # The job waits for this: only now is it known where it runs.
+            self.job = msgspec.structs.replace(self.job, emr_cluster_id=cluster_id)
+            self.pipes.hand_over(abroad(self.job, self.access))
+            yield Place(cluster_id, self.places.emr.only_step(cluster_id), standing.log_uri)
+
+    def _standing(self) -> Cluster:
+        cluster_id = self.job.source.emr_cluster_id
+        if cluster_id is None:
+            raise InvalidSetting(
+                f"`emr_cluster_id` is missing for source {self.job.source.slug}. Set it at the top "
+                "of lake.yaml or for the source, as j-1A2B3C4D5E6F7."
+            )
+        cluster = self.places.emr.describe_whole(cluster_id)
+        # A replay needs the cluster as a model only, but one that has ended may be long gone.
+        refuse_unusable(cluster)
+        return cluster
+
+    def _step(self, cluster: Cluster) -> Json:
+        found = set(machines(cluster.instance_types))
+        if len(found) > 1:
+            raise InvalidSetting(
+                f"EMR cluster {cluster.id} has nodes with different processors "
+                f"({', '.join(sorted(cluster.instance_types))}). Use one kind: Graviton or not."
+            )
+        target = Target(found.pop() if found else "x86_64", self.python)
+        region = self.access.region_name()
+        arguments = [*(("--region", region) if region else ()), *self.pipes.arguments()]
+        name = f"datalake {self.job.kind} {self.job.source.slug} {self.job.run_id}"
+        shipped = ship(self.lake.storage, target, self.listener)
+        return spark_step(name, shipped, self.python, slots_of(cluster), arguments)
+
+    def _heard(self, place: Place) -> Iterator[Message | None]:
+        """What the job says until it has said how it ended; None where it said nothing new."""
+        asked = looked = self.pace.now()
+        step_ended = None
+        while True:
+            yield from self._messages()
+            if self.ended is not None and (self.pipes.closed or step_ended):
+                return
+            if step_ended is not None:
+                raise self._silent(place, step_ended.state, step_ended.reason)
+            moment = self.pace.now()
+            if moment - asked >= self.pace.step_seconds:
+                asked = moment
+                look_at_cluster = moment - looked >= self.pace.cluster_seconds
+                looked = moment if look_at_cluster else looked
+                try:
+                    status = self.places.status(place, look_at_cluster)
+                except ServiceTrouble as trouble:  # the step goes on, and so does the wait
+                    self.listener.warn(str(trouble))
+                    continue
+                if status.ended:
+                    step_ended = status  # one more look: it may have spoken just before
+                    continue
+            yield None
+            self.pace.sleep(self.pace.messages_seconds)
+
+    def _messages(self) -> Iterator[Message]:
+        try:
+            for message in self.pipes.messages(self.listener):
+                if isinstance(message, JobDone | JobFailed):
+                    self.ended = message
+                if isinstance(message, JobDone):
+                    self.listener.log(str(message))
+                yield message
+        except ServiceTrouble as trouble:
+            self.listener.warn(str(trouble))
+
+    def _published(self, message: UnitPublished) -> Published:
+        source_id = self.job.source.id
+        manifest = read_manifest(self.lake.storage, source_id, message.manifest)
+        if manifest is None:
+            raise LakeError(
+                f"The job says it has published manifest {message.manifest} of source {source_id}, "
+                "but it is not in the lake. Nothing may delete below segment-data/_state."
+            )
+        return Published(manifest, message.report, message.checks)
+
+    def _silent(self, place: Place, state: str, reason: str) -> StepFailed:
+        lines = StepLogs(self.access, place.logs).tail(self.pace.sleep) if place.logs else []
+        if lines:
+            self.listener.warn("\n".join([f"The end of the log of {place}:", *lines]))
+        return StepFailed(str(place), state, reason, lines, place.logs)
+
+    def _report(self, error: BaseException, before: int) -> None:
+        """A failed report, unless the job has written one itself or refused to begin."""
+        storage, catalog, facts = self.lake.storage, self.lake.catalog, self.job.facts()
+        path = paths.open_run(facts.source_id, facts.run_id)
+        if isinstance(self.ended, JobFailed):
+            if isinstance(error, LakeError) and error.exit_code == UsageError.exit_code:
+                storage.delete(path)
+            if not storage.exists(path):
+                return
+        catch_up(storage, catalog, facts.source_id)
+        close_failed_run(storage, catalog, facts, before, now(), _failure(error))
+
+
+def _failure(error: BaseException) -> Failure:
+    if told := recognised(error):
+        return Failure(told.error_code, " ".join(str(told).split()))
+    if not isinstance(error, Exception) or type(error).__name__.endswith("InterruptedError"):
+        return Failure("Segment.Internal", "The run was cancelled before it was done.")
+    return Failure("Segment.Internal", f"{type(error).__name__}: {' '.join(str(error).split())}")

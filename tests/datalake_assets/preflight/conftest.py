@@ -1,0 +1,88 @@
+"""A lake on the local AWS, whole and healthy, for tests to break."""
+
+import gzip
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from datalake_assets.preflight import Finding
+from lake.aws.access import forget_sessions
+from lake.lake import Lake
+from lake.settings import Settings
+from tests.aws_server import REGION, AwsServer
+from tests.lake.aws.enforced import User
+
+LAKE = "lake-bucket"
+SOURCE_ID = "9IP56Shn6"
+OCTOBER_1 = "1790812800000"  # its day folder in the archive
+
+MakeLake = Callable[..., Lake]
+
+
+@pytest.fixture
+def make_lake(aws: AwsServer) -> MakeLake:
+    """A lake with one source in a bucket that may or may not be there."""
+
+    def make(**more: Any) -> Lake:
+        settings: dict[str, Any] = {
+            "workspace_id": "P3IMS7SBDH",
+            "storage": f"s3://{LAKE}",
+            "region": REGION,
+            "sources": [{"id": SOURCE_ID, "slug": "ios_prod"}],
+        }
+        return Lake.open(Settings.model_validate(settings | more))
+
+    return make
+
+
+@pytest.fixture
+def become(aws: AwsServer, monkeypatch: pytest.MonkeyPatch) -> Callable[..., User]:
+    """From now on this process is somebody who may not do some things."""
+
+    def become(*denied: str) -> User:
+        user = User(aws, denied)
+        for name, value in user.environment.items():
+            monkeypatch.setenv(name, value)
+        forget_sessions()
+        return user
+
+    return become
+
+
+def put_raw_file(aws: AwsServer, folder: str = OCTOBER_1, source: str = SOURCE_ID) -> None:
+    key = f"segment-logs/{source}/{folder}/a.gz"
+    aws.client("s3").put_object(Bucket=LAKE, Key=key, Body=gzip.compress(b"{}"))
+
+
+def start_cluster(aws: AwsServer, **more: Any) -> str:
+    """The id of a cluster that waits for steps, as docs/aws.md has it or otherwise."""
+    asked: dict[str, Any] = {
+        "Name": "datalake",
+        "ReleaseLabel": "emr-spark-8.0.0",
+        "LogUri": f"s3://{LAKE}/logs/",
+        "Instances": {
+            "MasterInstanceType": "m5.xlarge",
+            "SlaveInstanceType": "m5.xlarge",
+            "InstanceCount": 3,
+            "KeepJobFlowAliveWhenNoSteps": True,
+            "Placement": {"AvailabilityZone": f"{REGION}a"},
+        },
+        "JobFlowRole": "instance_profile",
+        "ServiceRole": "service_role",
+        "Tags": [{"Key": "vendor", "Value": "segment"}],
+    }
+    started: str = aws.client("emr").run_job_flow(**(asked | more))["JobFlowId"]
+    return started
+
+
+def signs(found: Iterable[Finding]) -> dict[str, str]:
+    """What was looked at, and its sign."""
+    return {finding.what: finding.sign for finding in found}
+
+
+def told(found: Iterable[Finding], what: str) -> str:
+    """What is told of the one thing that is not in order."""
+    [wrong] = [finding for finding in found if finding.sign != "✓"]
+    assert wrong.what == what
+    return wrong.told

@@ -1,0 +1,123 @@
+"""What `check` finds of a bucket: there, in our region, and ours to write to."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import boto3
+import pytest
+
+from datalake_assets.preflight.bucket import bucket_findings
+from datalake_assets.preflight.probe import probe
+from lake.errors import InvalidSetting
+from lake.lake import Lake
+from lake.storage import LocalStorage
+from tests.aws_server import AwsServer
+from tests.datalake_assets.preflight.conftest import LAKE, MakeLake, signs, told
+from tests.lake.aws.enforced import User, enforced
+
+STAGING_EXPIRES = {
+    "ID": "any",
+    "Status": "Enabled",
+    "Filter": {"Prefix": "segment-stage/"},
+    "Expiration": {"Days": 14},
+}
+
+
+def keys(aws: AwsServer) -> list[str]:
+    listed = aws.client("s3").list_objects_v2(Bucket=LAKE)
+    return [one["Key"] for one in listed.get("Contents", ())]
+
+
+def expire_staging(aws: AwsServer) -> None:
+    aws.client("s3").put_bucket_lifecycle_configuration(
+        Bucket=LAKE, LifecycleConfiguration={"Rules": [STAGING_EXPIRES]}
+    )
+
+
+@pytest.fixture
+def lake(aws: AwsServer, make_lake: MakeLake) -> Lake:
+    aws.bucket(LAKE)
+    expire_staging(aws)
+    return make_lake()
+
+
+def test_a_bucket_in_order_is_as_it_was_afterwards(aws: AwsServer, lake: Lake) -> None:
+    found = list(bucket_findings(lake))
+    assert signs(found) == {
+        "storage": "✓",
+        "segment-stage": "✓",
+        "segment-data": "✓",
+        "sync_tracking_datasets": "✓",
+    }
+    assert found[0].told == f"s3://{LAKE} in eu-west-1"
+    assert keys(aws) == []
+
+
+def test_the_place_of_pipes_is_tried_where_emr_is_the_engine(
+    aws: AwsServer, lake: Lake, make_lake: MakeLake
+) -> None:
+    found = signs(bucket_findings(make_lake(engine="emr", emr_cluster_id="j-1")))
+    assert found["Pipes messages"] == "✓"
+    assert keys(aws) == []
+
+
+def test_a_bucket_that_is_not_there(make_lake: MakeLake) -> None:
+    said = told(bucket_findings(make_lake()), "storage")
+    assert said.startswith("Data lake has invalid configuration for `storage`: S3 bucket")
+
+
+def test_a_bucket_in_another_region(aws: AwsServer, make_lake: MakeLake) -> None:
+    boto3.client("s3", region_name="us-west-2").create_bucket(
+        Bucket=LAKE, CreateBucketConfiguration={"LocationConstraint": "us-west-2"}
+    )
+    said = told(bucket_findings(make_lake()), "storage")
+    assert said.startswith(f"Data lake has invalid configuration for `region`: S3 bucket {LAKE} is")
+    assert "set `region: us-west-2`" in said
+
+
+def test_no_region_at_all(lake: Lake, make_lake: MakeLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    said = told(bucket_findings(make_lake(region=None)), "storage")
+    assert said.startswith("Data lake has invalid configuration for `region`: none is set")
+    assert "Set `region: eu-west-1`" in said
+
+
+@pytest.mark.parametrize(
+    ("denied", "words"),
+    [
+        ("s3:PutObject", "upload staging data to"),
+        ("s3:GetObject", "download objects from"),
+        ("s3:DeleteObject", "delete objects from"),
+        ("s3:ListBucket", "list objects of"),
+        ("s3:ListBucketMultipartUploads", "list objects of"),
+    ],
+)
+def test_a_right_that_is_missing_is_told_with_the_statement_to_grant(
+    aws: AwsServer, lake: Lake, become: Callable[..., User], denied: str, words: str
+) -> None:
+    become(denied)
+    with enforced(aws):
+        staging = next(f for f in bucket_findings(lake) if f.what == "segment-stage")
+    assert staging.sign == "✗"
+    assert staging.told.startswith(f"Datalake does not have permissions to {words} S3 bucket")
+    assert f'"Action": "{denied}"' in staging.told or f'"{denied}", ' in staging.told
+
+
+def test_staging_that_nothing_removes_is_worth_a_warning(aws: AwsServer, lake: Lake) -> None:
+    aws.client("s3").delete_bucket_lifecycle(Bucket=LAKE)
+    assert "`datalake aws lifecycle` adds one" in told(bucket_findings(lake), "lifecycle")
+
+
+class Forgetful(LocalStorage):
+    """Overwrites what was to be created only if absent."""
+
+    def create(self, path: str, data: bytes) -> bool:
+        self.write(path, data)
+        return True
+
+
+def test_a_store_that_ignores_conditions_cannot_hold_a_lake(tmp_path: Path) -> None:
+    assert probe(LocalStorage(str(tmp_path)), "segment-stage").endswith("listed and cleared")
+    with pytest.raises(InvalidSetting, match="two runs could commit the same manifest"):
+        probe(Forgetful(str(tmp_path)), "segment-stage")
+    assert list(tmp_path.rglob("probe")) == []

@@ -1,0 +1,163 @@
+"""docs/aws.md: its commands are ones that exist, and its settings ones that load."""
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import botocore.session
+import duckdb
+import jmespath  # type: ignore[import-untyped]
+import pytest
+import typer
+from botocore import xform_name
+
+from datalake_assets.cli.app import app
+from lake.settings_file import load_settings
+from tests.aws_server import AwsServer
+from tests.infra import by_hand
+from tests.infra.stack import TEMPLATE, deploy, template
+
+ROOT = Path(__file__).parents[2]
+DOC = ROOT / "docs/aws.md"
+TEXT = DOC.read_text()
+EVERYWHERE = {"--region", "--output", "--query"}  # options of all commands of the AWS command line
+
+
+def blocks(language: str) -> list[str]:
+    """The fenced blocks of one language, without the indentation of lists."""
+    found = re.findall(rf"^( *)```{language}\n(.*?)^ *```", TEXT, re.MULTILINE | re.DOTALL)
+    return [re.sub(rf"^{indent}", "", body, flags=re.MULTILINE) for indent, body in found]
+
+
+COMMANDS = [
+    shlex.split(line)
+    for block in blocks("sh")
+    for line in block.replace("\\\n", " ").splitlines()
+    if line.strip()
+]
+SPANS = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", TEXT, flags=re.DOTALL))
+COMMANDS += [
+    shlex.split(span)
+    for span in SPANS
+    if re.match(r"(aws|datalake) [a-z]", span) and "…" not in span
+]
+OURS = [words[1:] for words in COMMANDS if words[0] == "datalake"]
+AWS = [words[1:] for words in COMMANDS if words[0] == "aws"]
+DEPLOYS = [words for words in AWS if words[:2] == ["cloudformation", "deploy"]]
+
+
+def options(words: list[str]) -> dict[str, list[str]]:
+    """Each option with its values."""
+    found: dict[str, list[str]] = {}
+    for word in words:
+        if word.startswith("--"):
+            found[word] = []
+        elif found:
+            found[next(reversed(found))].append(word)
+    return found
+
+
+def parameters(words: list[str]) -> dict[str, str]:
+    """The parameters of the template that a deployment gives."""
+    given = options(words)["--parameter-overrides"]
+    return dict(entry.split("=", 1) for entry in given)
+
+
+def test_every_command_is_of_a_kind_that_is_tried_here() -> None:
+    assert {words[0] for words in COMMANDS} == {"aws", "datalake"}
+    assert len(OURS) >= 8
+    assert len(DEPLOYS) == 2
+
+
+@pytest.mark.parametrize("words", OURS, ids=" ".join)
+def test_our_commands_have_the_options_they_are_shown_with(words: list[str]) -> None:
+    command: Any = typer.main.get_command(app)
+    while words and hasattr(command, "commands"):
+        command, words = command.commands[words[0]], words[1:]
+    known = {name for parameter in command.params for name in parameter.opts}
+    assert options(words).keys() <= known
+    taken = {name for p in command.params if p.required for name in p.opts if name[0] == "-"}
+    assert not words or taken <= options(words).keys()
+
+
+@pytest.mark.parametrize(
+    "words", [w for w in AWS if w not in DEPLOYS and w[0] != "s3"], ids=lambda w: " ".join(w[:2])
+)
+def test_commands_of_aws_exist_with_their_options(words: list[str]) -> None:
+    service, operation, *rest = words
+    model = botocore.session.get_session().get_service_model(service)
+    found = {xform_name(name, "-"): name for name in model.operation_names}
+    shape = model.operation_model(found[operation]).input_shape
+    members = {f"--{xform_name(member, '-')}" for member in (shape.members if shape else ())}
+    assert options(rest).keys() <= members | EVERYWHERE
+    needed = {
+        f"--{xform_name(member, '-')}" for member in (shape.required_members if shape else ())
+    }
+    assert needed <= options(rest).keys()
+
+
+@pytest.mark.parametrize("words", DEPLOYS, ids=["first", "again"])
+def test_deployments_name_the_template_and_its_parameters(words: list[str]) -> None:
+    given = options(words)
+    assert ROOT / given["--template-file"][0] == TEMPLATE
+    assert given["--capabilities"] == ["CAPABILITY_IAM"]
+    assert parameters(words).keys() <= template()["Parameters"].keys()
+
+
+def test_the_first_deployment_gives_all_that_has_no_default() -> None:
+    needed = {name for name, said in template()["Parameters"].items() if "Default" not in said}
+    assert needed <= parameters(DEPLOYS[0]).keys()
+
+
+@pytest.mark.parametrize("words", DEPLOYS, ids=["first", "again"])
+def test_values_of_parameters_are_ones_that_the_template_takes(words: list[str]) -> None:
+    for name, value in parameters(words).items():
+        said = template()["Parameters"][name]
+        listed = value.split(",") if said["Type"] == "CommaDelimitedList" else [value]
+        assert all(re.fullmatch(said.get("AllowedPattern", ".*"), one) for one in listed), name
+
+
+def test_parameters_that_are_mentioned_exist() -> None:
+    mentioned = {m[1] for span in SPANS if (m := re.match(r"([A-Z][A-Za-z]+)=", span))}
+    assert {"CreateBucket", "RawFolder", "KmsKeyArn"} <= mentioned
+    assert mentioned <= template()["Parameters"].keys()
+
+
+def test_the_stack_of_the_page_is_deployed_and_tells_the_settings(aws: AwsServer) -> None:
+    network = {"VpcId", "SubnetId"}
+    given = {k: v for k, v in parameters(DEPLOYS[0]).items() if k not in network}
+    stack = deploy(aws, **given)
+    (asking,) = [options(words) for words in AWS if words[1] == "describe-stacks"]
+    told = stack.client("cloudformation").describe_stacks(StackName=asking["--stack-name"][0])
+    (settings,) = jmespath.search(asking["--query"][0], told)
+    keys = [line.split(":")[0] for line in settings.splitlines()]
+    assert keys == [line.split(":")[0] for line in blocks("yaml")[0].splitlines()][1:8]
+
+
+@pytest.mark.parametrize("number", range(len(blocks("yaml"))))
+def test_settings_of_the_page_load(number: int, tmp_path: Path) -> None:
+    (tmp_path / "lake.yaml").write_text(blocks("yaml")[number])
+    settings = load_settings(None, {}, tmp_path)
+    assert (settings.storage_uri, settings.catalog, settings.engine) == (
+        "s3://acme-events",
+        "glue",
+        "emr",
+    )
+
+
+def test_the_comparison_with_old_tables_runs() -> None:
+    (query,) = blocks("sql")
+    with duckdb.connect() as memory:
+        for database in ("ios_prod", "ios_prod_lake"):
+            memory.execute(f"create schema {database}")
+            memory.execute(f"create table {database}.track_order_completed (day text)")
+            memory.execute(f"insert into {database}.track_order_completed values ('2026-11-15')")
+        assert memory.execute(query).fetchall() == [("2026-11-15", 1, 1)]
+
+
+def test_files_that_are_mentioned_are_there() -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", TEXT):
+        assert "://" in target or (DOC.parent / target).exists(), target
+    mentioned = {span for span in SPANS if span.endswith(".json")}
+    assert mentioned == {file.name for file in by_hand.FOLDER.iterdir()}

@@ -1,0 +1,143 @@
+"""Syncs and a replay on S3 and Glue, each request to S3 held to the policy of the role."""
+
+import logging
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pytest
+from botocore.stub import Stubber
+
+from datalake_assets.preflight.bucket import bucket_findings, bucket_region
+from lake.aws.access import forget_sessions
+from lake.lake import Lake
+from lake.report import RunFacts
+from lake.settings import Settings
+from lake.state.manifest import RunKind
+from lake.storage.s3 import S3Storage
+from lake.work.dataflow import InProcess
+from lake.work.run import replay, sync
+from lake.work.run_context import RunContext
+from lake.work.unit import Window
+from tests.aws_server import AwsServer
+from tests.infra.policies import allows
+from tests.infra.stack import REGION, Stack, deploy
+from tests.lake.archive import Archive, identify, track
+from tests.lake.aws.enforced import User
+from tests.lake.runs import utc
+
+REQUEST = re.compile(r'"(?:\x1b\[\d+m)*([A-Z]+) (/\S+) HTTP')
+BUCKET = "arn:aws:s3:::lake-bucket"
+# The region comes with a refusal, too; the lifecycle is looked at without the role, if at all.
+WITHOUT_THE_ROLE = {("HEAD", "/lake-bucket"), ("GET", "/lake-bucket?lifecycle")}
+WINDOW = Window(utc("2026-10-01"), utc("2026-10-02"))
+
+
+class Silent:
+    def log(self, message: str) -> None: ...
+    def warn(self, message: str) -> None: ...
+
+
+def needed(method: str, url: str) -> tuple[str, str, str]:
+    """The action of a request to S3, the resource, and the prefix it is about."""
+    place, query = urlsplit(url), parse_qs(urlsplit(url).query, keep_blank_values=True)
+    key = unquote(place.path.removeprefix("/lake-bucket").lstrip("/"))
+    if key:
+        writing = {"PUT": "PutObject", "POST": "PutObject", "DELETE": "DeleteObject"}
+        action = writing.get(method, "GetObject")
+        if method == "DELETE" and "uploadId" in query:
+            action = "AbortMultipartUpload"
+        return f"s3:{action}", f"{BUCKET}/{key}", key
+    if method == "GET" and "uploads" in query:
+        return "s3:ListBucketMultipartUploads", BUCKET, ""
+    if method == "GET" and query.get("list-type") == ["2"]:
+        return "s3:ListBucket", BUCKET, query["prefix"][0]
+    assert (method, "delete" in query) == ("POST", True), f"{method} {url}"
+    return "s3:DeleteObject", f"{BUCKET}/events/segment-stage/any", ""  # the keys are in the body
+
+
+@pytest.fixture
+def stack(aws: AwsServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Stack:
+    """The stack, an archive in its bucket, and this process running as whom it trusts."""
+    user = User(aws, denied=[])
+    deployed = deploy(aws, Prefix="events/", TrustedPrincipals=user.arn)
+    day = Archive(tmp_path / "events/segment-logs/S1").day("2026-10-01")
+    day.file("a", *(track("Order", f"m{n}", "2026-10-01T07:00", total=n) for n in range(20)))
+    day.file("b", identify("m1", "2026-10-01T07:30"), identify("x", "2026-10-01T08:30"))
+    for file in tmp_path.rglob("*.gz"):
+        key = str(file.relative_to(tmp_path))
+        deployed.client("s3").put_object(Bucket="lake-bucket", Key=key, Body=file.read_bytes())
+    for name, value in user.environment.items():
+        monkeypatch.setenv(name, value)
+    forget_sessions()
+    return deployed
+
+
+@pytest.fixture
+def lake(stack: Stack) -> Lake:
+    settings = {
+        "workspace_id": "P3IMS7SBDH",
+        "storage": "s3://lake-bucket/events",
+        "catalog": "glue",
+        "region": REGION,
+        "iam_role_arn": stack.outputs["LakeRoleArn"],
+        "sources": [{"id": "S1", "slug": "shop", "tracking": "all"}],
+    }
+    return Lake.open(Settings.model_validate(settings))
+
+
+def contexts(lake: Lake) -> Iterator[RunContext]:
+    source = lake.settings.sources[0]
+    for number, kind in enumerate((RunKind.SYNC, RunKind.SYNC, RunKind.REPLAY), 1):
+        facts = RunFacts(
+            workspace_id=lake.settings.workspace_id,
+            source_id=source.id,
+            database=source.database,
+            run_id=f"R{number}",
+            start_time=utc(f"2026-10-20T00:0{number}:00"),
+            s3_bucket="lake-bucket",
+            replay=kind is RunKind.REPLAY,
+            replay_from=WINDOW.start if kind is RunKind.REPLAY else None,
+            replay_to=WINDOW.end if kind is RunKind.REPLAY else None,
+        )
+        yield RunContext(
+            lake.settings, source, lake.storage, lake.catalog, kind, facts, InProcess, Silent()
+        )
+
+
+def test_no_request_of_check_syncs_and_replays_would_be_refused(
+    stack: Stack, lake: Lake, caplog: pytest.LogCaptureFixture
+) -> None:
+    policies = stack.role_documents("LakeRole")
+    first, second, again = contexts(lake)
+    with caplog.at_level(logging.INFO, "werkzeug"):
+        caplog.clear()
+        assert [found for found in bucket_findings(lake) if found.error] == []
+        assert sync(first).row_count == 21
+        assert sync(second).row_count == 0
+        assert replay(again, WINDOW).row_count == 21
+        assert [table.name for table in lake.catalog.tables("shop")] == ["identify", "track_order"]
+        requests = [found for line in caplog.messages if (found := REQUEST.search(line))]
+
+    asked = {
+        needed(found[1], found[2])
+        for found in requests
+        if found[2].startswith("/lake-bucket") and found.groups() not in WITHOUT_THE_ROLE
+    }
+    assert len({action for action, _, _ in asked}) >= 5
+    # What is not there is told as such only to those who may list it.
+    asked |= {("s3:ListBucket", BUCKET, key) for action, _, key in asked if "GetObject" in action}
+    refused = [one for one in sorted(asked) if not allows(policies, *one[:2], s3__prefix=one[2])]
+    assert refused == []
+
+
+def test_check_learns_the_region_though_the_role_may_not_see_the_bucket_as_a_whole(
+    lake: Lake,
+) -> None:
+    storage = lake.storage
+    assert isinstance(storage, S3Storage)
+    told = {"HTTPHeaders": {"x-amz-bucket-region": "eu-south-2"}}
+    with Stubber(storage.client) as stubbed:
+        stubbed.add_client_error("head_bucket", "403", "Forbidden", 403, response_meta=told)
+        assert bucket_region(storage) == "eu-south-2"

@@ -1,0 +1,244 @@
+"""Runs on EMR: what they do, what they tell, and what becomes of them when something breaks."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from lake import paths
+from lake.errors import InvalidSetting, LakeError
+from lake.state.codec import decode
+from lake.work.open_runs import OpenRun
+from lake.work.unit import Window
+from spark_resources.emr.errors import StepFailed
+from tests.emr_cluster import shell, slowly
+from tests.spark_resources.emr.conftest import EmrLake, Quick
+
+DAYS = {"2026-10-01": "1790812800000", "2026-10-02": "1790899200000"}
+EVENT = (
+    '{"type":"track","event":"Order","messageId":"%s-%d","receivedAt":"%sT05:00:00Z",'
+    '"properties":{"price":%d}}'
+)
+BOTH_DAYS = Window(datetime(2026, 10, 1, tzinfo=UTC), datetime(2026, 10, 3, tzinfo=UTC))
+
+
+def put_day(lake: EmrLake, day: str, rows: int) -> None:
+    lines = [(EVENT % (day, n, day, n)).encode() for n in range(rows)]
+    lake.put_raw(DAYS[day], "a.json", *lines)
+
+
+def report(lake: EmrLake) -> list[dict[str, Any]]:
+    """The lines of the newest report."""
+    path = max(lake.files(paths.reports_root()))
+    return [json.loads(line) for line in (lake.lake.storage.read(path) or b"").splitlines()]
+
+
+def test_a_sync_is_a_step_on_the_cluster_of_the_settings(emr_lake: EmrLake) -> None:
+    put_day(emr_lake, "2026-10-01", 3)
+
+    [unit] = emr_lake.run()
+
+    assert unit.report.row_count == 3
+    assert {check.check for check in unit.checks} == {"dedup", "types", "conservation"}
+    source, table = report(emr_lake)
+    assert (source["status"], source["emr_cluster_id"]) == ("finished", emr_lake.cluster_id)
+    assert (table["table_name"], table["row_count"]) == ("track_order", 3)
+    assert source["s3_bucket"] == "lake-bucket"
+    # What the job said on its way, in its own words.
+    assert any("reading 1 raw files" in line for line in emr_lake.heard.logged)
+    [told] = [line for line in emr_lake.heard.logged if line.startswith("Published")]
+    assert "manifest 1" in told and "3 of 3 rows into 1 tables" in told
+    # Nothing of the conversation stays.
+    assert emr_lake.files("segment-stage") == []
+
+
+def test_the_job_gets_neither_a_role_nor_a_secret(emr_lake: EmrLake) -> None:
+    handed_over = []
+    kept = type(emr_lake.lake.storage).write
+
+    def write(storage: Any, path: str, data: bytes) -> None:
+        if path.endswith("context.json"):
+            handed_over.append(json.loads(data))
+        kept(storage, path, data)
+
+    put_day(emr_lake, "2026-10-01", 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(emr_lake.lake.storage), "write", write)
+        list(emr_lake.run())
+
+    [context] = handed_over
+    settings = context["extras"]["job"]["settings_json"]
+    assert emr_lake.lake.settings.iam_role_arn
+    assert settings["iam_role_arn"] is None and settings["region"] == "eu-west-1"
+    assert [s["iam_role_arn"] for s in settings["sources"]] == [None]
+    [step] = emr_lake.emr.steps(emr_lake.cluster_id)
+    assert "arn:aws:iam" not in " ".join(step.args)
+
+
+def test_a_changed_cluster_is_used_from_the_next_sync_on(emr_lake: EmrLake) -> None:
+    put_day(emr_lake, "2026-10-01", 1)
+    list(emr_lake.run())
+    other = emr_lake.emr.start_cluster("lake-bucket")
+    emr_lake.change(emr_cluster_id=other)
+    put_day(emr_lake, "2026-10-02", 2)
+    list(emr_lake.run())
+
+    assert report(emr_lake)[0]["emr_cluster_id"] == other
+    assert len(emr_lake.emr.steps(emr_lake.cluster_id)) == len(emr_lake.emr.steps(other)) == 1
+
+
+def test_a_replay_has_a_cluster_of_its_own_which_is_gone_afterwards(emr_lake: EmrLake) -> None:
+    put_day(emr_lake, "2026-10-01", 3)
+    put_day(emr_lake, "2026-10-02", 4)
+    emr_lake.emr.command = slowly
+    units = emr_lake.run(window=BOTH_DAYS)
+
+    first = next(units)
+    own = first.manifest.run.emr_cluster_id
+    # The first day is told while the cluster works on the second.
+    assert emr_lake.emr.at_work and emr_lake.emr.state(own) != "TERMINATED"
+    [second] = units
+
+    assert (first.report.row_count, second.report.row_count) == (3, 4)
+    assert own != emr_lake.cluster_id and emr_lake.emr.state(own) == "TERMINATED"
+    assert emr_lake.emr.state(emr_lake.cluster_id) != "TERMINATED"
+    source = report(emr_lake)[0]
+    assert (source["replay"], source["emr_cluster_id"]) == (True, own)
+
+
+def test_should_our_process_die_the_cluster_of_a_replay_ends_by_itself(emr_lake: EmrLake) -> None:
+    put_day(emr_lake, "2026-10-01", 1)
+    list(emr_lake.run(window=BOTH_DAYS))
+
+    _, asked = emr_lake.emr.asked
+    assert asked["Instances"]["KeepJobFlowAliveWhenNoSteps"] is False
+    assert asked["Instances"]["TerminationProtected"] is False
+    assert asked["AutoTerminationPolicy"] == {"IdleTimeout": 3600}
+    assert [step["ActionOnFailure"] for step in asked["Steps"]] == ["TERMINATE_CLUSTER"]
+    assert {"Key": "vendor", "Value": "segment"} in asked["Tags"]
+
+
+def test_a_failed_step_is_a_failed_run_with_the_end_of_its_log(emr_lake: EmrLake) -> None:
+    put_day(emr_lake, "2026-10-01", 1)
+    emr_lake.emr.command = shell("echo no such module >&2; exit 3")
+
+    with pytest.raises(StepFailed, match=r"ended as FAILED .* no such module") as failed:
+        list(emr_lake.run())
+
+    assert f"s3://lake-bucket/logs/{emr_lake.cluster_id}/steps/" in str(failed.value)
+    [source] = report(emr_lake)
+    assert (source["status"], source["error_code"]) == ("failed", "Segment.Internal")
+    assert "no such module" in source["error"]
+    assert source["emr_cluster_id"] == emr_lake.cluster_id
+    assert emr_lake.files(paths.open_runs("S1")) == []
+
+
+def test_a_step_that_says_nothing_is_a_failure_even_if_emr_is_content(emr_lake: EmrLake) -> None:
+    put_day(emr_lake, "2026-10-01", 1)
+    emr_lake.emr.command = shell("exit 0")
+
+    with pytest.raises(StepFailed, match="ended as COMPLETED without having said"):
+        list(emr_lake.run())
+
+    assert report(emr_lake)[0]["status"] == "failed"
+
+
+def test_what_a_job_published_before_it_died_is_in_its_report(emr_lake: EmrLake) -> None:
+    put_day(emr_lake, "2026-10-01", 3)
+    put_day(emr_lake, "2026-10-02", 4)
+    emr_lake.emr.command = slowly
+    units = emr_lake.run(window=BOTH_DAYS)
+    first = next(units)
+    emr_lake.emr.kill_all()
+    with pytest.raises(StepFailed):
+        list(units)
+
+    [source] = report(emr_lake)
+    assert (source["status"], source["row_count"]) == ("failed", first.report.row_count)
+    assert emr_lake.emr.state(first.manifest.run.emr_cluster_id) == "TERMINATED"
+
+
+def test_an_error_of_the_job_arrives_as_the_same_error(emr_lake: EmrLake) -> None:
+    put_day(emr_lake, "2026-10-01", 1)
+    list(emr_lake.run())
+    emr_lake.change(sources=[{"id": "S1", "slug": "shop", "date_partition": "day"}])
+
+    with pytest.raises(LakeError, match="date_partition") as refused:
+        list(emr_lake.run())
+
+    assert refused.value.exit_code == 2  # refused before it began: no report
+    assert len(emr_lake.files(paths.reports_root())) == 1
+    assert emr_lake.files(paths.open_runs("S1")) == []
+
+
+def test_a_run_that_is_left_is_cancelled_on_the_cluster(emr_lake: EmrLake) -> None:
+    put_day(emr_lake, "2026-10-01", 1)
+    emr_lake.emr.command = shell("trap 'exit 143' TERM; sleep 600 & wait")
+
+    pressed = iter([True])
+
+    def interrupt() -> None:
+        if emr_lake.emr.at_work and next(pressed, False):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(emr_lake.run(Quick(meanwhile=interrupt)))
+
+    [(step_id, how)] = emr_lake.emr.cancelled
+    assert how == "SEND_INTERRUPT"
+    [step] = emr_lake.emr.steps(emr_lake.cluster_id)
+    assert (step.id, step.state) == (step_id, "CANCELLED")
+    [source] = report(emr_lake)
+    assert source["error"] == "The run was cancelled before it was done."
+    assert emr_lake.files("segment-stage") == []
+
+
+def test_a_step_that_does_not_heed_the_interrupt_is_killed(emr_lake: EmrLake) -> None:
+    put_day(emr_lake, "2026-10-01", 1)
+    emr_lake.emr.command = shell("trap '' TERM; sleep 600 & wait; sleep 600")
+    pressed = iter([True])
+
+    def interrupt() -> None:
+        if emr_lake.emr.at_work and next(pressed, False):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(emr_lake.run(Quick(cancel_seconds=1.0, meanwhile=interrupt)))
+
+    assert [how for _, how in emr_lake.emr.cancelled] == ["SEND_INTERRUPT", "TERMINATE_PROCESS"]
+
+
+def test_a_cluster_that_has_ended_is_told_with_the_setting(emr_lake: EmrLake) -> None:
+    put_day(emr_lake, "2026-10-01", 1)
+    emr_lake.emr.server.client("emr").terminate_job_flows(JobFlowIds=[emr_lake.cluster_id])
+
+    with pytest.raises(InvalidSetting, match="`emr_cluster_id` is TERMINATED"):
+        list(emr_lake.run())
+
+    assert report(emr_lake)[0]["error_code"] == "Segment.InvalidSettings"
+
+
+@pytest.mark.parametrize("release", ["emr-7.13.0", "emr-6.15.0"])
+def test_a_release_with_an_older_spark_is_refused(emr_lake: EmrLake, release: str) -> None:
+    old = emr_lake.emr.start_cluster("lake-bucket", ReleaseLabel=release)
+    emr_lake.change(emr_cluster_id=old)
+
+    with pytest.raises(InvalidSetting, match=f"runs release {release}.* emr-spark-8.0.0"):
+        list(emr_lake.run())
+
+
+def test_until_the_job_begins_others_see_that_there_is_a_run(emr_lake: EmrLake) -> None:
+    put_day(emr_lake, "2026-10-01", 1)
+    emr_lake.emr.command = shell("sleep 600")
+    seen: list[OpenRun] = []
+
+    def look() -> None:
+        for path in emr_lake.files(paths.open_runs("S1")):
+            seen.append(decode(emr_lake.lake.storage.read(path) or b"", OpenRun, path))
+        emr_lake.emr.kill_all()
+
+    with pytest.raises(StepFailed):
+        list(emr_lake.run(Quick(meanwhile=look)))
+
+    assert seen[0].holder.alive and seen[0].holder.runs_here
