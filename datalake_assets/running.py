@@ -38,6 +38,7 @@ def new_job(
     window: Window | None = None,
     tables: tuple[str, ...] | None = None,
     accept_changes: bool = False,
+    dry_run: bool = False,
 ) -> LakeJob:
     """A job that begins now."""
     return LakeJob(
@@ -50,6 +51,7 @@ def new_job(
         window=None if window is None else (window.start, window.end),
         tables=tables,
         accept_changes=accept_changes,
+        dry_run=dry_run,
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import dagster as dg
 
+from lake.work.dry_run import PlannedUnit
 from lake.work.run_context import Listener, Published
 from spark_resources.jobs.lake_job import LakeJob
 
@@ -15,6 +16,10 @@ class SparkEngine(dg.ConfigurableResource, ABC):  # type: ignore[type-arg]
     @abstractmethod
     def run(self, job: LakeJob, listener: Listener) -> Iterator[Published]:
         """Run a job; each unit of work comes out as soon as it is published."""
+
+    @abstractmethod
+    def preview(self, job: LakeJob, listener: Listener) -> Iterator[PlannedUnit]:
+        """Say what a job would do, unit by unit; the lake stays as it is."""
 
     @abstractmethod
     def check(self) -> None:

@@ -9,11 +9,12 @@ from typing import Any
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
+from lake.work.dry_run import PlannedUnit
 from lake.work.run_context import Listener, Published
 from spark_resources.engine import SparkEngine
 from spark_resources.java import require_java
 from spark_resources.jobs.dataflow import SparkDataflow
-from spark_resources.jobs.lake_job import LakeJob, run_job
+from spark_resources.jobs.lake_job import LakeJob, preview_job, run_job
 from spark_resources.jvm_words import without_greeting
 
 _LOG_SETTINGS = Path(__file__).absolute().with_name("log4j2.properties")
@@ -41,11 +42,14 @@ class LocalEngine(SparkEngine):
     pyspark: dg.ResourceDependency[LazyPySparkResource]
 
     def run(self, job: LakeJob, listener: Listener) -> Iterator[Published]:
-        # Spark starts its workers with whatever `python3` is; they need our packages.
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         return run_job(job, self.dataflow, listener)
 
+    def preview(self, job: LakeJob, listener: Listener) -> Iterator[PlannedUnit]:
+        return preview_job(job, self.dataflow, listener)
+
     def dataflow(self) -> SparkDataflow:
+        # Spark starts its workers with whatever `python3` is; they need our packages.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         with without_greeting():
             return SparkDataflow(self.pyspark.spark_session)
 

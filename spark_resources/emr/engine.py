@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from lake.work.dry_run import PlannedUnit
 from lake.work.run_context import Listener, Published
 from spark_resources.emr.pace import Pace
 from spark_resources.emr.run import EmrRun
@@ -16,6 +17,9 @@ class EmrEngine(SparkEngine):
 
     def run(self, job: LakeJob, listener: Listener) -> Iterator[Published]:
         return EmrRun(job, listener, self.python, self.pace()).units()
+
+    def preview(self, job: LakeJob, listener: Listener) -> Iterator[PlannedUnit]:
+        return EmrRun(job, listener, self.python, self.pace()).planned()
 
     def pace(self) -> Pace:
         return Pace()

@@ -18,6 +18,7 @@ from lake.state.codec import decode, encode
 from lake.state.holder import myself, renewed
 from lake.state.manifest import read_manifest
 from lake.state.source_state import read_state
+from lake.work.dry_run import PlannedUnit
 from lake.work.open_runs import OpenRun, close_failed_run
 from lake.work.publish import catch_up
 from lake.work.run_context import Listener, Published, now
@@ -34,7 +35,7 @@ from spark_resources.emr.shipping.environment import Target, machines
 from spark_resources.emr.shipping.ship import ship
 from spark_resources.emr.step import spark_step
 from spark_resources.jobs.lake_job import LakeJob
-from spark_resources.jobs.messages import JobDone, JobFailed, Message, UnitPublished
+from spark_resources.jobs.messages import JobDone, JobFailed, Message, UnitPlanned, UnitPublished
 
 
 @dataclass
@@ -86,6 +87,19 @@ class EmrRun:
             with suppress(LakeError, OSError):
                 self.pipes.remove()
 
+    def planned(self) -> Iterator[PlannedUnit]:
+        """What each unit of work would do; a step on the standing cluster, also for a replay."""
+        try:
+            with self._placed() as place:
+                for message in self._heard(place):
+                    if isinstance(message, UnitPlanned):
+                        yield message.unit
+            if isinstance(self.ended, JobFailed):
+                raise self.ended.error()
+        finally:
+            with suppress(LakeError, OSError):
+                self.pipes.remove()
+
     @contextmanager
     def _known(self, before: int) -> Iterator[ExitStack]:
         """Until the job itself does, this process shows that there is a run; closed when it does.
@@ -113,7 +127,7 @@ class EmrRun:
     def _placed(self) -> Iterator[Place]:
         standing = self._standing()
         step = self._step(standing)
-        if self.job.window is None:
+        if self.job.window is None or self.job.dry_run:
             self.job = msgspec.structs.replace(self.job, emr_cluster_id=standing.id)
             self.pipes.hand_over(abroad(self.job, self.access))
             with self.places.standing(standing, step) as place:

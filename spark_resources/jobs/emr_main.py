@@ -29,8 +29,15 @@ from dagster_pipes import (
 from lake.aws.access import AwsAccess
 from lake.aws.refusals import recognised
 from lake.work.dataflow import Dataflow
-from spark_resources.jobs.lake_job import LakeJob, run_job
-from spark_resources.jobs.messages import JobDone, JobFailed, Message, UnitPublished, as_json
+from spark_resources.jobs.lake_job import LakeJob, preview_job, run_job
+from spark_resources.jobs.messages import (
+    JobDone,
+    JobFailed,
+    Message,
+    UnitPlanned,
+    UnitPublished,
+    as_json,
+)
 
 # The job's own description is written when the id of its cluster is known, after it was asked for.
 _CONTEXT_SECONDS = 600.0
@@ -93,8 +100,13 @@ def main(arguments: list[str], dataflow: Callable[[], Dataflow] | None = None) -
     ):
         try:
             job = msgspec.convert(pipes.extras["job"], LakeJob)
-            for unit in run_job(job, dataflow or spark_dataflow, PipesListener(pipes)):
-                _tell(pipes, UnitPublished.of(unit, time.monotonic() - started))
+            flow, listener = dataflow or spark_dataflow, PipesListener(pipes)
+            if job.dry_run:
+                for planned in preview_job(job, flow, listener):
+                    _tell(pipes, UnitPlanned(planned))
+            else:
+                for unit in run_job(job, flow, listener):
+                    _tell(pipes, UnitPublished.of(unit, time.monotonic() - started))
             _tell(pipes, JobDone(time.monotonic() - started, _peak_mb()))
             return 0
         except BaseException as error:

@@ -12,6 +12,7 @@ from lake.report import RunFacts
 from lake.settings import Settings, Source
 from lake.state.manifest import RunKind
 from lake.work.dataflow import Dataflow
+from lake.work.dry_run import PlannedUnit, dry_replay, dry_sync
 from lake.work.failing import failure_told
 from lake.work.run import replay_units, sync_units
 from lake.work.run_context import Listener, Published, RunContext
@@ -30,6 +31,7 @@ class LakeJob(msgspec.Struct, frozen=True, dict=True):
     window: tuple[datetime, datetime] | None = None
     tables: tuple[str, ...] | None = None
     accept_changes: bool = False  # of a replay: raw files that changed since they were loaded
+    dry_run: bool = False  # only say what would change
     emr_cluster_id: str = ""  # which carries it out, if one does
 
     @cached_property
@@ -65,8 +67,29 @@ def run_job(
     job: LakeJob, dataflow: Callable[[], Dataflow], listener: Listener
 ) -> Iterator[Published]:
     """Carry out a job where this is called; each unit comes out as soon as it is in the lake."""
+    context = _context(job, dataflow, listener)
+    with failure_told(context.storage, context.catalog, context.facts):
+        if job.window is None:
+            yield from sync_units(context, job.days)
+        else:
+            window, tables = Window(*job.window), _tables(job)
+            yield from replay_units(context, window, tables, job.accept_changes)
+
+
+def preview_job(
+    job: LakeJob, dataflow: Callable[[], Dataflow], listener: Listener
+) -> Iterator[PlannedUnit]:
+    """What a job would do, unit by unit; nothing is changed and nothing reported."""
+    context = _context(job, dataflow, listener)
+    if job.window is None:
+        yield from dry_sync(context, job.days)
+    else:
+        yield from dry_replay(context, Window(*job.window), _tables(job))
+
+
+def _context(job: LakeJob, dataflow: Callable[[], Dataflow], listener: Listener) -> RunContext:
     lake = Lake.open(job.settings).for_source(job.source)
-    context = RunContext(
+    return RunContext(
         settings=job.settings,
         source=job.source,
         storage=lake.storage,
@@ -76,9 +99,7 @@ def run_job(
         dataflow=dataflow,
         listener=listener,
     )
-    with failure_told(lake.storage, lake.catalog, context.facts):
-        if job.window is None:
-            yield from sync_units(context, job.days)
-        else:
-            tables = None if job.tables is None else frozenset(job.tables)
-            yield from replay_units(context, Window(*job.window), tables, job.accept_changes)
+
+
+def _tables(job: LakeJob) -> frozenset[str] | None:
+    return None if job.tables is None else frozenset(job.tables)

@@ -7,6 +7,7 @@ import msgspec
 from lake.counts import UnitReport
 from lake.errors import LakeError, told_in
 from lake.work.checks import CheckResult, ChecksFailed
+from lake.work.dry_run import PlannedUnit
 from lake.work.run_context import Published
 
 
@@ -31,6 +32,12 @@ class UnitPublished(msgspec.Struct, frozen=True, tag="published"):
             f"{self.report.row_count:,} of {self.report.rows_in:,} rows into {len(tables)} tables, "
             f"{files:,} files, {written:,.1f} MB"
         )
+
+
+class UnitPlanned(msgspec.Struct, frozen=True, tag="planned"):
+    """Of a dry run: what a unit of work would do."""
+
+    unit: PlannedUnit
 
 
 class JobDone(msgspec.Struct, frozen=True, tag="done"):
@@ -62,7 +69,7 @@ class JobFailed(msgspec.Struct, frozen=True, tag="failed"):
         return told_in(f"lake.{self.kind}: {self.said}") or LakeError(f"{self.kind}: {self.said}")
 
 
-Message = UnitPublished | JobDone | JobFailed
+Message = UnitPublished | UnitPlanned | JobDone | JobFailed
 
 
 def as_json(message: Message) -> Any:

@@ -15,9 +15,10 @@ from lake.lake import Lake
 from lake.sample import IOS_PROD, WEB_SHOP, Account, SampleSpec, write_archive
 from lake.settings import Settings
 from lake.work.dataflow import Dataflow, InProcess
+from lake.work.dry_run import PlannedUnit
 from lake.work.run_context import Listener, Published
 from spark_resources.engine import SparkEngine
-from spark_resources.jobs.lake_job import LakeJob, run_job
+from spark_resources.jobs.lake_job import LakeJob, preview_job, run_job
 
 SOURCES = (WEB_SHOP, IOS_PROD)
 SAMPLE = SampleSpec(days=2, events_per_day=60, files_per_day=2, hours=3)
@@ -33,6 +34,9 @@ class InProcessEngine(SparkEngine):
 
     def run(self, job: LakeJob, listener: Listener) -> Iterator[Published]:
         return run_job(job, self.flow, listener)
+
+    def preview(self, job: LakeJob, listener: Listener) -> Iterator[PlannedUnit]:
+        return preview_job(job, self.flow, listener)
 
     def flow(self) -> Dataflow:
         return InProcess()
