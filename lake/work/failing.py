@@ -1,16 +1,17 @@
 """What a run that fails leaves behind: a report that tells why, wherever one can be written."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from lake import paths
 from lake.aws.refusals import recognised
 from lake.catalog.base import Catalog
+from lake.counts import UnitReport
 from lake.errors import LakeError, UsageError
 from lake.report import Failure, RunFacts
 from lake.storage import Storage
-from lake.work.open_runs import close_failed_run, opened_run, report_failure
+from lake.work.open_runs import close_failed_run, committed, opened_run, write_failure
 from lake.work.run_context import now
 
 _NOTHING_COMMITTED = sys.maxsize  # a manifest's number that no manifest comes after
@@ -31,20 +32,32 @@ def failure_told(storage: Storage, catalog: Catalog, run: RunFacts) -> Iterator[
 
 
 def close_failed(
-    storage: Storage, catalog: Catalog, run: RunFacts, after_manifest: int, failure: Failure
+    storage: Storage,
+    catalog: Catalog,
+    run: RunFacts,
+    after_manifest: int,
+    failure: Failure,
+    catch_up: Callable[[], object],
 ) -> None:
     """End a run that was opened; what does not succeed here is left to the next run.
 
-    What is committed has to be applied before, since it may need what is staged.
+    What it has committed is applied before, since that may need what is staged. Where this, or
+    the rest, is refused, there is at least a report; should the run have committed all its work,
+    whoever can apply it later makes a finished one of it.
     """
-    with suppress(Exception):
+    try:
+        catch_up()
         close_failed_run(storage, catalog, run, after_manifest, now(), failure)
+    except Exception:
+        _report_only(storage, run, after_manifest, failure)
 
 
-def report_only(storage: Storage, run: RunFacts, after_manifest: int, failure: Failure) -> None:
-    """The report of a run whose commits cannot be applied now: its staging is needed for that."""
+def _report_only(storage: Storage, run: RunFacts, after_manifest: int, failure: Failure) -> None:
+    done = UnitReport()
     with suppress(Exception):
-        report_failure(storage, run, after_manifest, now(), failure)
+        done = committed(storage, run, after_manifest)
+    with suppress(Exception):
+        write_failure(storage, run, done, now(), failure)
 
 
 def failure_of(error: BaseException) -> Failure:
@@ -60,7 +73,7 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def _report_unopened(storage: Storage, catalog: Catalog, run: RunFacts, failure: Failure) -> None:
-    with suppress(Exception):
+    try:
         if storage.read(paths.report(run.source_id, run.day, run.run_id)) is not None:
             return
         if storage.read(paths.open_run(run.source_id, run.run_id)) is not None:
@@ -68,6 +81,8 @@ def _report_unopened(storage: Storage, catalog: Catalog, run: RunFacts, failure:
         # Opened for the moment, so that what does not succeed now is done by the next run.
         with opened_run(storage, run, _NOTHING_COMMITTED):
             close_failed_run(storage, catalog, run, _NOTHING_COMMITTED, now(), failure)
+    except Exception:
+        _report_only(storage, run, _NOTHING_COMMITTED, failure)
 
 
 def _in_a_line(error: BaseException) -> str:

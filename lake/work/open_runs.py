@@ -87,12 +87,18 @@ def report_failure(
     storage: Storage, run: RunFacts, after_manifest: int, finish: datetime, failure: Failure
 ) -> bool:
     """A failed report and nothing else, unless the run has a report."""
-    path = paths.report(run.source_id, run.day, run.run_id)
-    if storage.read(path) is not None:
+    if storage.read(paths.report(run.source_id, run.day, run.run_id)) is not None:
         return False
-    lines = report_lines(run, _committed(storage, run, after_manifest), finish, failure)
-    storage.write(path, report_json(lines))
+    write_failure(storage, run, committed(storage, run, after_manifest), finish, failure)
     return True
+
+
+def write_failure(
+    storage: Storage, run: RunFacts, done: UnitReport, finish: datetime, failure: Failure
+) -> None:
+    """A failed report, whatever there was."""
+    path = paths.report(run.source_id, run.day, run.run_id)
+    storage.write(path, report_json(report_lines(run, done, finish, failure)))
 
 
 def _wind_up(storage: Storage, catalog: Catalog, run: RunFacts, status: str) -> None:
@@ -109,7 +115,7 @@ def _wind_up(storage: Storage, catalog: Catalog, run: RunFacts, status: str) -> 
     storage.delete(paths.open_run(run.source_id, run.run_id))
 
 
-def _committed(storage: Storage, run: RunFacts, after_manifest: int) -> UnitReport:
+def committed(storage: Storage, run: RunFacts, after_manifest: int) -> UnitReport:
     """What a run had committed before it ended: its last manifest counts all its units."""
     number, done = after_manifest + 1, UnitReport()
     while (manifest := read_manifest(storage, run.source_id, number)) is not None:

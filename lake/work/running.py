@@ -15,7 +15,7 @@ from lake.state.replays import Replay
 from lake.state.source_state import SourceState
 from lake.upkeep.clean_up import clean_up
 from lake.work.dead_runs import close_dead_runs
-from lake.work.failing import close_failed, failure_of, report_only
+from lake.work.failing import close_failed, failure_of
 from lake.work.layout import refuse_changed_layout
 from lake.work.open_runs import close_run, opened_run
 from lake.work.process import process
@@ -66,12 +66,7 @@ class Run:
                     close_run(storage, catalog, facts, self.done, now())
             except BaseException as error:
                 failure = failure_of(error)
-                try:
-                    self.catch_up()  # what is committed counts, and needs what is staged
-                except Exception:
-                    report_only(storage, facts, before, failure)
-                else:
-                    close_failed(storage, catalog, facts, before, failure)
+                close_failed(storage, catalog, facts, before, failure, self.catch_up)
                 raise
         self._clean_up()
 
