@@ -1,0 +1,94 @@
+"""A sync and a replay on real Spark whose lake is on S3, behind a role that has to be assumed."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from datalake_assets.running import new_job
+from datalake_assets.times import parse_range
+from lake.lake import Lake
+from lake.sample import IOS_PROD, Account, SampleSpec, write_archive
+from lake.settings import Settings
+from lake.sql import LakeSql
+from lake.storage import LocalStorage
+from lake.work.unit import Window
+from spark_resources.local import LocalEngine
+from tests.aws_server import SECRET, AwsServer
+from tests.spark.running import run
+
+pytestmark = pytest.mark.spark
+SAMPLE = SampleSpec(days=1, events_per_day=200, files_per_day=3, hours=3)
+
+
+@pytest.fixture
+def lake(aws: AwsServer) -> Lake:
+    settings = {
+        "workspace_id": "WS",
+        "storage": f"s3://{aws.bucket()}/events",
+        "sources": [{"id": IOS_PROD.id, "slug": IOS_PROD.slug}],
+        "iam_role_arn": aws.role(external_id="WS"),
+    }
+    return Lake.open(Settings.model_validate(settings))
+
+
+@pytest.fixture
+def account(lake: Lake, tmp_path: Path) -> Account:
+    """What was sent to the archive."""
+    account = write_archive(tmp_path, SAMPLE)
+    for file in LocalStorage(str(tmp_path)).files(lake.settings.sources[0].raw):
+        lake.storage.write(file.path, (tmp_path / file.path).read_bytes())
+    return account
+
+
+@pytest.fixture
+def workers_env(
+    engine: LocalEngine, aws: AwsServer, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """Workers have the environment in which Java was started, maybe before there was this AWS."""
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    environment = engine.pyspark.spark_session.sparkContext.environment
+    before = dict(environment)
+    environment.update(aws.environment)
+    yield
+    environment.clear()
+    environment.update(before)
+
+
+def rows(lake: Lake) -> dict[str, int]:
+    sql = LakeSql(lake.catalog, lake.storage)
+    tables = [table.name for table in lake.catalog.tables(IOS_PROD.slug)]
+    return {
+        table: sql.query(f"SELECT count(*) n FROM {IOS_PROD.slug}.{table}")["n"][0].as_py()
+        for table in tables
+    }
+
+
+@pytest.mark.usefixtures("workers_env")
+def test_a_sync_and_a_replay_on_s3(lake: Lake, account: Account, engine: LocalEngine) -> None:
+    done = run(engine, lake)
+    by_table: Counter[str] = Counter()
+    for added in account.per_sync(IOS_PROD.id):
+        for slot, count in added.rows.items():
+            by_table[slot.table] += count
+    assert rows(lake) == by_table
+    assert done.row_count == sum(by_table.values())
+
+    window = Window(*parse_range("2026-10-01", "2026-10-02"))
+    assert run(engine, lake, window=window).row_count == done.row_count
+    assert rows(lake) == by_table
+    assert run(engine, lake).row_count == 0
+    assert lake.storage.files("segment-stage") == []
+    sql = "SELECT DISTINCT s3_bucket, status FROM __segment_datalake.sync_reports"
+    answer = LakeSql(lake.catalog, lake.storage).query(sql).to_pylist()
+    assert answer == [{"s3_bucket": "lake-bucket", "status": "finished"}]
+
+
+def test_no_secret_is_in_a_job(lake: Lake, aws: AwsServer) -> None:
+    job = msgspec.json.encode(new_job(lake.settings, lake.settings.sources[0], ""))
+    assert lake.settings.iam_role_arn is not None
+    assert lake.settings.iam_role_arn.encode() in job
+    assert SECRET.encode() not in job
