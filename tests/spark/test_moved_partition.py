@@ -3,7 +3,6 @@
 That is what lets a replay write a partition to a new place and then move its location there.
 """
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -40,13 +39,6 @@ EDGES = [
     ("m3", LAST, Decimal("0.000001"), 0, None, "注册 😀", None),
     ("m4", None, None, None, None, None, None),
 ]
-
-
-@pytest.fixture(scope="module")
-def hive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hive]:
-    hive = Hive(tmp_path_factory.mktemp("hive"))
-    yield hive
-    hive.close()
 
 
 def rows(schema: pa.Schema, *values: tuple[object, ...]) -> pa.Table:
