@@ -46,6 +46,7 @@ def close_dead(lake: Lake) -> dg.SensorDefinition:
 def _close_in_lake(lake: Lake, source: Source) -> Iterator[str]:
     """One source that cannot be read leaves the others their turn."""
     try:
+        lake = lake.for_source(source)
         for run_id in close_dead_runs(lake.storage, lake.catalog, source.id, now()):
             yield f"Run {run_id} of {source.slug} had died; it now has a failed report."
     except (LakeError, OSError) as error:

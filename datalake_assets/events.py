@@ -37,6 +37,9 @@ class RunEvents:
     lake: Lake
     source: Source
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lake", self.lake.for_source(self.source))
+
     def current(self, tables: Iterable[TableSchema]) -> list[TableSchema]:
         """Tables as they are by now: columns come, and types change, while code stays loaded."""
         known = read_state(self.lake.storage, self.source.id).tables

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import dagster as dg
@@ -19,13 +19,12 @@ from datalake_assets.keys import (
     table_key,
 )
 from datalake_assets.reloading import LOCATION
+from datalake_assets.replayable import first_day, refuse_replay
 from datalake_assets.snapshot import Snapshot, SourceSnapshot, read_snapshot, refresh_snapshot
 from datalake_assets.times import FORM
-from lake.errors import UsageError, did_you_mean
 from lake.lake import Lake
 from lake.settings import Source
 from lake.state.source_state import read_state
-from lake.work.plan import list_archive
 from lake.work.unit import Window
 
 RANGE_TAGS = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
@@ -68,23 +67,9 @@ def launch_replay(
     accept_changes: bool = False,
 ) -> Outcome:
     """A replay of a range of one source, of some of its tables or of all."""
+    chosen = refuse_replay(lake, source, window, tables)
     refresh_snapshot(lake)
-    snapshot = _with_first_day(lake, source, read_snapshot(lake))
-    _refuse_other_days(source, snapshot.of(source.id), window)
-    definitions = build(lake, snapshot)
-    known = read_state(lake.storage, source.id).tables_of(source)
-    for table in tables or ():
-        if table not in known:
-            raise UsageError(
-                f"Source {source.slug!r} has no table {table!r}{did_you_mean(table, known) or '.'} "
-                f"`datalake tables {source.database}` lists them."
-            )
-    if not source.date_partition.has_hours and (window.start.hour or window.end.hour):
-        raise UsageError(
-            f"The tables of {source.slug!r} are partitioned by {source.date_partition}: a replay "
-            "begins and ends at midnight. Give days, YYYY-MM-DD."
-        )
-    chosen = [known[table] for table in tables] if tables else list(known.values())
+    definitions = build(lake, _with_first_day(lake, source, read_snapshot(lake)))
     keys = [key(schema) for schema in chosen for key in (table_key, schema_key)]
     last = window.end - timedelta(microseconds=1)
     config = {
@@ -102,29 +87,12 @@ def launch_replay(
 
 
 def _with_first_day(lake: Lake, source: Source, snapshot: Snapshot) -> Snapshot:
-    """Before its first sync a source begins with the oldest folder of its archive."""
-    known = snapshot.of(source.id)
-    oldest = min(list_archive(lake.storage, source).folders, default=None)
-    if source.start or known.start or oldest is None:
-        return snapshot
-    begun = SourceSnapshot(f"{oldest}", known.tables)
+    """The source has its days also before its first sync."""
+    lake = lake.for_source(source)
+    known, state = snapshot.of(source.id), read_state(lake.storage, source.id)
+    first = first_day(lake, source, state)
+    begun = SourceSnapshot(known.start or (f"{first}" if first else None), known.tables)
     return Snapshot({**snapshot.sources, source.id: begun})
-
-
-def _refuse_other_days(source: Source, known: SourceSnapshot, window: Window) -> None:
-    """Days of the source are those that Dagster knows: from its first to today."""
-    first, today = source.start or known.first_day, datetime.now(UTC).date()
-    asked_first, asked_last = map(date.fromisoformat, window.days)
-    if first is not None and asked_first < first:
-        raise UsageError(
-            f"{asked_first} cannot be replayed: the first day of source {source.slug!r} is {first}."
-            f" Begin there, or set `start: {asked_first}` for the source in lake.yaml."
-        )
-    if asked_last > today:
-        raise UsageError(
-            f"{asked_last} cannot be replayed yet: today is {today} (UTC). End with today, that is "
-            f"--to {today + timedelta(days=1)}."
-        )
 
 
 def _definitions(lake: Lake) -> dg.Definitions:

@@ -79,6 +79,9 @@ def refresh_snapshot(lake: Lake) -> bool:
 
 def _states(lake: Lake) -> list[SourceState]:
     try:
-        return [read_state(lake.storage, source.id) for source in lake.settings.sources]
+        return [
+            read_state(lake.for_source(source).storage, source.id)
+            for source in lake.settings.sources
+        ]
     except (LakeError, OSError):
         return []

@@ -48,7 +48,8 @@ def sync_job(lake: Lake, source: Source) -> dg.JobDefinition:
             if config.from_hour and config.to_hour:
                 days = touched_days(parse_hour(config.from_hour), parse_hour(config.to_hour))
             job = new_job(lake.settings, source, context.run_id, days=days)
-            with failure_told(lake.storage, lake.catalog, job.facts()):
+            own = lake.for_source(source)
+            with failure_told(own.storage, own.catalog, job.facts()):
                 yield events.of_archive()
             done = UnitReport()
             try:

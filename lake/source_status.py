@@ -69,6 +69,7 @@ class SourceStatus:
 
 def source_status(lake: Lake, source: Source) -> SourceStatus:
     """Read everything, change nothing."""
+    lake = lake.for_source(source)
     syncs = (run for run in newest_reports(lake, {source.id}) if not run.is_replay)
     last = next(syncs, None)
     failures: tuple[RunReport, ...] = ()

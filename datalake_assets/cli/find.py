@@ -156,7 +156,8 @@ def _waiting(lake: "Lake", one: "Found") -> str:
 
     files = 0
     with suppress(LakeError):
-        plan = plan_sync(lake.storage, one.source, read_state(lake.storage, one.source.id))
+        storage = lake.for_source(one.source).storage
+        plan = plan_sync(storage, one.source, read_state(storage, one.source.id))
         files = sum(len(unit.files) for unit in plan.units)
     if not files:
         return "no raw files wait to be synced"

@@ -28,7 +28,7 @@ def list_runs(lake: "Lake", limit: int | None, as_json: bool) -> None:
     logs.sort(key=lambda log: (log.run.started_at, log.run_id), reverse=True)
     if limit or not as_json:
         logs = logs[: limit or SHOWN]
-    counted = [(log, count(lake.storage, log.files)) for log in logs]
+    counted = [(log, count(lake.for_source(log.source).storage, log.files)) for log in logs]
     if as_json:
         return print_json([_as_dict(log, counts) for log, counts in counted])
     if not logs:

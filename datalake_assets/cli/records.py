@@ -69,6 +69,7 @@ def records(
     if not any((run, source, status, id, sample, out)):
         return list_runs(lake, limit, as_json)
     log = _chosen(lake, run, source)
+    lake = lake.for_source(log.source)
     files = log.of(types)
     if id is not None:
         return _one(lake, log, files, id, out, as_json)

@@ -98,7 +98,8 @@ def _wishes(lake: "Lake", table: "CatalogTable") -> "dict[str, LakeType]":
     """Types that columns of the table are to have."""
     from lake.state.source_state import read_state
 
-    states = (read_state(lake.storage, source.id) for source in lake.settings.sources)
+    sources = lake.settings.sources
+    states = (read_state(lake.for_source(source).storage, source.id) for source in sources)
     return next((s.wishes[table.full_name] for s in states if table.full_name in s.wishes), {})
 
 

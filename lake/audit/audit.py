@@ -26,6 +26,7 @@ _SHOWN = 20
 
 def audit(lake: Lake, scope: Scope, progress: Progress = lambda _: None) -> Audit:
     """Hold a range of a source against its raw archive. Nothing is written but to a temp folder."""
+    lake = lake.for_source(scope.source)
     snapshot = take_snapshot(lake, scope, progress)
     numbers = TableNumbers()
     columns = {table: frozenset(schema.types()) for table, schema in snapshot.tables.items()}

@@ -51,6 +51,7 @@ class Preview:
 
 def preview(lake: Lake, target: Target, into: LakeType) -> Preview:
     """Cast every value of the column as a replay would; nothing is written."""
+    lake = lake.for_source(target.source)
     shown = Preview()
     reader = ColumnReader(target)
     for partition in lake.catalog.partitions(target.schema.database, target.schema.name):

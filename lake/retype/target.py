@@ -48,7 +48,10 @@ def find_column(lake: Lake, name: str) -> Target:
             "ios_prod.track_order_completed.properties_total."
         )
     database, table, column = parts
-    states = [(source, read_state(lake.storage, source.id)) for source in lake.settings.sources]
+    states = [
+        (source, read_state(lake.for_source(source).storage, source.id))
+        for source in lake.settings.sources
+    ]
     source, state, schema = _table(states, database, table)
     found = _column(source, schema, column)
     return Target(source, schema, found, state.wishes.get(schema.key, {}).get(column))

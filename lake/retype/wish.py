@@ -22,7 +22,8 @@ def record_wish(
     lake: Lake, target: Target, type: LakeType | None, waiting: Callable[[Lease], None]
 ) -> None:
     """Commit the wish, or with None that it is taken back, as soon as nobody is at work."""
-    source, storage, catalog = target.source, lake.storage, lake.catalog
+    source, lake = target.source, lake.for_source(target.source)
+    storage, catalog = lake.storage, lake.catalog
     run_id = str(time.time_ns())
     facts = RunFacts(
         workspace_id=lake.settings.workspace_id,

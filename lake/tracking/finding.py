@@ -63,6 +63,7 @@ class Found:
 
 def find(lake: Lake, source: Source, message_id: str) -> Found:
     """Look in all logs of a source, and in the lake as it is now."""
+    lake = lake.for_source(source)
     logs = run_logs(lake, source)
     records = _records(lake, logs, message_id)
     # What the logs tell narrows the search, but for copies within the window whose log is gone.

@@ -46,12 +46,14 @@ class RunLog:
 
 def run_logs(lake: Lake, source: Source) -> list[RunLog]:
     """The logs of a source, the newest run first; also those that have no records (yet)."""
+    lake = lake.for_source(source)
     root = paths.tracked_runs(lake.settings.workspace_id, source.id)
     by_run: dict[str, list[str]] = {}
     for file in lake.storage.files(root):
         folder, _, name = file.path.rpartition("/")
         by_run.setdefault(folder, []).append(name)
-    logs = [log for folder, names in by_run.items() if (log := _log(lake, source, folder, names))]
+    found = lake.storage.each(lambda run: _log(lake, source, *run), list(by_run.items()))
+    logs = [log for log in found if log is not None]
     return sorted(logs, key=lambda log: (log.run.started_at, log.run_id), reverse=True)
 
 
@@ -91,8 +93,9 @@ def _by_folder(lake: Lake, sources: Sequence[Source], run_id: str) -> RunLog | N
         return None
     for source in sources:
         folder = paths.tracking(lake.settings.workspace_id, source.id, run_id)
-        names = [file.name for file in lake.storage.files(folder, recursive=False)]
-        if names and (log := _log(lake, source, folder, names)):
+        own = lake.for_source(source)
+        names = [file.name for file in own.storage.files(folder, recursive=False)]
+        if names and (log := _log(own, source, folder, names)):
             return log
     return None
 

@@ -44,8 +44,9 @@ def batch_types(words: Collection[str]) -> frozenset[BatchType]:
 def count(storage: Storage, files: Iterable[LogFile]) -> dict[BatchType, int]:
     """How many records there are of each type."""
     counts: dict[BatchType, int] = {}
-    for file in files:
-        counts[file.batch_type] = counts.get(file.batch_type, 0) + file.rows(storage)
+    listed = list(files)
+    for file, rows in zip(listed, storage.each(lambda f: f.rows(storage), listed), strict=True):
+        counts[file.batch_type] = counts.get(file.batch_type, 0) + rows
     return counts
 
 
@@ -68,7 +69,7 @@ def first(records: Iterable[pa.Table], most: int) -> Iterator[pa.Table]:
 
 def sample(storage: Storage, files: Sequence[LogFile], size: int) -> Iterator[pa.Table]:
     """So many records, evenly spread over all of them: the same ones every time."""
-    counts = [file.rows(storage) for file in files]
+    counts = storage.each(lambda file: file.rows(storage), files)
     wanted = _spread(sum(counts), size)
     for file, rows in zip(files, counts, strict=True):
         mine, wanted = wanted[wanted < rows], wanted[wanted >= rows] - rows

@@ -32,6 +32,7 @@ class Recovery:
 def recover(lake: Lake, source: Source, now: datetime) -> Recovery:
     """Finish what is committed, close what is dead, clear away what nobody needs. Whoever lives is
     left alone; repeated, it does nothing."""
+    lake = lake.for_source(source)
     storage, catalog = lake.storage, lake.catalog
     before = read_state(storage, source.id).manifest
     state = catch_up(storage, catalog, source.id)

@@ -21,6 +21,7 @@ def check_published(
     lake: Lake, source: Source, schema: TableSchema, window: Window
 ) -> Iterator[CheckResult]:
     """Read the files of a table's partitions and hold them to the same rules as before."""
+    lake = lake.for_source(source)
     days = (f"{window.start:%Y-%m-%d}", f"{window.end:%Y-%m-%d}")
     partitions = [
         partition
