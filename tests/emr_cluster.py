@@ -107,7 +107,8 @@ def spark_submit(node: Node, folder: Path, args: list[str]) -> list[str]:
             uri, _, alias = next(rest).partition("#")
             (folder / alias).symlink_to(node.unpacked(uri))
         elif arg.startswith("s3://") and arg.endswith(".py"):
-            return [*command, str(node.localized(arg)), *rest]
+            fewer = ["--conf", "spark.default.parallelism=2"]  # what this machine has
+            return [*command, *fewer, str(node.localized(arg)), *rest]
         elif arg.startswith("s3://"):
             command.append(str(node.localized(arg)))
         else:

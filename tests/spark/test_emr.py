@@ -1,0 +1,214 @@
+"""A lake on AWS as in production: S3, Glue, and EMR whose steps Spark really carries out."""
+
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from datalake_assets.definitions import build
+from datalake_assets.keys import sync_job_name
+from datalake_assets.running import new_job
+from datalake_assets.snapshot import read_snapshot, refresh_snapshot
+from lake import paths
+from lake.lake import Lake
+from lake.report_history import newest_reports
+from lake.sample import IOS_PROD, Account, SampleSpec, write_archive
+from lake.settings import Settings
+from lake.storage import StoredFile
+from lake.work.dataflow import InProcess
+from spark_resources.emr.engine import EmrEngine
+from spark_resources.emr.pace import Pace
+from spark_resources.jobs.lake_job import run_job
+from tests.aws_server import AwsServer, fresh_sessions
+from tests.emr_cluster import PYTHON, LocalEmr, local_emr, spark_submit
+from tests.spark.running import Silent, open_lake
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+SAMPLE = SampleSpec(days=2, events_per_day=60, files_per_day=1, hours=2)
+SOURCE = IOS_PROD
+
+
+class QuickEmr(EmrEngine):
+    def pace(self) -> Pace:
+        return Pace(0.5, 1.0, 5.0, 20.0)
+
+
+@dataclass
+class Aws:
+    """The lake, its archive, and Dagster over both."""
+
+    server: AwsServer
+    emr: LocalEmr
+    lake: Lake
+    cluster_id: str
+    instance: dg.DagsterInstance
+    folder: Path
+
+    def arrive(self, days: int) -> Account:
+        """Bring the archive of so many days into the bucket."""
+        account = write_archive(self.folder, SAMPLE, arrived=days)
+        for file in self.folder.rglob("*"):
+            path = str(file.relative_to(self.folder))
+            if file.is_file() and path.startswith("segment-logs") and not self.has(path):
+                self.lake.storage.write(path, file.read_bytes())
+        return account
+
+    def has(self, path: str) -> bool:
+        return self.lake.storage.exists(path)
+
+    def shipped(self) -> list[StoredFile]:
+        """The packages in the bucket; our code changes too often while one works on it."""
+        files = self.lake.storage.files(f"{paths.STATE}/code")
+        return [file for file in files if file.name == "environment.zip"]
+
+    def definitions(self) -> dg.Definitions:
+        refresh_snapshot(self.lake)
+        return build(self.lake, read_snapshot(self.lake), QuickEmr(python=PYTHON))
+
+    def sync(self) -> dg.ExecuteInProcessResult:
+        job = self.definitions().resolve_job_def(sync_job_name(self.lake.settings.sources[0]))
+        return job.execute_in_process(instance=self.instance, raise_on_error=False)
+
+    def replay(self, table: str, first: str, last: str) -> dg.ExecuteInProcessResult:
+        [schema] = [t for t in self.lake.catalog.tables(SOURCE.slug) if t.name == table]
+        return (
+            self.definitions()
+            .resolve_implicit_global_asset_job_def()
+            .execute_in_process(
+                instance=self.instance,
+                asset_selection=[dg.AssetKey([SOURCE.slug, schema.name])],
+                tags={
+                    "dagster/asset_partition_range_start": first,
+                    "dagster/asset_partition_range_end": last,
+                },
+                raise_on_error=False,
+            )
+        )
+
+    def rows(self) -> Counter[tuple[str, ...]]:
+        """By table, day and hour, as the catalog tells them."""
+        return Counter(
+            {
+                (table.name, *partition.values): partition.rows
+                for table in self.lake.catalog.tables(SOURCE.slug)
+                for partition in self.lake.catalog.partitions(SOURCE.slug, table.name)
+            }
+        )
+
+
+@pytest.fixture(scope="module")
+def aws_lake(aws_server: AwsServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aws]:
+    """One for all tests here: each goes on where the one before ended."""
+    folder = tmp_path_factory.mktemp("aws")
+    with pytest.MonkeyPatch.context() as patch, fresh_sessions():
+        patch.setenv("DAGSTER_HOME", str(tmp_path_factory.mktemp("home")))
+        for name, value in aws_server.environment.items():
+            patch.setenv(name, value)
+        aws_server.reset()
+        bucket = aws_server.bucket()
+        with (
+            local_emr(aws_server, folder / "emr", spark_submit) as emr,
+            dg.DagsterInstance.ephemeral() as instance,
+        ):
+            cluster_id = emr.start_cluster(bucket)
+            settings = {
+                "workspace_id": "WS",
+                "storage": f"s3://{bucket}",
+                "catalog": "glue",
+                "engine": "emr",
+                "emr_cluster_id": cluster_id,
+                "iam_role_arn": aws_server.role(external_id="WS"),
+                "sources": [{"id": SOURCE.id, "slug": SOURCE.slug}],
+            }
+            lake = Lake.open(Settings.model_validate(settings))
+            yield Aws(aws_server, emr, lake, cluster_id, instance, folder / "archive")
+
+
+def test_a_sync_through_dagster_is_carried_out_by_spark_on_the_cluster(aws_lake: Aws) -> None:
+    account = aws_lake.arrive(1)
+    result = aws_lake.sync()
+
+    [step] = aws_lake.emr.steps(aws_lake.cluster_id)
+    assert result.success, aws_lake.emr.logs(step.id)
+    expected = account.per_sync(SOURCE.id)[0].rows
+    assert aws_lake.rows() == {(s.table, s.day, s.hr): rows for s, rows in expected.items()}
+
+
+def test_what_a_catalog_in_files_has_of_the_same_archive_glue_has_too(
+    aws_lake: Aws, tmp_path: Path
+) -> None:
+    """And the rows, table by table."""
+    local = open_lake(tmp_path, SOURCE)
+    write_archive(tmp_path, SAMPLE, arrived=1)
+    list(run_job(new_job(local.settings, local.settings.sources[0], ""), InProcess, Silent()))
+
+    loaded = aws_lake.rows()
+    for table in local.catalog.tables(SOURCE.slug):
+        in_glue = aws_lake.lake.catalog.table(SOURCE.slug, table.name)
+        assert in_glue is not None
+        assert [(c.name, c.type, c.comment) for c in in_glue.columns] == [
+            (c.name, c.type, c.comment) for c in table.columns
+        ]
+        for partition in local.catalog.partitions(SOURCE.slug, table.name):
+            assert loaded[(table.name, *partition.values)] == partition.rows
+
+
+def test_a_later_sync_ships_nothing_anew_and_adds_columns(aws_lake: Aws) -> None:
+    shipped = aws_lake.shipped()
+    account = aws_lake.arrive(2)
+    result = aws_lake.sync()
+
+    assert result.success
+    assert shipped and aws_lake.shipped() == shipped
+    expected: Counter[tuple[str, ...]] = Counter()
+    for added in account.per_sync(SOURCE.id)[:2]:
+        expected.update({(s.table, s.day, s.hr): rows for s, rows in added.rows.items()})
+    assert aws_lake.rows() == expected
+
+
+def test_a_replay_in_dagster_has_its_own_cluster_and_tells_its_id(aws_lake: Aws) -> None:
+    before = aws_lake.rows()
+    result = aws_lake.replay("screen", "2026-10-01", "2026-10-02")
+
+    assert result.success
+    assert aws_lake.rows() == before
+    newest = next(newest_reports(aws_lake.lake))
+    own = newest.source["emr_cluster_id"]
+    assert newest.is_replay and own != aws_lake.cluster_id
+    assert aws_lake.emr.state(own) == "TERMINATED"
+    replayed = result.asset_materializations_for_node("replay_ios_prod_tables")
+    days = {event.partition for event in replayed if event.asset_key.path[-1] == "screen"}
+    assert days == {"2026-10-01", "2026-10-02"}
+
+
+def test_a_cancelled_run_ends_its_step_and_has_a_failed_report(aws_lake: Aws) -> None:
+    aws_lake.arrive(2)
+    extra = f"{paths.raw_root(SOURCE.id)}/{paths.day_folder(date(2026, 10, 2))}/late.json"
+    aws_lake.lake.storage.write(extra, b'{"type":"page","messageId":"x"}\n')
+    steps_before = len(aws_lake.emr.steps(aws_lake.cluster_id))
+
+    def interrupt() -> None:
+        while not (aws_lake.emr.at_work and aws_lake.emr.logs(last_step())):
+            time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def last_step() -> str:
+        return aws_lake.emr.steps(aws_lake.cluster_id)[-1].id
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    result = aws_lake.sync()
+
+    assert not result.success
+    step = aws_lake.emr.steps(aws_lake.cluster_id)[steps_before]
+    assert dict(aws_lake.emr.cancelled)[step.id] == "SEND_INTERRUPT"
+    assert step.state == "CANCELLED" and not aws_lake.emr.at_work
+    newest = next(newest_reports(aws_lake.lake))
+    assert newest.failed and "cancelled" in newest.source["error"]
