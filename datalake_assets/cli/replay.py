@@ -1,12 +1,17 @@
 """`datalake replay`: a past range once more from the raw archive."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from datalake_assets.cli.invocation import invocation
 from datalake_assets.cli.output import note, working
 from datalake_assets.cli.runs import prepare, reported, tell
+
+if TYPE_CHECKING:
+    from lake.lake import Lake
+    from lake.settings import Source
+    from lake.work.unit import Window
 
 
 def replay(
@@ -24,6 +29,9 @@ def replay(
             help="Take raw files that were changed or removed after loading as they are now.",
         ),
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would change; write nothing.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Load a past range again from the raw archive, replacing what it held, day by day.
@@ -34,7 +42,7 @@ def replay(
     \b
     Examples:
       datalake replay --source ios_prod --from 2026-10-01 --to 2026-10-08
-      datalake replay --source ios_prod --from 2026-10-01T07 --to 2026-10-01T08
+      datalake replay --source ios_prod --from 2026-10-01T07 --to 2026-10-01T08 --dry-run
       datalake replay --source web --from 2026-10-01 --to 2026-10-02 --table page
     """
     from datalake_assets.times import parse_range
@@ -43,12 +51,30 @@ def replay(
     lake = invocation(context).lake()
     chosen = lake.settings.source(source)
     window = Window(*parse_range(first, end))
+    tables = tuple(table) if table else None
+    if dry_run:
+        return _dry_run(lake, chosen, window, tables, as_json)
     prepare(lake, [chosen])
     from datalake_assets.launch import launch_replay
 
     note(f"Replaying {chosen.slug}, {window}")
     with working(f"replaying {chosen.slug}"):
-        tables = tuple(table) if table else None
         outcome = launch_replay(lake, chosen, window, tables, accept_changes)
         done = reported(lake, chosen, outcome)
     tell([done], as_json)
+
+
+def _dry_run(
+    lake: "Lake",
+    source: "Source",
+    window: "Window",
+    tables: tuple[str, ...] | None,
+    as_json: bool,
+) -> None:
+    from datalake_assets.cli.dry_run import dry_run
+    from datalake_assets.replayable import refuse_replay
+    from datalake_assets.running import new_job
+
+    refuse_replay(lake, source, window, tables)
+    job = new_job(lake.settings, source, "", window=window, tables=tables, dry_run=True)
+    dry_run(lake, [job], as_json)

@@ -1,12 +1,19 @@
 """`datalake sync`: new raw files into the lake, here and now."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from datalake_assets.cli.invocation import invocation
 from datalake_assets.cli.output import note, working
 from datalake_assets.cli.runs import Done, prepare, reported, tell
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from lake.lake import Lake
+    from lake.settings import Source
 
 
 def sync(
@@ -21,6 +28,9 @@ def sync(
     end: Annotated[
         str | None, typer.Option("--to", metavar="T", help="Only day folders before this hour.")
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would change; write nothing.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the reports as JSON.")] = False,
 ) -> None:
     """Load every raw file that is not in the lake yet.
@@ -30,7 +40,7 @@ def sync(
     \b
     Examples:
       datalake sync
-      datalake sync --source ios_prod
+      datalake sync --source ios_prod --dry-run
       datalake sync --source ios_prod --from 2026-10-01T00 --to 2026-10-03T00
     """
     from datalake_assets.times import parse_range
@@ -46,6 +56,8 @@ def sync(
         raise UsageError(
             "No source is enabled. Name one with --source, or set `enabled: true` in lake.yaml."
         )
+    if dry_run:
+        return _dry_run(lake, chosen, hours, as_json)
     prepare(lake, chosen)
     from datalake_assets.launch import launch_sync
 
@@ -55,3 +67,19 @@ def sync(
         with working(f"syncing {one.slug}"):
             runs.append(reported(lake, one, launch_sync(lake, one, hours)))
     tell(runs, as_json)
+
+
+def _dry_run(
+    lake: "Lake",
+    sources: "Sequence[Source]",
+    hours: "tuple[datetime, datetime] | None",
+    as_json: bool,
+) -> None:
+    from datalake_assets.cli.dry_run import dry_run
+    from datalake_assets.running import new_job
+    from datalake_assets.times import touched_days
+
+    days = touched_days(*hours) if hours else None
+    dry_run(
+        lake, [new_job(lake.settings, s, "", days=days, dry_run=True) for s in sources], as_json
+    )
