@@ -1,7 +1,8 @@
 """A dry run on EMR: a step on the standing cluster, and nothing is changed by it."""
 
 from spark_resources.emr.run import EmrRun
-from tests.spark_resources.emr.conftest import PYTHON, EmrLake, Quick
+from tests.emr_cluster import PYTHON
+from tests.spark_resources.emr.conftest import EmrLake, Quick
 from tests.spark_resources.emr.test_run import BOTH_DAYS, put_day
 
 
