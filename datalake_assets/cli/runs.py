@@ -45,12 +45,18 @@ def prepare(lake: "Lake", sources: "Sequence[Source]") -> None:
 
 
 def reported(lake: "Lake", source: "Source", outcome: "Outcome") -> Done:
-    """A finished run with its own report."""
+    """A run that is over, with its own report if that can be read."""
+    from lake.errors import LakeError
     from lake.report_history import newest_reports
 
-    recent = islice(newest_reports(lake, {source.id}), 100)
+    recent = islice(newest_reports(lake.for_source(source), {source.id}), 100)
     mine = (run for run in recent if run.dagster_run_id == outcome.dagster_run_id)
-    return Done(source, outcome, next(mine, None))
+    try:
+        return Done(source, outcome, next(mine, None))
+    except (LakeError, OSError):
+        if outcome.succeeded:
+            raise
+        return Done(source, outcome, None)  # what made the run fail is told, not what followed
 
 
 def tell(runs: Sequence[Done], as_json: bool) -> None:

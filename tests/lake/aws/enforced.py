@@ -11,7 +11,7 @@ from tests.aws_server import REGION, AwsServer
 
 
 class User:
-    """Somebody with keys; may do everything but what is denied."""
+    """Somebody with keys; may do everything but what is denied: `action`, or `action resource`."""
 
     def __init__(self, aws: AwsServer, denied: Sequence[str], name: str = "dagster") -> None:
         iam = aws.client("iam")
@@ -22,7 +22,10 @@ class User:
             "Version": "2012-10-17",
             "Statement": [
                 {"Effect": "Allow", "Action": "*", "Resource": "*"},
-                *({"Effect": "Deny", "Action": action, "Resource": "*"} for action in denied),
+                *(
+                    {"Effect": "Deny", "Action": action, "Resource": resource or "*"}
+                    for action, _, resource in (one.partition(" ") for one in denied)
+                ),
             ],
         }
         iam.put_user_policy(UserName=name, PolicyName="own", PolicyDocument=json.dumps(policy))
