@@ -1,6 +1,6 @@
 """How a source stands right now: what its syncs did, what waits, who is at work."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
@@ -13,12 +13,13 @@ from lake.settings import Source
 from lake.state.codec import decode
 from lake.state.lease import Lease, read_lease
 from lake.state.ledger import read_ledger
-from lake.state.manifest import read_manifest
-from lake.state.source_state import read_state
+from lake.state.replays import OpenReplay
+from lake.state.source_state import SourceState, read_state
 from lake.types import LakeType
 from lake.work.layout import refuse_changed_layout
 from lake.work.open_runs import OpenRun
 from lake.work.plan import list_archive, plan_sync
+from lake.work.unit import Window
 
 HOUR = timedelta(hours=1)
 
@@ -50,6 +51,26 @@ class RunInProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class Interrupted:
+    """A replay that nobody goes on with at the moment."""
+
+    replay: OpenReplay
+
+    @property
+    def window(self) -> Window:
+        return Window(self.replay.replay.start, self.replay.replay.end)
+
+    @property
+    def days(self) -> int:
+        return _days(self.window.start, self.window.end)
+
+    @property
+    def last_run(self) -> str:
+        newest = max(self.replay.days.values(), key=lambda done: done.manifest)
+        return newest.run_id
+
+
+@dataclass(frozen=True, slots=True)
 class SourceStatus:
     """All that a person on call asks first."""
 
@@ -60,6 +81,7 @@ class SourceStatus:
     waiting: Waiting
     lease: Lease | None
     open_runs: tuple[RunInProgress, ...]
+    interrupted: tuple[Interrupted, ...]
     wishes: dict[str, LakeType]  # types that wait for a replay, by database.table.column
 
     def lag(self, now: datetime) -> timedelta | None:
@@ -75,6 +97,8 @@ def source_status(lake: Lake, source: Source) -> SourceStatus:
     failures: tuple[RunReport, ...] = ()
     if last is not None and last.failed:
         failures = (last, *takewhile(lambda run: run.failed, syncs))
+    state = _state(lake, source)
+    running = tuple(_open_runs(lake, source, state))
     return SourceStatus(
         source=source,
         last_sync=last,
@@ -82,17 +106,17 @@ def source_status(lake: Lake, source: Source) -> SourceStatus:
         loaded_until=_loaded_until(lake, source),
         waiting=_waiting(lake, source),
         lease=read_lease(lake.storage, source.id),
-        open_runs=tuple(_open_runs(lake, source)),
-        wishes=_wishes(lake, source),
+        open_runs=running,
+        interrupted=tuple(_interrupted(state, running)),
+        wishes={f"{t}.{c}": type for t, types in state.wishes.items() for c, type in types.items()},
     )
 
 
-def _wishes(lake: Lake, source: Source) -> dict[str, LakeType]:
+def _state(lake: Lake, source: Source) -> SourceState:
     try:
-        wishes = read_state(lake.storage, source.id).wishes
+        return read_state(lake.storage, source.id)
     except LakeError:
-        return {}  # what cannot be read is told of what waits
-    return {f"{table}.{c}": type for table, types in wishes.items() for c, type in types.items()}
+        return SourceState(source.id)  # what cannot be read is told of what waits
 
 
 def _waiting(lake: Lake, source: Source) -> Waiting:
@@ -118,24 +142,27 @@ def _loaded_until(lake: Lake, source: Source) -> datetime | None:
     return datetime.fromisoformat(newest).replace(tzinfo=UTC) + HOUR
 
 
-def _open_runs(lake: Lake, source: Source) -> Iterator[RunInProgress]:
+def _open_runs(lake: Lake, source: Source, state: SourceState) -> Iterator[RunInProgress]:
     for file in lake.storage.files(paths.open_runs(source.id)):
         if data := lake.storage.read(file.path):
             run = decode(data, OpenRun, file.path)
             first, end = run.run.replay_from, run.run.replay_to
             days = 0 if first is None or end is None else _days(first, end)
-            done = min(_published(lake, run), days) if days else 0
-            yield RunInProgress(run, done, days)
+            yield RunInProgress(run, _days_done(run, state) if days else 0, days)
+
+
+def _days_done(run: OpenRun, state: SourceState) -> int:
+    """Of a replay that goes on, with those of the runs before."""
+    known = state.replays.find(run.replay) if run.replay else None
+    return len(known.days) if known else 0
+
+
+def _interrupted(state: SourceState, running: Iterable[RunInProgress]) -> Iterator[Interrupted]:
+    alive = [run.run.replay for run in running if run.alive]
+    for replay in state.replays.open:
+        if replay.replay not in alive:
+            yield Interrupted(replay)
 
 
 def _days(first: datetime, end: datetime) -> int:
     return ((end - timedelta(microseconds=1)).date() - first.date()).days + 1
-
-
-def _published(lake: Lake, run: OpenRun) -> int:
-    """How many units of a run are committed; giving tables other types is none."""
-    number, done = run.after_manifest + 1, 0
-    while (manifest := read_manifest(lake.storage, run.run.source_id, number)) is not None:
-        done += manifest.run_id == run.run.run_id and not manifest.retyped
-        number += 1
-    return done

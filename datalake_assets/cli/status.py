@@ -10,7 +10,7 @@ from datalake_assets.cli.output import err, grid, print_json, show
 from datalake_assets.cli.text import headline, moment, number, plural, size, span
 
 if TYPE_CHECKING:
-    from lake.source_status import RunInProgress, SourceStatus
+    from lake.source_status import Interrupted, RunInProgress, SourceStatus
 
 
 def status(
@@ -68,10 +68,20 @@ def _remarks(one: "SourceStatus", now: datetime) -> list[str]:
     if one.lease:
         remarks.append(f"at work: {one.lease}")
     remarks += [_running(run, now) for run in one.open_runs]
+    remarks += [_interrupted(replay) for replay in one.interrupted]
     if one.wishes:
         wished = ", ".join(f"{column} {type.sql}" for column, type in one.wishes.items())
         remarks.append(f"types that wait for a replay of all days of their table: {wished}")
     return remarks
+
+
+def _interrupted(one: "Interrupted") -> str:
+    tables = one.replay.replay.tables
+    of = f" of {', '.join(tables)}" if tables else ""
+    return (
+        f"replay of {one.window}{of} interrupted after {len(one.replay.days)} of "
+        f"{plural(one.days, 'day')} (run {one.last_run}); launch it again, and it goes on"
+    )
 
 
 def _running(run: "RunInProgress", now: datetime) -> str:
@@ -119,6 +129,17 @@ def _as_dict(one: "SourceStatus", now: datetime) -> dict[str, Any]:
                 "days": run.days or None,
             }
             for run in one.open_runs
+        ],
+        "interrupted_replays": [
+            {
+                "run_id": replay.last_run,
+                "replay_from": replay.window.start,
+                "replay_to": replay.window.end,
+                "tables": replay.replay.replay.tables,
+                "days_published": len(replay.replay.days),
+                "days": replay.days,
+            }
+            for replay in one.interrupted
         ],
         "wishes": one.wishes,
     }

@@ -71,6 +71,9 @@ class _Silent:
     def warn(self, message: str) -> None: ...
 
 
+SILENT = _Silent()
+
+
 @pytest.fixture(scope="session")
 def _filled(tmp_path_factory: pytest.TempPathFactory) -> SampleLake:
     folder = tmp_path_factory.mktemp("sample")
