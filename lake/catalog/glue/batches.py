@@ -9,12 +9,15 @@ from botocore.exceptions import ClientError
 
 from lake.aws.refusals import Doing, aws_call
 from lake.catalog.glue.again import attempts
-from lake.catalog.glue.calls import EXISTS, MOMENTARY, NOT_FOUND, Fields, GlueCalls, code_of
+from lake.catalog.glue.calls import BUSY, EXISTS, NOT_FOUND, Fields, GlueCalls, code_of
 
 Values = tuple[str, ...]
 
 _READ, _CREATED, _UPDATED, _DELETED = 1000, 100, 100, 25
 """The most partitions that Glue takes in one call."""
+
+_BUSY = BUSY | {"InternalServiceException", "InternalFailure", "ThrottlingException"}
+"""Of single partitions, nobody else asks again."""
 
 _REQUEST_BYTES = 1 << 20
 """Each partition repeats all columns of its table: wide tables make few partitions a call."""
@@ -76,7 +79,7 @@ class PartitionBatches:
                 for values, code, said in self._refused(operation, argument, batch, expected):
                     if code == expected:
                         left_alone.add(values)
-                    elif code in MOMENTARY and not last:
+                    elif code in _BUSY and not last:
                         busy[values] = entries[values]
                     else:
                         raise self._error(operation, code, said)

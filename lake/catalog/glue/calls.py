@@ -14,17 +14,15 @@ from lake.errors import InvalidSetting
 NOT_FOUND = "EntityNotFoundException"
 EXISTS = "AlreadyExistsException"
 _FULL = "ResourceNumberLimitExceededException"
-MOMENTARY = frozenset(
+BUSY = frozenset(
     {
         "ConcurrentModificationException",
         "FederationSourceRetryableException",
-        "InternalServiceException",
         "OperationTimeoutException",
         "ResourceNotReadyException",
-        "ThrottlingException",
     }
 )
-"""What Glue refuses for the moment only; of these, botocore itself asks again after few."""
+"""What Glue refuses for the moment only; after trouble of any service, botocore asks again."""
 
 Fields = dict[str, Any]
 
@@ -64,7 +62,7 @@ class GlueCalls:
                 except ClientError as error:
                     if code_of(error) == _FULL:
                         raise _over_limit(operation, about, error) from error
-                    if last or code_of(error) not in MOMENTARY:
+                    if last or code_of(error) not in BUSY:
                         raise
         raise AssertionError("the last attempt has returned or raised")
 

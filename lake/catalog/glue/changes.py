@@ -7,7 +7,7 @@ from botocore.exceptions import ClientError
 from lake.aws.refusals import Doing, aws_call
 from lake.catalog.base import CatalogColumn
 from lake.catalog.glue.again import attempts
-from lake.catalog.glue.calls import MOMENTARY, NOT_FOUND, Fields, GlueCalls, code_of
+from lake.catalog.glue.calls import BUSY, NOT_FOUND, Fields, GlueCalls, code_of
 from lake.catalog.glue.tables import DROPPED, RETYPED, RETYPING, new_column, number, table_input
 
 Change = Callable[[Fields], Fields | None]
@@ -35,7 +35,7 @@ def change_table(calls: GlueCalls, database: str, name: str, change: Change) -> 
                     )
                 return
             except ClientError as error:
-                if last or code_of(error) not in MOMENTARY:
+                if last or code_of(error) not in BUSY:
                     raise
 
 
