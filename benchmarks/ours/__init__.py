@@ -1,0 +1,1 @@
+"""The lake itself, as a contestant."""
