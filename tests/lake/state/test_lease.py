@@ -211,8 +211,8 @@ def test_who_waits_leaves_a_sign_until_it_has_the_lease(
 def test_who_takes_the_lease_again_and_again_lets_others_have_it_first(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other looks every 50 ms; the first gives the lease back for a moment only."""
-    monkeypatch.setattr(lease, "POLL_SECONDS", 0.05)
+    """The other looks every 300 ms; the first gives the lease back for a moment only."""
+    monkeypatch.setattr(lease, "POLL_SECONDS", 0.3)
     order: list[str] = []
     waits = threading.Event()
 
