@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from pyarrow import fs
 
 from lake.sql import LakeSql
 from tests.aws_server import AwsServer
+from tests.datalake_assets.cli.terminal import Terminal
 from tests.query_page import EXAMPLES, PAGE, examples, lake_on_aws
 from tests.strict_glue import strict_glue
 
@@ -21,7 +23,10 @@ SPECTRUM = "spectrum_ios_prod"
 
 
 def test_the_statements_lead_to_the_rows_of_the_lake(
-    tmp_path: Path, aws: AwsServer, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    aws: AwsServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     strict_glue(aws, monkeypatch)
     lake = lake_on_aws(tmp_path, aws)
@@ -44,6 +49,15 @@ def test_the_statements_lead_to_the_rows_of_the_lake(
     assert from_the_lake["orders"].to_pylist() == per_day["orders"].to_pylist()
     total = per_day.to_pandas()["total"].sum()
     assert from_glue == [(sum(per_day["orders"].to_pylist()), total)]
+
+    for command in _commands():
+        said = Terminal(capsys).run(*command)
+        assert (said.code, "properties_currency" in said.out) == (0, True)
+
+
+def _commands() -> list[list[str]]:
+    [block] = re.findall(r"```sh\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    return [shlex.split(line)[1:] for line in block.splitlines()]
 
 
 def _answer_of(program: str) -> Any:
