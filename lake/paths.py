@@ -76,8 +76,12 @@ def state_file(source_id: str) -> str:
     return f"{source_state(source_id)}/state.json"
 
 
+def manifests(source_id: str) -> str:
+    return f"{source_state(source_id)}/manifests"
+
+
 def manifest(source_id: str, number: int) -> str:
-    return f"{source_state(source_id)}/manifests/{number:010d}.json"
+    return f"{manifests(source_id)}/{number:010d}.json"
 
 
 def lease(source_id: str) -> str:

@@ -1,10 +1,11 @@
-"""What tests of all packages share: a local AWS."""
+"""What tests of all packages share: a local AWS, and a count of the faults that were injected."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from tests.aws_server import AwsServer, fresh_sessions, running_server
+from tests.injected import injected
 
 
 @pytest.fixture(scope="session")
@@ -24,3 +25,10 @@ def aws(aws_server: AwsServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsS
     aws_server.reset()
     with fresh_sessions():
         yield aws_server
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How often something was broken on purpose, and made good."""
+    if injected:
+        kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(injected.items()))
+        terminalreporter.write_line(f"faults injected: {injected.total():,} ({kinds})")

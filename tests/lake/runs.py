@@ -42,7 +42,7 @@ class Runs:
         self, root: Path, first_run: int = 1, store: Storage | None = None, **source: Any
     ) -> None:
         self.root = root
-        self.storage = store or LocalStorage(str(root))
+        self.storage: Storage = store or LocalStorage(str(root))
         self.archive = Archive(root / paths.raw_root(SOURCE_ID))
         self.flow: Callable[[], Dataflow] = InProcess
         self.logged: list[str] = []
@@ -139,12 +139,13 @@ class Runs:
         table, rows = self.table(name), []
         for partition in self.partitions(name).values():
             keys = dict(zip(table.partition_keys, partition.values, strict=True))
-            found = [keys | row for row in self._read(partition.location)]
+            found = [keys | row for row in self.read(partition.location)]
             assert len(found) == partition.rows
             rows += found
         return [{c: row.get(c) for c in columns} for row in rows] if columns else rows
 
-    def _read(self, location: str) -> list[Row]:
+    def read(self, location: str) -> list[Row]:
+        """The rows that lie somewhere."""
         rows: list[Row] = []
         for file in self.storage.files(location):
             # One file at a time and no dataset, so that nothing is read into folder names.

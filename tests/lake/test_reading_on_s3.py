@@ -23,9 +23,9 @@ from lake.types import LakeType
 from lake.work.published_checks import check_published
 from lake.work.unit import Window
 from tests.aws_server import AwsServer
+from tests.lake.fault_cases import first_sync, replay
 from tests.lake.retyping import lake_of
 from tests.lake.runs import Runs, utc
-from tests.lake.work.test_crashes import first_sync, replay
 
 Look = Callable[[Lake, Source], Any]
 

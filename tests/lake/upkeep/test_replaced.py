@@ -1,7 +1,7 @@
 """What is replaced stays for a while, then goes; what is in use stays for ever."""
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
@@ -15,11 +15,12 @@ from lake.work.dataflow import InProcess
 from lake.work.publish import catch_up
 from tests.lake.archive import identify, track
 from tests.lake.failing_storage import Fault, Faults
+from tests.lake.fault_places import Folders
+from tests.lake.faults import break_off
 from tests.lake.retyping import days_of_a_replay, wish
 from tests.lake.runs import SOURCE_ID, Runs
 from tests.lake.upkeep.conftest import CleanAfter
 from tests.lake.upkeep.lying import lying, needed
-from tests.lake.work.test_crashes import broken_off
 
 HOUR_7 = f"segment-data/data/{SOURCE_ID}/segment_type=track_order/day=2026-10-01/hr=07"
 
@@ -152,29 +153,28 @@ def test_what_the_catalog_leads_to_stays_whatever_a_manifest_says(
     assert lying(runs) == before == needed(runs)
 
 
-@pytest.mark.parametrize("fault", [Fault.DEATH, Fault.REFUSED])
+@pytest.mark.parametrize("fault", Fault)
 def test_whoever_is_stopped_in_the_middle_of_it_has_lost_nothing(
-    tmp_path: Path, clean_after: CleanAfter, runs: Runs, fault: Fault
+    tmp_path: Path, fault: Fault
 ) -> None:
-    base = tmp_path / "base"
-    base.mkdir()
-    before = Runs(base)
-    two_days(before)
-    before.archive.day("2026-10-02").file("b", identify("x", "2026-10-02T07:00"))
-    replayed(before)
-    rows = before.rows("track_order")
+    place = Folders(tmp_path)
+    base = place.new()
+    two_days(base)
+    base.archive.day("2026-10-02").file("b", identify("x", "2026-10-02T07:00"))
+    replayed(base)
+    rows = base.rows("track_order")
 
-    def clean(there: Runs) -> None:
-        runs.storage, runs.root = there.storage, there.root
-        clean_after(25)
+    def clean(runs: Runs) -> None:
+        later = datetime.now(UTC) + timedelta(hours=25)
+        clean_up.clean_up(runs.storage, runs.catalog, runs.source, runs.state(), later)
 
-    undisturbed = Faults()
-    whole = broken_off(base, tmp_path / "whole", clean, undisturbed)
+    undisturbed = Faults(fault)
+    whole = break_off(place, place.copy(base, "whole"), clean, undisturbed)
     assert undisturbed.changes > 5
     assert lying(whole) == needed(whole)
     for at, change in enumerate(undisturbed.log):
-        there = broken_off(base, tmp_path / str(at), clean, Faults(fault, at))
-        assert there.rows("track_order") == rows, change
-        clean(there)
-        assert lying(there) == needed(there), change
-        assert there.rows("track_order") == rows, change
+        runs = break_off(place, place.copy(base, str(at)), clean, Faults(fault, at))
+        assert runs.rows("track_order") == rows, change
+        clean(runs)
+        assert lying(runs) == needed(runs), change
+        assert runs.rows("track_order") == rows, change

@@ -19,9 +19,9 @@ from lake.work import placing
 from lake.work.dataflow import InProcess
 from tests.aws_server import SECRET, AwsServer
 from tests.lake.archive import track
+from tests.lake.fault_cases import first_sync, growing_sync, replay
 from tests.lake.retyping import wish
 from tests.lake.runs import SOURCE_ID, Runs
-from tests.lake.work.test_crashes import first_sync, growth, replay
 
 PLACES_AND_TIMES = ("finish_time", "duration_mins", "s3_bucket")
 
@@ -48,7 +48,7 @@ def all_steps(runs: Runs) -> None:
     """Two days, a partition that grows and one that moves, broken and late files, a replay,
     another type, and then nothing more to do."""
     first_sync(runs)
-    growth(runs)
+    growing_sync(runs)
     day = runs.archive.day("2026-10-03")
     day.file("cut", track("Order", "m8", "2026-10-03T01:00", price=3), keep=0.7)
     day.raw("dummy-object.txt", b"")
