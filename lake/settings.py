@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from lake import settings_fields as fields
 from lake.errors import UnknownSource
@@ -75,6 +75,12 @@ class Overridable(_Part):
     retention: Annotated[Retention, Field(description="allowed: a mapping of days and hours")] = (
         Retention()
     )
+    _workspace_id: str | None = PrivateAttr(None)
+
+    @property
+    def external_id_is_set(self) -> bool:
+        """Whether somebody chose the external id; else it is the workspace's."""
+        return self.external_id != self._workspace_id
 
 
 class Source(Overridable):
@@ -162,6 +168,9 @@ class Settings(Overridable):
     def _check_between_fields(self) -> Self:
         if found := list(breaches(self.model_dump())):
             raise ValueError("; ".join(f"{b.path}: {b.seen}; {b.allowed}" for b in found))
+        parts: list[Overridable] = [self, *self.sources]
+        for part in parts:
+            part._workspace_id = self.workspace_id
         return self
 
     @property

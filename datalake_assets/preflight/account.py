@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from datalake_assets.preflight.finding import Finding, looked
 from lake.aws.access import AwsAccess
-from lake.aws.refusals import Doing, aws_call
+from lake.aws.refusals import role_call
 from lake.errors import InvalidSetting
 from lake.lake import Lake
 from lake.settings import Settings, Source
@@ -25,7 +25,7 @@ def _account(source: Source) -> Finding:
     what = f"{'role' if access.role_arn else 'AWS account'} of {source.slug}"
 
     def look() -> str:
-        with aws_call(Doing.ASSUME_ROLE, access.role_arn or "", access.external_id):
+        with role_call(access):
             identity = access.client("sts").get_caller_identity()
         _refuse_other_account(source, identity["Account"])
         told = f" with external id {access.external_id}" if access.role_arn else ""

@@ -4,7 +4,7 @@ An `AwsAccess` holds no secret, so it may be pickled, shown and logged. Each pro
 makes its own credentials: from the environment, a profile, or the machine it runs on.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ class HasAccess(Protocol):
     @property
     def external_id(self) -> str | None: ...
 
+    @property
+    def external_id_is_set(self) -> bool: ...
+
 
 @dataclass(frozen=True, slots=True)
 class AwsAccess:
@@ -37,11 +40,18 @@ class AwsAccess:
     role_arn: str | None = None
     external_id: str | None = None
     session_name: str = "datalake"
+    # False: nobody chose the external id, it is the workspace's; said where it is refused.
+    external_id_is_set: bool = field(default=True, compare=False)
 
     @classmethod
     def of(cls, settings: HasAccess) -> Self:
         """The access that the settings, or a source of its own, ask for."""
-        return cls(settings.region, settings.iam_role_arn, settings.external_id)
+        return cls(
+            settings.region,
+            settings.iam_role_arn,
+            settings.external_id,
+            external_id_is_set=settings.external_id_is_set,
+        )
 
     def without_role(self) -> Self:
         """The same for programs that AWS runs, which have a role already."""

@@ -2,19 +2,24 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from lake.aws import causes
 from lake.aws.answers import Answer, answer_of
 from lake.aws.doing import Doing, doing_of
 from lake.aws.permissions import insufficient
+from lake.aws.roles import role_refused
 from lake.aws.wrong_settings import wrong_setting
 from lake.errors import LakeError, ServiceTrouble, told_in
 
-__all__ = ["Doing", "aws_call", "recognised"]
+if TYPE_CHECKING:
+    from lake.aws.access import AwsAccess
+
+__all__ = ["Doing", "aws_call", "recognised", "role_call"]
 
 
 @contextmanager
-def aws_call(doing: Doing, resource: str, external_id: str | None = None) -> Iterator[None]:
+def aws_call(doing: Doing, resource: str) -> Iterator[None]:
     """Within it, refusals and failures of AWS come as errors of the lake.
 
     `resource` is what the call is about: `bucket/key` (or an `s3://` URI), a cluster's id, a
@@ -27,10 +32,24 @@ def aws_call(doing: Doing, resource: str, external_id: str | None = None) -> Ite
         raise
     except Exception as error:
         answer = answer_of(error)
-        told = None if answer is None else _told(answer, doing, resource, external_id)
-        if told is None:
+        if answer is None or (told := _told(answer, doing, resource)) is None:
             raise
         raise told from error
+
+
+@contextmanager
+def role_call(access: "AwsAccess") -> Iterator[None]:
+    """The same where a role is assumed."""
+    role = access.role_arn or ""
+    try:
+        with aws_call(Doing.ASSUME_ROLE, role):
+            yield
+    except LakeError as error:
+        answer = answer_of(error.__cause__) if error.__cause__ else None
+        is_set = access.external_id is not None and access.external_id_is_set
+        if answer and (told := role_refused(answer, role, access.external_id, is_set)):
+            raise told from error.__cause__
+        raise
 
 
 def recognised(error: BaseException) -> LakeError | None:
@@ -46,12 +65,12 @@ def recognised(error: BaseException) -> LakeError | None:
     return None
 
 
-def _told(
-    answer: Answer, doing: Doing | None, resource: str, external_id: str | None = None
-) -> LakeError | None:
+def _told(answer: Answer, doing: Doing | None, resource: str) -> LakeError | None:
     doing = _precisely(answer, doing, resource)
-    if told := wrong_setting(answer, doing, resource, external_id):
+    if doing is Doing.ASSUME_ROLE and (told := role_refused(answer, resource, None, True)):
         return told
+    if wrong := wrong_setting(answer, doing, resource):
+        return wrong
     code = answer.plain_code
     if code in causes.DENIED and doing is not None:
         return insufficient(answer, doing, resource)

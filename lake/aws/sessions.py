@@ -5,6 +5,8 @@ Apart from it because to import botocore takes a while, which lakes in folders n
 
 import os
 import threading
+from contextlib import suppress
+from datetime import datetime
 from functools import cache, partial
 from typing import Any
 
@@ -18,9 +20,10 @@ from botocore.credentials import (
 from botocore.exceptions import NoCredentialsError
 from botocore.loaders import Loader, create_loader
 from botocore.session import Session
+from botocore.utils import parse_timestamp
 
 from lake.aws.access import ATTEMPTS, AwsAccess
-from lake.aws.refusals import Doing, aws_call
+from lake.aws.refusals import role_call
 
 _STS_WITHOUT_REGION = "us-east-1"
 
@@ -97,7 +100,18 @@ def _descriptions() -> Loader:
 def _new_session() -> Session:
     session = Session()
     session.register_component("data_loader", _descriptions())
+    answers = session.get_component("response_parser_factory")
+    answers.set_parser_defaults(timestamp_parser=_moment)
     return session
+
+
+def _moment(value: Any) -> datetime:
+    """A time in an answer. Listings have a thousand, and botocore's own way takes most of them."""
+    if isinstance(value, str) and value.endswith("Z"):
+        with suppress(ValueError):
+            return datetime.fromisoformat(value)
+    parsed: datetime = parse_timestamp(value)
+    return parsed
 
 
 def _session(access: AwsAccess) -> Session:
@@ -120,7 +134,7 @@ def _session(access: AwsAccess) -> Session:
 
     def assume() -> Any:
         # Told here, where the id is known: it is asked for in the midst of any other call.
-        with aws_call(Doing.ASSUME_ROLE, access.role_arn or "", access.external_id):
+        with role_call(access):
             return fetcher.fetch_credentials()
 
     assumed = _new_session()

@@ -5,8 +5,8 @@ import re
 from lake.aws import causes
 from lake.aws.answers import Answer
 from lake.aws.doing import Doing
-from lake.aws.permissions import insufficient, place_in_s3
-from lake.errors import InvalidSetting, LakeError
+from lake.aws.permissions import place_in_s3
+from lake.errors import InvalidSetting
 
 _CLUSTER = re.compile(r"j-[A-Z0-9]+")
 _ACCOUNT = re.compile(r"arn:aws[a-z-]*:\w+:[\w-]*:(\d{12}):")
@@ -16,13 +16,9 @@ _REGIONS = re.compile(
 )
 
 
-def wrong_setting(
-    answer: Answer, doing: Doing | None, resource: str, external_id: str | None
-) -> LakeError | None:
+def wrong_setting(answer: Answer, doing: Doing | None, resource: str) -> InvalidSetting | None:
     """The setting to correct, or None where no setting is to blame."""
     code = answer.plain_code
-    if doing is Doing.ASSUME_ROLE and (told := _role(answer, resource, external_id)):
-        return told
     if told := _credentials(answer):
         return told
     bucket, _ = place_in_s3(answer, resource)
@@ -52,25 +48,6 @@ def wrong_setting(
 
 def _invalid(setting: str, told: str) -> InvalidSetting:
     return InvalidSetting(f"Data lake has invalid configuration for `{setting}`: {told}")
-
-
-def _role(answer: Answer, resource: str, external_id: str | None) -> LakeError | None:
-    role = answer.resource or (resource if resource.startswith("arn:") else "of `iam_role_arn`")
-    if answer.plain_code in ("validationerror", "malformedpolicydocument"):
-        return _invalid("iam_role_arn", f"STS cannot use role {role}: {answer.said}")
-    if answer.plain_code not in causes.DENIED:
-        return None
-    if "identity-based policy" in answer.said or "session policy" in answer.said:
-        return insufficient(answer, Doing.ASSUME_ROLE, resource)
-    sent = f"with external ID {external_id!r}" if external_id else "without an external ID"
-    begin = "External ID is invalid" if external_id else "External ID is not set"
-    who = answer.who or "whoever runs this"
-    return InvalidSetting(
-        f"{begin}, or the role does not trust us: sts:AssumeRole on {role} {sent} was refused to "
-        f"{who}; AWS does not tell which it is. Add the external ID to the list `sts:ExternalId` "
-        "in the trust policy of the role, or correct `external_id`; and see that this policy "
-        f"names {who} as principal, and that the role of `iam_role_arn` exists."
-    )
 
 
 def _credentials(answer: Answer) -> InvalidSetting | None:

@@ -78,7 +78,7 @@ class S3Storage(Storage):
         return {"Bucket": self.bucket, "Key": self._key(path)}
 
     def _call(self, doing: Doing, path: str) -> AbstractContextManager[None]:
-        return aws_call(doing, self.full(path), self.access.external_id)
+        return aws_call(doing, self.full(path))
 
     def read(self, path: str) -> bytes | None:
         return self._read(path)[0]

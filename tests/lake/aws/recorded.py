@@ -17,7 +17,7 @@ def answered(operation: str, code: str, message: str, **more: Any) -> ClientErro
     return ClientError({"Error": {"Code": code, "Message": message, **more}}, operation)
 
 
-def told_of(error: Exception, doing: Doing, resource: str, **more: Any) -> LakeError:
-    with pytest.raises(LakeError) as caught, aws_call(doing, resource, **more):
+def told_of(error: Exception, doing: Doing, resource: str) -> LakeError:
+    with pytest.raises(LakeError) as caught, aws_call(doing, resource):
         raise error
     return caught.value

@@ -5,8 +5,9 @@ from botocore.exceptions import ClientError
 
 from lake.aws.access import AwsAccess, forget_sessions
 from lake.aws.permissions import granted_by
-from lake.aws.refusals import Doing, aws_call
-from lake.errors import InsufficientPermissions, InvalidSetting
+from lake.aws.refusals import Doing, aws_call, role_call
+from lake.errors import InsufficientPermissions, InvalidSetting, LakeError
+from lake.settings import Settings
 from tests.aws_server import AwsServer
 from tests.lake.aws.enforced import User, enforced
 from tests.lake.aws.recorded import US, answered, told_of
@@ -19,8 +20,14 @@ def denied_role(reason: str = "") -> ClientError:
     return answered("AssumeRole", "AccessDenied", said)
 
 
+def told_by(access: AwsAccess, error: ClientError) -> LakeError:
+    with pytest.raises(LakeError) as caught, role_call(access):
+        raise error
+    return caught.value
+
+
 def test_an_external_id_that_the_role_does_not_take() -> None:
-    told = told_of(denied_role(), Doing.ASSUME_ROLE, ROLE, external_id="9IP56Shn6")
+    told = told_by(AwsAccess(role_arn=ROLE, external_id="9IP56Shn6"), denied_role())
     assert type(told) is InvalidSetting
     said = str(told)
     assert said.startswith("External ID is invalid")
@@ -28,10 +35,26 @@ def test_an_external_id_that_the_role_does_not_take() -> None:
         assert part in said
 
 
-def test_no_external_id_where_the_role_wants_one() -> None:
-    told = told_of(denied_role(), Doing.ASSUME_ROLE, ROLE)
-    assert type(told) is InvalidSetting
-    assert str(told).startswith("External ID is not set")
+def test_an_external_id_that_nobody_has_set() -> None:
+    settings = Settings.model_validate(
+        {
+            "workspace_id": "P3IMS7SBDH",
+            "storage": "s3://lake-bucket",
+            "iam_role_arn": ROLE,
+            "sources": [
+                {"id": "9IP56Shn6", "slug": "ios_prod", "external_id": "9IP56Shn6"},
+                {"id": "wX3mQ8rTz", "slug": "web_shop"},
+            ],
+        }
+    )
+    own, default = (str(told_by(AwsAccess.of(s), denied_role())) for s in settings.sources)
+    assert own.startswith("External ID is invalid")
+    assert default.startswith("External ID is not set")
+    assert "with external ID 'P3IMS7SBDH', that of the workspace, was refused" in default
+    assert str(told_by(AwsAccess.of(settings), denied_role())) == default
+    none = str(told_by(AwsAccess(role_arn=ROLE), denied_role()))
+    assert none.startswith("External ID is not set")
+    assert "without an external ID was refused" in none
 
 
 def test_a_role_refused_in_the_midst_of_other_work() -> None:
@@ -55,7 +78,7 @@ def test_the_role_of_an_access_is_refused_in_whatever_call_needs_it_first(
 
 def test_who_may_not_assume_roles_at_all_needs_a_permission() -> None:
     reason = " because no identity-based policy allows the sts:AssumeRole action"
-    told = told_of(denied_role(reason), Doing.ASSUME_ROLE, ROLE, external_id="9IP56Shn6")
+    told = told_by(AwsAccess(role_arn=ROLE, external_id="9IP56Shn6"), denied_role(reason))
     assert type(told) is InsufficientPermissions
     assert str(told).startswith(f"Datalake does not have permissions to assume role {ROLE}")
     assert granted_by(str(told)) == {
@@ -63,15 +86,3 @@ def test_who_may_not_assume_roles_at_all_needs_a_permission() -> None:
         "Action": "sts:AssumeRole",
         "Resource": ROLE,
     }
-
-
-def test_a_role_on_the_local_server_wants_its_external_id(aws: AwsServer) -> None:
-    role = aws.role(external_id="P3IMS7SBDH")
-    sts = User(aws, denied=[]).client("sts")
-    asked = {"RoleArn": role, "RoleSessionName": "datalake"}
-    with enforced(aws):
-        with aws_call(Doing.ASSUME_ROLE, role, external_id="P3IMS7SBDH"):
-            sts.assume_role(**asked, ExternalId="P3IMS7SBDH")
-        refused = pytest.raises(InvalidSetting, match=r"^External ID is invalid.*'wrong'")
-        with refused, aws_call(Doing.ASSUME_ROLE, role, external_id="wrong"):
-            sts.assume_role(**asked, ExternalId="wrong")
