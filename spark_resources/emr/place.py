@@ -1,13 +1,13 @@
 """Where a job runs: a step on the standing cluster, or a cluster that has just this step."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from lake.errors import InvalidSetting, LakeError
 from lake.work.run_context import Listener
 from spark_resources.emr.client import ENDED_CLUSTER, EmrClient, StepStatus, cluster_reason
-from spark_resources.emr.cluster_like import Cluster, Json, cluster_like
+from spark_resources.emr.cluster_like import Cluster, Json
 from spark_resources.emr.pace import Pace
 from spark_resources.emr.release import is_supported, why_not
 
@@ -57,19 +57,18 @@ class Places:
     def standing(self, cluster: Cluster, step: Json) -> Iterator[Place]:
         """One more step on a cluster that is there; cancelled if the block fails."""
         place = Place(cluster.id, self.emr.add_step(cluster.id, step), cluster.log_uri)
-        try:
+        with self._cancelled_on_failure(place):
             yield place
-        except BaseException:
-            with suppress(LakeError):
-                self._cancel(place)
-            raise
 
     @contextmanager
-    def own(self, like: Cluster, name: str, step: Json, tags: dict[str, str]) -> Iterator[str]:
-        """A cluster like another one, for this step alone; gone after the block."""
-        cluster_id = self.emr.start_cluster(cluster_like(like, name, step, tags))
+    def own(self, like: Cluster, asked: Json, started: Callable[[str], None]) -> Iterator[Place]:
+        """A cluster for one step alone, gone after the block; its id is told at once."""
+        cluster_id = self.emr.start_cluster(asked)
         try:
-            yield cluster_id
+            started(cluster_id)
+            place = Place(cluster_id, self.emr.only_step(cluster_id), like.log_uri)
+            with self._cancelled_on_failure(place):
+                yield place
         finally:
             try:
                 self.emr.end_cluster(cluster_id)
@@ -77,28 +76,39 @@ class Places:
             except LakeError as error:  # it ends by itself when its step has ended
                 self.listener.warn(f"EMR cluster {cluster_id} could not be terminated: {error}")
 
+    @contextmanager
+    def _cancelled_on_failure(self, place: Place) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            with suppress(LakeError):
+                self._cancel(place)
+            raise
+
     def _cancel(self, place: Place) -> None:
         """Asked to end, the job still tells what it did; then it is made to end."""
-        if self.emr.step(place.cluster_id, place.step_id).ended:
+        if self.has_ended(place):
             return
         self.listener.log(f"Cancelling the step on {place}")
         self.emr.cancel(place.cluster_id, place.step_id)
         until = self.pace.now() + self.pace.cancel_seconds
-        while not self.emr.step(place.cluster_id, place.step_id).ended:
+        while not self.has_ended(place):
             if self.pace.now() > until:
                 self.emr.cancel(place.cluster_id, place.step_id, kill=True)
                 return
             self.pace.sleep(1.0)
 
+    def has_ended(self, place: Place) -> bool:
+        return self.emr.step(place.cluster_id, place.step_id).ended
+
     def status(self, place: Place, look_at_cluster: bool) -> StepStatus:
         """Of the step; one that will not go on since its cluster is gone has ended, too."""
         status = self.emr.step(place.cluster_id, place.step_id)
-        if status.ended and status.completed:
-            return status
-        if not (status.ended or look_at_cluster):
+        if status.completed or not (status.ended or look_at_cluster):
             return status
         cluster = self.emr.describe(place.cluster_id)
         if cluster.state not in ENDED_CLUSTER:
             return status
-        told = f"{status.reason} Its cluster is {cluster.state}: {cluster_reason(cluster)}"
-        return StepStatus(status.state if status.ended else "CANCELLED", told.strip())
+        told = [status.reason, f"Its cluster is {cluster.state}.", cluster_reason(cluster)]
+        state = status.state if status.ended else "CANCELLED"
+        return StepStatus(state, " ".join(filter(None, told)))

@@ -4,27 +4,26 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import msgspec
 
 from lake import paths
 from lake.aws.access import AwsAccess
-from lake.aws.refusals import recognised
 from lake.errors import InvalidSetting, LakeError, ServiceTrouble, UsageError
 from lake.lake import Lake
-from lake.report import Failure
 from lake.state.codec import decode, encode
 from lake.state.holder import myself, renewed
 from lake.state.manifest import read_manifest
 from lake.state.source_state import read_state
 from lake.work.dry_run import PlannedUnit
-from lake.work.open_runs import OpenRun, close_failed_run
+from lake.work.failing import close_failed, failure_of, failure_told
+from lake.work.open_runs import OpenRun, report_failure
 from lake.work.publish import catch_up
 from lake.work.run_context import Listener, Published, now
 from spark_resources.emr.capacity import slots_of
 from spark_resources.emr.client import EmrClient
-from spark_resources.emr.cluster_like import Cluster, Json
+from spark_resources.emr.cluster_like import Cluster, Json, cluster_like
 from spark_resources.emr.errors import StepFailed
 from spark_resources.emr.job_abroad import abroad
 from spark_resources.emr.logs import StepLogs
@@ -46,6 +45,7 @@ class EmrRun:
     listener: Listener
     python: str
     pace: Pace
+    place: Place | None = field(default=None, init=False)
     ended: JobDone | JobFailed | None = field(default=None, init=False)
 
     @cached_property
@@ -66,7 +66,10 @@ class EmrRun:
 
     def units(self) -> Iterator[Published]:
         """Each unit of work as soon as the job has published it."""
-        before = read_state(self.lake.storage, self.job.source.id).manifest
+        with failure_told(self.lake.storage, self.lake.catalog, self.job.facts()):
+            yield from self._units(read_state(self.lake.storage, self.job.source.id).manifest)
+
+    def _units(self, before: int) -> Iterator[Published]:
         try:
             with self._known(before) as begun, self._placed() as place:
                 self.listener.log(f"The job is on {place}")
@@ -79,9 +82,7 @@ class EmrRun:
             if isinstance(self.ended, JobFailed):
                 raise self.ended.error()
         except BaseException as error:
-            # What does not succeed here is left to the next run, which finds this one dead.
-            with suppress(LakeError, OSError):
-                self._report(error, before)
+            self._report(error, before)
             raise
         finally:
             with suppress(LakeError, OSError):
@@ -128,19 +129,20 @@ class EmrRun:
         standing = self._standing()
         step = self._step(standing)
         if self.job.window is None or self.job.dry_run:
-            self.job = msgspec.structs.replace(self.job, emr_cluster_id=standing.id)
-            self.pipes.hand_over(abroad(self.job, self.access))
-            with self.places.standing(standing, step) as place:
-                yield place
+            self._hand_over(standing.id)
+            with self.places.standing(standing, step) as self.place:
+                yield self.place
             return
         name = f"datalake replay {self.job.source.slug} {self.job.run_id}"
         tags = {"datalake-source": self.job.source.id, "datalake-run": self.job.run_id}
-        with self.places.own(standing, name, step, tags) as cluster_id:
-            self.listener.log(f"EMR cluster {cluster_id} is being started for this replay")
-            # The job waits for this: only now is it known where it runs.
-            self.job = msgspec.structs.replace(self.job, emr_cluster_id=cluster_id)
-            self.pipes.hand_over(abroad(self.job, self.access))
-            yield Place(cluster_id, self.places.emr.only_step(cluster_id), standing.log_uri)
+        asked = cluster_like(standing, name, step, tags)
+        with self.places.own(standing, asked, self._hand_over) as self.place:
+            yield self.place
+
+    def _hand_over(self, cluster_id: str) -> None:
+        """Tell the job what to do as soon as it is known where; it waits for this."""
+        self.job = msgspec.structs.replace(self.job, emr_cluster_id=cluster_id)
+        self.pipes.hand_over(abroad(self.job, self.access))
 
     def _standing(self) -> Cluster:
         cluster_id = self.job.source.emr_cluster_id
@@ -222,21 +224,24 @@ class EmrRun:
         return StepFailed(str(place), state, reason, lines, place.logs)
 
     def _report(self, error: BaseException, before: int) -> None:
-        """A failed report, unless the job has written one itself or refused to begin."""
+        """A failed report, unless the job has written one itself or refused to begin.
+
+        As long as the job may still be at work, nothing of what it has staged may go: it could
+        yet commit it. Then the next run finds it dead, or finished.
+        """
         storage, catalog, facts = self.lake.storage, self.lake.catalog, self.job.facts()
-        path = paths.open_run(facts.source_id, facts.run_id)
-        if isinstance(self.ended, JobFailed):
-            if isinstance(error, LakeError) and error.exit_code == UsageError.exit_code:
-                storage.delete(path)
-            if not storage.exists(path):
+        with suppress(LakeError, OSError):
+            if isinstance(self.ended, JobFailed):
+                opened = paths.open_run(facts.source_id, facts.run_id)
+                if facts.replay and isinstance(error, UsageError):
+                    storage.delete(opened)  # whoever asked for it is told
+                if not storage.exists(opened):
+                    return
+            elif not self._is_over():
+                report_failure(storage, facts, before, now(), failure_of(error))
                 return
-        catch_up(storage, catalog, facts.source_id)
-        close_failed_run(storage, catalog, facts, before, now(), _failure(error))
+        catching_up = partial(catch_up, storage, catalog, facts.source_id)
+        close_failed(storage, catalog, facts, before, failure_of(error), catching_up)
 
-
-def _failure(error: BaseException) -> Failure:
-    if told := recognised(error):
-        return Failure(told.error_code, " ".join(str(told).split()))
-    if not isinstance(error, Exception) or type(error).__name__.endswith("InterruptedError"):
-        return Failure("Segment.Internal", "The run was cancelled before it was done.")
-    return Failure("Segment.Internal", f"{type(error).__name__}: {' '.join(str(error).split())}")
+    def _is_over(self) -> bool:
+        return self.place is None or self.places.has_ended(self.place)

@@ -1,18 +1,24 @@
 """Runs on EMR: what they do, what they tell, and what becomes of them when something breaks."""
 
 import json
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
+from moto.core.exceptions import JsonRESTError
+from moto.core.responses import ActionResult
+from moto.emr.responses import ElasticMapReduceResponse
 
 from lake import paths
+from lake.aws.access import forget_sessions
 from lake.errors import InvalidSetting, LakeError
 from lake.state.codec import decode
 from lake.work.open_runs import OpenRun
 from lake.work.unit import Window
 from spark_resources.emr.errors import StepFailed
-from tests.emr_cluster import shell, slowly
+from tests.emr_cluster import Node, shell, slowly, without_spark
 from tests.spark_resources.emr.conftest import EmrLake, Quick
 
 DAYS = {"2026-10-01": "1790812800000", "2026-10-02": "1790899200000"}
@@ -167,9 +173,66 @@ def test_an_error_of_the_job_arrives_as_the_same_error(emr_lake: EmrLake) -> Non
     with pytest.raises(LakeError, match="date_partition") as refused:
         list(emr_lake.run())
 
-    assert refused.value.exit_code == 2  # refused before it began: no report
-    assert len(emr_lake.files(paths.reports_root())) == 1
+    [source] = report(emr_lake)
+    assert source["error_code"] == refused.value.error_code == "Segment.InvalidSettings"
+    assert "date_partition" in source["error"]
     assert emr_lake.files(paths.open_runs("S1")) == []
+
+
+def test_a_run_may_take_as_long_as_it_takes(emr_lake: EmrLake, tmp_path: Path) -> None:
+    """Botocore's own waiter gives up after thirty minutes."""
+    put_day(emr_lake, "2026-10-01", 1)
+    arrived = tmp_path / "forty minutes have passed"
+
+    def late(node: Node, folder: Path, args: list[str]) -> list[str]:
+        wait = f"while [ ! -e '{arrived}' ]; do sleep 0.1; done"
+        return ["sh", "-c", f'{wait}; exec "$@"', "sh", *without_spark(node, folder, args)]
+
+    @dataclass(frozen=True)
+    class Hasty(Quick):
+        """Minutes pass in no time."""
+
+        passed: list[float] = field(default_factory=list)
+        messages_seconds: float = 10.0
+        step_seconds: float = 10.0
+
+        def now(self) -> float:
+            return sum(self.passed)
+
+        def sleep(self, seconds: float) -> None:
+            self.passed.append(seconds)
+            if self.now() > 40 * 60:
+                arrived.touch()
+                super().sleep(seconds)
+
+    pace = Hasty()
+    emr_lake.emr.command = late
+    [unit] = emr_lake.run(pace)
+
+    assert unit.report.row_count == 1
+    assert pace.now() > 40 * 60
+
+
+def test_while_emr_does_not_answer_the_run_goes_on(
+    emr_lake: EmrLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_day(emr_lake, "2026-10-01", 1)
+    asked = []
+    known = ElasticMapReduceResponse.describe_step
+
+    def describe_step(self: ElasticMapReduceResponse) -> ActionResult:
+        asked.append(1)
+        if len(asked) < 3:
+            raise JsonRESTError("ThrottlingException", "Rate exceeded")
+        return known(self)
+
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")  # else botocore itself tries for a minute
+    monkeypatch.setattr(ElasticMapReduceResponse, "describe_step", describe_step)
+    forget_sessions()
+    [unit] = emr_lake.run()
+
+    assert unit.report.row_count == 1
+    assert sum("Rate exceeded" in warning for warning in emr_lake.heard.warnings) == 2
 
 
 def test_a_run_that_is_left_is_cancelled_on_the_cluster(emr_lake: EmrLake) -> None:
@@ -191,6 +254,23 @@ def test_a_run_that_is_left_is_cancelled_on_the_cluster(emr_lake: EmrLake) -> No
     assert (step.id, step.state) == (step_id, "CANCELLED")
     [source] = report(emr_lake)
     assert source["error"] == "The run was cancelled before it was done."
+    assert emr_lake.files("segment-stage") == []
+
+
+def test_a_cancelled_replay_leaves_no_cluster_behind(emr_lake: EmrLake) -> None:
+    put_day(emr_lake, "2026-10-01", 3)
+    emr_lake.emr.command = slowly
+    units = emr_lake.run(window=BOTH_DAYS)
+    first = next(units)
+
+    with pytest.raises(KeyboardInterrupt):
+        units.throw(KeyboardInterrupt())  # type: ignore[attr-defined]
+
+    own = first.manifest.run.emr_cluster_id
+    assert emr_lake.emr.state(own) == "TERMINATED" and not emr_lake.emr.at_work
+    [source] = report(emr_lake)
+    assert (source["status"], source["row_count"]) == ("failed", 3)
+    assert source["emr_cluster_id"] == own
     assert emr_lake.files("segment-stage") == []
 
 
