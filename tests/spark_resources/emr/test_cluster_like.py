@@ -1,0 +1,214 @@
+"""A cluster made like the standing one: what is the same, and what makes sure that it ends."""
+
+from typing import Any
+
+import botocore.session
+import pytest
+from botocore.validate import validate_parameters
+
+from spark_resources.emr.capacity import processors, slots_of
+from spark_resources.emr.cluster_like import Cluster, cluster_like
+from spark_resources.emr.release import is_supported
+
+STEP = {
+    "Name": "datalake replay",
+    "ActionOnFailure": "CONTINUE",
+    "HadoopJarStep": {"Jar": "command-runner.jar", "Args": ["spark-submit"]},
+}
+GP3 = {"VolumeSpecification": {"VolumeType": "gp3", "SizeInGB": 32}, "Device": "/dev/sdb"}
+DESCRIBED: dict[str, Any] = {
+    "Id": "j-STANDING",
+    "Name": "datalake",
+    "Status": {"State": "WAITING"},
+    "ReleaseLabel": "emr-spark-8.0.0",
+    "LogUri": "s3n://bucket/logs/",
+    "Applications": [{"Name": "Spark", "Version": "4.0.2"}, {"Name": "Hive", "Version": "3.1.3"}],
+    "Configurations": [
+        {
+            "Classification": "spark-hive-site",
+            "Properties": {"hive.metastore.client.factory.class": "Glue"},
+            "Configurations": [],
+        }
+    ],
+    "ServiceRole": "arn:aws:iam::123456789012:role/segment_emr_service_role",
+    "SecurityConfiguration": "",
+    "ScaleDownBehavior": "TERMINATE_AT_TASK_COMPLETION",
+    "TerminationProtected": True,
+    "EbsRootVolumeSize": 30,
+    "Tags": [
+        {"Key": "vendor", "Value": "segment"},
+        {"Key": "team", "Value": "data"},
+        {"Key": "aws:cloudformation:stack-name", "Value": "datalake"},
+    ],
+    "Ec2InstanceAttributes": {
+        "Ec2KeyName": "key",
+        "Ec2SubnetId": "subnet-1",
+        "RequestedEc2SubnetIds": ["subnet-1", "subnet-2"],
+        "IamInstanceProfile": "segment_emr_instance_profile",
+        "EmrManagedMasterSecurityGroup": "sg-master",
+        "EmrManagedSlaveSecurityGroup": "sg-workers",
+        "ServiceAccessSecurityGroup": "sg-service",
+        "AdditionalMasterSecurityGroups": [],
+        "AdditionalSlaveSecurityGroups": ["sg-more"],
+    },
+}
+SCALING = {
+    "ComputeLimits": {
+        "UnitType": "Instances",
+        "MinimumCapacityUnits": 2,
+        "MaximumCapacityUnits": 8,
+        "MaximumOnDemandCapacityUnits": 8,
+        "MaximumCoreCapacityUnits": 2,
+    }
+}
+
+
+def group(role: str, count: int, **other: Any) -> dict[str, Any]:
+    common = {"Id": "ig-1", "Name": role.lower(), "Market": "ON_DEMAND", "EbsBlockDevices": []}
+    nodes = {"InstanceType": "m5.xlarge", "RequestedInstanceCount": count}
+    return {**common, "InstanceGroupType": role, **nodes, **other}
+
+
+GROUPS = Cluster(
+    DESCRIBED,
+    groups=(
+        group("MASTER", 3),
+        group("CORE", 2, EbsBlockDevices=[GP3, GP3], EbsOptimized=True),
+        group("TASK", 0),
+    ),
+    bootstrap_actions=({"Name": "agent", "ScriptPath": "s3://b/agent.sh", "Args": ["x"]},),
+    managed_scaling=SCALING,
+)
+FLEETS = Cluster(
+    {**DESCRIBED, "InstanceCollectionType": "INSTANCE_FLEET"},
+    fleets=(
+        {
+            "InstanceFleetType": "CORE",
+            "TargetOnDemandCapacity": 0,
+            "TargetSpotCapacity": 4,
+            "InstanceTypeSpecifications": [
+                {"InstanceType": "m5.xlarge", "WeightedCapacity": 1, "EbsBlockDevices": [GP3]},
+                {"InstanceType": "m5.2xlarge", "WeightedCapacity": 2, "BidPrice": "0.5"},
+            ],
+            "LaunchSpecifications": {
+                "SpotSpecification": {
+                    "TimeoutDurationMinutes": 10,
+                    "TimeoutAction": "SWITCH_TO_ON_DEMAND",
+                }
+            },
+        },
+    ),
+)
+
+
+def asked(standing: Cluster) -> dict[str, Any]:
+    return cluster_like(standing, "replay", STEP, {"datalake-run": "17"})
+
+
+@pytest.mark.parametrize("standing", [GROUPS, FLEETS], ids=["groups", "fleets"])
+def test_emr_takes_what_is_asked_of_it(standing: Cluster) -> None:
+    shape = botocore.session.get_session().get_service_model("emr").operation_model("RunJobFlow")
+    validate_parameters(asked(standing), shape.input_shape)
+
+
+def test_software_roles_network_and_logs_are_the_same() -> None:
+    like = asked(GROUPS)
+    assert like["ReleaseLabel"] == "emr-spark-8.0.0"
+    assert like["Applications"] == [{"Name": "Spark"}, {"Name": "Hive"}]
+    assert like["Configurations"] == DESCRIBED["Configurations"]
+    assert like["ServiceRole"] == DESCRIBED["ServiceRole"]
+    assert like["JobFlowRole"] == "segment_emr_instance_profile"
+    assert like["LogUri"] == "s3://bucket/logs/"
+    assert like["ManagedScalingPolicy"] == SCALING
+    assert like["EbsRootVolumeSize"] == 30
+    assert "SecurityConfiguration" not in like  # there is none
+    assert like["BootstrapActions"] == [
+        {"Name": "agent", "ScriptBootstrapAction": {"Path": "s3://b/agent.sh", "Args": ["x"]}}
+    ]
+    network = {key: like["Instances"][key] for key in like["Instances"] if "ecurity" in key}
+    assert network == {
+        "EmrManagedMasterSecurityGroup": "sg-master",
+        "EmrManagedSlaveSecurityGroup": "sg-workers",
+        "ServiceAccessSecurityGroup": "sg-service",
+        "AdditionalSlaveSecurityGroups": ["sg-more"],
+    }
+    assert (like["Instances"]["Ec2SubnetId"], like["Instances"]["Ec2KeyName"]) == (
+        "subnet-1",
+        "key",
+    )
+
+
+def test_nodes_are_the_same_but_one_master_is_enough() -> None:
+    groups = asked(GROUPS)["Instances"]["InstanceGroups"]
+    assert [(g["InstanceRole"], g["InstanceType"], g["InstanceCount"]) for g in groups] == [
+        ("MASTER", "m5.xlarge", 1),
+        ("CORE", "m5.xlarge", 2),
+        ("TASK", "m5.xlarge", 1),  # scaled down to none just now
+    ]
+    assert groups[1]["EbsConfiguration"] == {
+        "EbsBlockDeviceConfigs": [
+            {
+                "VolumeSpecification": {"VolumeType": "gp3", "SizeInGB": 32},
+                "VolumesPerInstance": 2,
+            }
+        ],
+        "EbsOptimized": True,
+    }
+
+
+def test_fleets_keep_their_targets_weights_and_subnets() -> None:
+    instances = asked(FLEETS)["Instances"]
+    assert instances["Ec2SubnetIds"] == ["subnet-1", "subnet-2"]
+    [fleet] = instances["InstanceFleets"]
+    assert fleet["TargetSpotCapacity"] == 4
+    assert [one["InstanceType"] for one in fleet["InstanceTypeConfigs"]] == [
+        "m5.xlarge",
+        "m5.2xlarge",
+    ]
+    assert fleet["InstanceTypeConfigs"][1]["BidPrice"] == "0.5"
+
+
+def test_it_ends_by_itself_whoever_is_alive_to_see_it() -> None:
+    like = asked(GROUPS)
+    assert like["Instances"]["KeepJobFlowAliveWhenNoSteps"] is False
+    assert like["Instances"]["TerminationProtected"] is False  # the standing one is protected
+    assert like["AutoTerminationPolicy"]["IdleTimeout"] >= 60
+    assert like["Steps"] == [{**STEP, "ActionOnFailure": "TERMINATE_CLUSTER"}]
+
+
+def test_tags_are_the_same_less_those_of_aws_and_with_ours() -> None:
+    assert {tag["Key"]: tag["Value"] for tag in asked(GROUPS)["Tags"]} == {
+        "vendor": "segment",
+        "team": "data",
+        "datalake-run": "17",
+    }
+
+
+@pytest.mark.parametrize(
+    ("standing", "slots"), [(GROUPS, 8 * 4), (FLEETS, 4 * 4), (Cluster(DESCRIBED), 1)]
+)
+def test_work_is_cut_for_the_cluster_when_it_has_grown(standing: Cluster, slots: int) -> None:
+    assert slots_of(standing) == slots
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [("m5.large", 2), ("m5.xlarge", 4), ("r6g.12xlarge", 48), ("m5.metal", 64), ("odd", 1)],
+)
+def test_processors_by_the_name_of_the_size(kind: str, expected: int) -> None:
+    assert processors(kind) == expected
+
+
+@pytest.mark.parametrize(
+    ("release", "supported"),
+    [
+        ("emr-spark-8.0.0", True),
+        ("emr-spark-8.1.0", True),
+        ("emr-spark-9.0.0-preview", True),
+        ("emr-7.13.0", False),
+        ("emr-8.0.0", False),
+        ("", False),
+    ],
+)
+def test_releases_with_spark_4_are_supported(release: str, supported: bool) -> None:
+    assert is_supported(release) is supported
