@@ -27,7 +27,18 @@ SPARK_CONFIG: dict[str, Any] = {
     "spark.driver.memory": "2g",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
+    # The JVM only moves batches: compiling itself to perfection, and collecting garbage in many
+    # threads, would take the processor from those who do the work.
+    "spark.driver.extraJavaOptions": " ".join(
+        [
+            f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
+            "-XX:TieredStopAtLevel=1",
+            "-XX:+UseSerialGC",
+        ]
+    ),
+    # What is shuffled and kept is packed already.
+    "spark.shuffle.compress": "false",
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
     # A row is a batch of events: few of them at a time between the JVM and Python.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16",
     # Groups are large or few; making partitions fewer would only take slots away.

@@ -1,22 +1,23 @@
-"""One loading task: the staged batches of a table and partition become a Parquet file."""
+"""One loading task: staged batches of a table become Parquet files, one for each partition."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lake.counts import CastCounts, add_casts
+from lake.counts import CastCounts
 from lake.dedup.ids import checksum
-from lake.loading.typed_rows import typed_rows
+from lake.loading.staged_table import StagedTable
+from lake.loading.typed_rows import TypedRows
 from lake.names import MESSAGE_ID, RESCUED_DATA, Naming
 from lake.schema import TableSchema
-from lake.staging.blob import Blob, from_ipc
-from lake.staging.places import places
-from lake.staging.table_rows import FILE, ID, LINE, PAYLOAD, RECEIVED, split_key
+from lake.staging.blob import Blob
+from lake.staging.table_rows import FILE, ID, LINE, PAYLOAD, split_key
 from lake.storage import Storage
 from lake.tracking.records import BatchType, RecordLog
 
@@ -45,7 +46,10 @@ class LoadJob:
 
 
 class LoadedFile(msgspec.Struct, frozen=True):
-    """A written file, as its own footer tells it, and what happened on the way."""
+    """A written file, as its own footer tells it, and what happened on the way.
+
+    Of files of a table that were written together the first has the casts and rescued cells of all.
+    """
 
     table: str
     partition: str
@@ -65,77 +69,90 @@ class LoadedFile(msgspec.Struct, frozen=True):
         """The file, and its shadow if it has one."""
         return (self,) if self.shadow is None else (self, self.shadow)
 
-    def encode(self) -> bytes:
-        return msgspec.msgpack.encode(self)
 
-    @classmethod
-    def decode(cls, data: bytes) -> "LoadedFile":
-        return msgspec.msgpack.decode(data, type=cls)
+def encode_files(files: list[LoadedFile]) -> bytes:
+    return msgspec.msgpack.encode(files)
 
 
-def load(job: LoadJob, key: str, split: int, blobs: Sequence[Blob], log: RecordLog) -> LoadedFile:
-    """Write one file; where every row is a duplicate there is none, and its path is empty."""
-    table, partition = split_key(key)
-    if key not in job.targets:  # a table that would be new, of nothing but duplicates
-        return LoadedFile(table, partition, dropped=sum(blob.rows for blob in blobs))
-    schema = job.schemas[table]
-    kept = [_without_duplicates(from_ipc(blob.data), job.duplicates) for blob in blobs]
-    dropped = sum(blob.rows for blob in blobs) - sum(map(len, kept))
-    kept = [part for part in kept if len(part)]
-    if not kept:
-        return LoadedFile(table, partition, dropped=dropped)
-    origins = pa.concat_tables(
-        part.select([n for n in (RECEIVED, FILE, LINE, ID, PAYLOAD) if n in part.column_names])
-        for part in kept
-    )
-    order = _by_time(origins)
-    origins = origins.take(order)
-    ids = checksum(origins[ID].combine_chunks())
-    empty = LoadedFile(table, partition, dropped=dropped, checksum=ids)
-    path = f"{job.targets[key]}-{split}.parquet"
-    rows, file = _write(job, path, kept, order, schema, empty)
-    if not job.dry:
-        log.add(BatchType.LOADED, _records(job, key, path, rows, origins), origin=key)
-    if key in job.shadows:
-        beside = f"{job.shadows[key]}-{split}.parquet"
-        _, shadow = _write(job, beside, kept, order, job.wished[table], empty)
-        file = msgspec.structs.replace(file, shadow=shadow)
-    return file
+def decode_files(data: bytes) -> list[LoadedFile]:
+    files: list[LoadedFile] = msgspec.msgpack.decode(data, type=list[LoadedFile])
+    return files
+
+
+def load(job: LoadJob, number: int, blobs: Sequence[Blob], log: RecordLog) -> list[LoadedFile]:
+    """Write the rows of a table: for each of their partitions its file of this number.
+
+    Where every row of a partition is a duplicate there is no file, and its path is empty.
+    """
+    table, _ = split_key(blobs[0].key)
+    given = Counter[str]()
+    for blob in blobs:
+        given[blob.key] += blob.rows
+    # A table that would be new, of nothing but duplicates, is not made.
+    staged = StagedTable.of(blobs, job.duplicates) if table in job.schemas else None
+    files = {key: LoadedFile(table, split_key(key)[1], dropped=given[key]) for key in given}
+    if staged is not None:
+        for key, rows in staged.slices.items():
+            dropped = given[key] - (rows.stop - rows.start)
+            files[key] = msgspec.structs.replace(files[key], dropped=dropped)
+        targets = {key: f"{job.targets[key]}-{number}.parquet" for key in staged.slices}
+        typed = staged.typed(job.schemas[table])
+        files |= _write(job, staged, typed, targets, job.schemas[table], files)
+        if not job.dry:
+            records = _records(job, staged, typed.rows, targets)
+            log.add(BatchType.LOADED, records, origin=min(targets.values()))
+    asked = [blob for blob in blobs if blob.key in job.shadows]
+    if asked and (wished := StagedTable.of(asked, job.duplicates)) is not None:
+        targets = {key: f"{job.shadows[key]}-{number}.parquet" for key in wished.slices}
+        typed = wished.typed(job.wished[table])
+        shadows = _write(job, wished, typed, targets, job.wished[table], files)
+        for key, shadow in shadows.items():
+            files[key] = msgspec.structs.replace(files[key], shadow=shadow)
+    return list(files.values())
 
 
 def _write(
     job: LoadJob,
-    path: str,
-    staged: Sequence[pa.Table],
-    order: pa.Array,
+    staged: StagedTable,
+    typed: TypedRows,
+    targets: Mapping[str, str],
     schema: TableSchema,
-    empty: LoadedFile,
-) -> tuple[pa.Table, LoadedFile]:
-    """Staged rows as a file of a table with this schema."""
-    typed = [typed_rows(part, schema) for part in staged]
-    rows = pa.concat_tables((part.rows for part in typed), promote_options="default").take(order)
-    file = msgspec.structs.replace(
-        empty,
-        path=path,
-        rows=len(rows),
-        casts=reduce(add_casts, (part.casts for part in typed)),
-        rescued_cells=sum(part.rescued_cells for part in typed),
-        has_rescued=RESCUED_DATA in rows.column_names,
-    )
-    if job.dry:
-        return rows, file
-    with job.storage.open_output(path) as out:
+    files: Mapping[str, LoadedFile],
+) -> dict[str, LoadedFile]:
+    """A file for each partition of the staged rows, in the types of a table with this schema."""
+    counted: dict[str, Any] = {"casts": typed.casts, "rescued_cells": typed.rescued_cells}
+    rescues = RESCUED_DATA in typed.rows.column_names and RESCUED_DATA not in schema.types()
+    written: dict[str, LoadedFile] = {}
+    for key, path in targets.items():
+        rows = typed.rows[staged.slices[key]]
+        if rescues and rows[RESCUED_DATA].null_count == len(rows):
+            rows = rows.drop_columns(RESCUED_DATA)  # only others of these files need it
+        file = msgspec.structs.replace(
+            files[key],
+            path=path,
+            rows=len(rows),
+            checksum=checksum(staged.origins[ID][staged.slices[key]].combine_chunks()),
+            has_rescued=RESCUED_DATA in rows.column_names,
+            **counted,
+        )
+        counted = {}  # of all rows, told with the first file
+        written[key] = file if job.dry else _written(job.storage, rows, schema, file)
+    return written
+
+
+def _written(storage: Storage, rows: pa.Table, schema: TableSchema, file: LoadedFile) -> LoadedFile:
+    """The file written, and what its own footer says."""
+    with storage.open_output(file.path) as out:
         # Without Arrow's own schema in it the file says the same to every reader.
         pq.write_table(rows, out, compression="zstd", row_group_size=ROW_GROUP, store_schema=False)
-    with job.storage.open_input(path) as written:
-        footer = pq.read_metadata(written)
-        told = msgspec.structs.replace(
+    with storage.open_input(file.path) as back:
+        footer = pq.read_metadata(back)
+        return msgspec.structs.replace(
             file,
             rows=footer.num_rows,
-            size=written.size(),
+            size=back.size(),
             type_problems=type_problems(footer.schema.to_arrow_schema(), schema),
         )
-    return rows, told
 
 
 def type_problems(footer: pa.Schema, schema: TableSchema, older: bool = False) -> tuple[str, ...]:
@@ -154,31 +171,23 @@ def type_problems(footer: pa.Schema, schema: TableSchema, older: bool = False) -
     )
 
 
-def _records(job: LoadJob, key: str, path: str, rows: pa.Table, origins: pa.Table) -> pa.Table:
-    """What the record log says of the rows of a file."""
-    table, partition = split_key(key)
+def _records(
+    job: LoadJob, staged: StagedTable, rows: pa.Table, targets: Mapping[str, str]
+) -> pa.Table:
+    """What the record log says of the rows of these files."""
+    keys = list(targets)
+    table = split_key(keys[0])[0]
+    sizes = [staged.slices[key].stop - staged.slices[key].start for key in keys]
+    file = pa.array(np.repeat(np.arange(len(keys)), sizes))
+    names = [f"{job.locations[key]}/{targets[key].rsplit('/', 1)[-1]}" for key in keys]
     columns = {
         "identifier": rows[MESSAGE_ID.name(job.naming)],
-        "raw_file": pa.array(job.raw_files, pa.string()).take(origins[FILE].combine_chunks()),
-        "raw_line": origins[LINE],
-        "table_name": pa.repeat(pa.scalar(job.schemas[table].name), len(rows)),
-        "partition": pa.repeat(pa.scalar(partition), len(rows)),
-        "data_file": pa.repeat(
-            pa.scalar(f"{job.locations[key]}/{path.rsplit('/', 1)[-1]}"), len(rows)
-        ),
+        "raw_file": pa.array(job.raw_files).take(staged.origins[FILE].combine_chunks()),
+        "raw_line": staged.origins[LINE],
+        "table_name": pa.repeat(pa.scalar(job.schemas[table].name), len(file)),
+        "partition": pa.array([split_key(key)[1] for key in keys]).take(file),
+        "data_file": pa.array(names).take(file),
     }
-    if PAYLOAD in origins.column_names:
-        columns["record_payload"] = origins[PAYLOAD]
+    if PAYLOAD in staged.origins.column_names:
+        columns["record_payload"] = staged.origins[PAYLOAD]
     return pa.table(columns)
-
-
-def _without_duplicates(staged: pa.Table, duplicates: np.ndarray) -> pa.Table:
-    at = places(staged[FILE].to_numpy(), staged[LINE].to_numpy())
-    drop = np.isin(at, duplicates, assume_unique=True)
-    return staged.filter(pa.array(~drop)) if drop.any() else staged
-
-
-def _by_time(rows: pa.Table) -> pa.Array:
-    """The order of rows in a file: as received, then as they lie in the archive."""
-    keys = [rows[name].to_numpy() for name in (LINE, FILE, RECEIVED)]
-    return pa.array(np.lexsort(keys))

@@ -35,9 +35,13 @@ BLOB_SCHEMA = pa.schema(
 )
 
 
+# Blobs are copied many times on their way, and JSON of one table is alike: a third is left.
+_PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
 def to_ipc(table: pa.Table | pa.RecordBatch) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
+    with pa.ipc.new_stream(sink, table.schema, options=_PACKED) as writer:
         writer.write(table)
     data: bytes = sink.getvalue().to_pybytes()
     return data

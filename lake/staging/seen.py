@@ -109,7 +109,7 @@ class Seen(msgspec.Struct):
         return totals
 
     def staged_bytes(self) -> dict[tuple[str, str], int]:
-        """Bytes of the staged batches, by table and partition."""
+        """Bytes of the staged rows in memory, by table and partition."""
         totals: dict[tuple[str, str], int] = {}
         for table in self.tables:
             for partition, size in table.bytes.items():

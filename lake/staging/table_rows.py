@@ -184,9 +184,10 @@ class TableRows:
         first = self._parts[0].files[0], self._parts[0].numbers[0], 0
         account = SeenTable(self.table, self._original or "", first, seen)
         for name, start, end in zip(names, starts[:-1], starts[1:], strict=True):
-            data = to_ipc(staged.slice(start, end - start))
+            part = staged.slice(start, end - start)
+            data = to_ipc(part)
             account.rows[name] = int(end - start)
-            account.bytes[name] = len(data)
+            account.bytes[name] = part.nbytes
             key = rows_key(self.table, name)
             yield Blob(BlobKind.ROWS, key, task, int(end - start), data)
         yield account

@@ -66,6 +66,7 @@ class RecordLog:
     def __init__(self, storage: Storage, folder: str, operation: str) -> None:
         self._storage, self._folder, self._operation = storage, folder, operation
         self._pending: dict[BatchType, list[pa.Table]] = {}
+        self._bytes: dict[BatchType, int] = {}  # of what is pending
         self._written: dict[BatchType, int] = {}
         self._name = ""
         self._began = datetime.now(UTC)
@@ -88,7 +89,8 @@ class RecordLog:
         self._name = self._name or sha256(origin.encode()).hexdigest()[:16]
         pending = self._pending.setdefault(batch_type, [])
         pending.append(records)
-        too_large = sum(table.nbytes for table in pending) >= BYTES_PER_FILE
+        self._bytes[batch_type] = self._bytes.get(batch_type, 0) + records.nbytes
+        too_large = self._bytes[batch_type] >= BYTES_PER_FILE
         if too_large or sum(map(len, pending)) >= RECORDS_PER_FILE:
             self._write(batch_type, whole_files=not too_large)
 
@@ -110,6 +112,7 @@ class RecordLog:
             self._written[batch_type] = number + 1
             records = records[RECORDS_PER_FILE:]
         self._pending[batch_type] = [records]
+        self._bytes[batch_type] = records.nbytes
 
     def _filled(self, batch_type: BatchType, records: pa.Table) -> pa.Table:
         same = {

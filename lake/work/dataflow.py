@@ -1,9 +1,10 @@
 """The passes over the data, wherever they run: Spark in earnest, this process in tests."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Protocol, TypeVar
 
 from lake.dedup.task import Deduped, DedupJob, dedup
+from lake.loading.shares import Shares, file_number
 from lake.loading.task import LoadedFile, LoadJob, load
 from lake.staging.blob import Blob, BlobKind
 from lake.staging.seen import Seen
@@ -25,8 +26,8 @@ class Dataflow(Protocol):
 
     def dedup(self, job: DedupJob) -> list[Deduped]: ...
 
-    def load(self, job: LoadJob, splits: Mapping[str, int]) -> list[LoadedFile]:
-        """Write each key's rows into one file, or into several as `splits` says."""
+    def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
+        """Write each key's rows into one file, or into several if the shares say so."""
         ...
 
     def log(self, job: LogJob, tasks: Sequence[Sequence[NotLoaded]]) -> None:
@@ -55,10 +56,14 @@ class InProcess:
         groups = self._grouped(BlobKind.IDS, lambda blob: job.group_of(blob.key))
         return [dedup(job, group, blobs) for group, blobs in groups.items()]
 
-    def load(self, job: LoadJob, splits: Mapping[str, int]) -> list[LoadedFile]:
-        groups = self._grouped(BlobKind.ROWS, lambda b: (b.key, b.task % splits.get(b.key, 1)))
+    def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
+        groups = self._grouped(BlobKind.ROWS, shares.of)
         with job.record_log() as log:
-            return [load(job, key, split, blobs, log) for (key, split), blobs in groups.items()]
+            return [
+                file
+                for share, blobs in groups.items()
+                for file in load(job, file_number(share), blobs, log)
+            ]
 
     def log(self, job: LogJob, tasks: Sequence[Sequence[NotLoaded]]) -> None:
         for files in tasks:

@@ -6,11 +6,13 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from lake.counts import UnitReport
+from lake.loading.shares import deal_out
 from lake.loading.task import LoadedFile, LoadJob
 from lake.resolve import RESCUED, ResolvedTable, resolve
 from lake.settings import Tracking
 from lake.staging.limits import over_limits
 from lake.staging.seen import Seen
+from lake.staging.table_rows import rows_key
 from lake.staging.task import StageJob
 from lake.state.ledger import LedgerEntry
 from lake.state.manifest import Manifest, NewFile, PartitionChange, RunKind
@@ -45,7 +47,7 @@ def process(work: UnitWork) -> Published:
     shadows = shadows_of(work, resolved, placements)
     doing = "counting" if work.dry else "writing"
     listener.log(f"{unit.label}: {doing} {len(placements)} partitions")
-    loaded = _load(work, resolved, placements, shadows, duplicates)
+    loaded = _load(work, seen, resolved, placements, shadows, duplicates)
     resolved = _with_rescued_data(resolved, loaded)
     report = unit_report(work.context.source, unit, seen, resolved, duplicates.tables, loaded)
     checks = _verify(work, report, resolved, duplicates, loaded)
@@ -84,6 +86,7 @@ def _stage(work: UnitWork) -> Seen:
 
 def _load(
     work: UnitWork,
+    seen: Seen,
     resolved: dict[str, ResolvedTable],
     placements: dict[str, Placement],
     shadows: Shadows,
@@ -105,7 +108,9 @@ def _load(
         dry=work.dry,
     )
     splits = {key: one.splits for key, one in placements.items() if one.splits > 1}
-    return work.flow.load(job, splits) if placements else []
+    staged = {rows_key(*at): size for at, size in seen.staged_bytes().items()}
+    shares = deal_out(staged, splits, work.flow.slots)
+    return work.flow.load(job, shares) if placements else []
 
 
 def _with_rescued_data(

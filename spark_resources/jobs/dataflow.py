@@ -12,7 +12,8 @@ from pyspark.sql import functions as F
 
 from lake.dedup.ids import BUCKETS
 from lake.dedup.task import Deduped, DedupJob, dedup
-from lake.loading.task import LoadedFile, LoadJob, load
+from lake.loading.shares import Shares, file_number
+from lake.loading.task import LoadedFile, LoadJob, decode_files, encode_files, load
 from lake.staging.blob import BLOB_SCHEMA, Blob, BlobKind
 from lake.staging.seen import Seen
 from lake.staging.task import RawFile, StageJob, stage
@@ -63,20 +64,14 @@ class SparkDataflow:
         results = self._grouped(BlobKind.IDS, group, min(job.groups, self._spread), work)
         return [Deduped.decode(data) for data in results]
 
-    def load(self, job: LoadJob, splits: Mapping[str, int]) -> list[LoadedFile]:
+    def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
         @contextmanager
         def work() -> Iterator[GroupWork]:
             with job.record_log() as log:
+                yield lambda share, blobs: encode_files(load(job, file_number(share), blobs, log))
 
-                def one(group: str, blobs: list[Blob]) -> bytes:
-                    split, key = group.split("\n", 1)
-                    return load(job, key, int(split), blobs, log).encode()
-
-                yield one
-
-        group = F.concat(_split(splits).cast("string"), F.lit("\n"), F.col("key"))
-        results = self._grouped(BlobKind.ROWS, group, self._spread, work)
-        return [LoadedFile.decode(data) for data in results]
+        results = self._grouped(BlobKind.ROWS, share_column(shares), self._spread, work)
+        return [file for data in results for file in decode_files(data)]
 
     def log(self, job: LogJob, tasks: Sequence[Sequence[NotLoaded]]) -> None:
         shares = [list(files) for files in tasks]
@@ -137,9 +132,22 @@ def _blob(row: dict[str, Any]) -> Blob:
     return Blob(row["kind"], row["key"], row["task"], row["rows"], row["data"])
 
 
-def _split(splits: Mapping[str, int]) -> Column:
-    """Which of a large key's files a batch goes to; most keys have just one."""
-    if not splits:
-        return F.lit(0)
-    literals = [F.lit(part) for item in splits.items() for part in item]
-    return F.col("task") % F.coalesce(F.create_map(*literals)[F.col("key")], F.lit(1))
+def share_column(shares: Shares) -> Column:
+    """`Shares.of` as Spark says it."""
+    key, task = F.col("key"), F.col("task")
+    table = F.split_part(key, F.lit("\n"), F.lit(1))
+    group = F.pmod(F.crc32(key.cast("binary")), _looked_up(shares.groups, table))
+    small = F.concat_ws("\n", F.lit("0"), table, group.cast("string"))
+    if not shares.splits:
+        return small
+    files = _looked_up(shares.splits, key)
+    large = F.concat_ws("\n", F.pmod(task, files).cast("string"), key)
+    return F.when(key.isin(list(shares.splits)), large).otherwise(small)
+
+
+def _looked_up(numbers: Mapping[str, int], name: Column) -> Column:
+    """The number of a name; most have just one."""
+    if not numbers:
+        return F.lit(1)
+    literals = [F.lit(part) for item in numbers.items() for part in item]
+    return F.coalesce(F.create_map(*literals)[name], F.lit(1))

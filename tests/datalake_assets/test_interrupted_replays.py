@@ -1,6 +1,5 @@
 """Replays in Dagster that are cancelled, launched again, or need consent."""
 
-from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ import dagster as dg
 import pytest
 
 from lake import paths
+from lake.loading.shares import Shares
 from lake.loading.task import LoadedFile, LoadJob
 from lake.report_history import newest_reports
 from lake.sample import WEB_SHOP
@@ -28,8 +28,8 @@ class Cancelled(InProcess):
 
     loads = 0
 
-    def load(self, job: LoadJob, splits: Mapping[str, int]) -> list[LoadedFile]:
-        written = super().load(job, splits)
+    def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
+        written = super().load(job, shares)
         if job.operation == "mirror":
             Cancelled.loads += 1
             if Cancelled.loads == 2:

@@ -1,9 +1,8 @@
 """A sync under Dagster: what it loads, what it records, what stops it."""
 
-from collections.abc import Mapping
-
 import dagster as dg
 
+from lake.loading.shares import Shares
 from lake.loading.task import LoadedFile, LoadJob
 from lake.sample import WEB_SHOP
 from lake.work.dataflow import Dataflow, InProcess
@@ -94,8 +93,8 @@ def test_a_sync_with_nothing_new_succeeds_and_touches_no_table(platform: Platfor
 class LosesARow(InProcess):
     """A data flow with a fault: one file is written but not told of."""
 
-    def load(self, job: LoadJob, splits: Mapping[str, int]) -> list[LoadedFile]:
-        return super().load(job, splits)[1:]
+    def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
+        return super().load(job, shares)[1:]
 
 
 class FaultyEngine(InProcessEngine):

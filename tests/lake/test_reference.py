@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from lake.casts import Outcome
 from lake.counts import CastCounts, UnitReport
 from lake.dedup.ids import hash_id, words
+from lake.loading import shares
 from lake.names import RESCUED_DATA
 from lake.parse import parse_value
 from lake.reference import Account, ReferenceLake, Scope
@@ -149,13 +150,20 @@ def check_lake(runs: Runs, lake: ReferenceLake) -> None:
 
 
 @settings(max_examples=30)
-@given(stories(), st.sampled_from([1, 2, 3, table_rows.CHUNK]))
-def test_the_lake_is_what_the_plain_rules_make_of_the_archive(story: Story, chunk: int) -> None:
+@given(
+    stories(),
+    st.sampled_from([1, 2, 3, table_rows.CHUNK]),
+    st.sampled_from([1, 5_000, shares.LARGEST]),
+)
+def test_the_lake_is_what_the_plain_rules_make_of_the_archive(
+    story: Story, chunk: int, share: int
+) -> None:
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)  # this lake need not survive a power cut
         runs = Runs(Path(folder), **story.settings)
         patch.setattr(InProcess, "slots", story.tasks)
         patch.setattr(table_rows, "CHUNK", chunk)
+        patch.setattr(shares, "LARGEST", share)
         told = Told(runs)
         for step in story.steps:
             report = play(step, runs)

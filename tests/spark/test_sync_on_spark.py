@@ -11,9 +11,13 @@ from pyspark.sql import SparkSession
 from datalake_assets.running import new_job
 from datalake_assets.times import parse_range
 from lake.lake import Lake
+from lake.loading.shares import Shares
 from lake.sample import IOS_PROD, Account, SampleSpec, write_archive
 from lake.sql import LakeSql
+from lake.staging.blob import Blob, BlobKind
+from lake.staging.table_rows import rows_key
 from lake.work.unit import Window
+from spark_resources.jobs.dataflow import share_column
 from spark_resources.jobs.lake_job import run_job
 from spark_resources.local import LocalEngine
 from tests.spark.running import Silent, open_lake, run
@@ -100,3 +104,28 @@ def test_nothing_new_does_not_even_start_spark(lake: Lake, account: Account) -> 
         raise AssertionError("Spark was asked for")
 
     assert list(run_job(job, never, Silent())) == []  # type: ignore[arg-type]
+
+
+HUGE = rows_key("huge", "day=2026-10-01/hr=00")
+
+
+@pytest.mark.parametrize(
+    "shares",
+    [
+        Shares(),
+        Shares(groups={"large": 7}),
+        Shares(splits={HUGE: 3}),
+        Shares(splits={HUGE: 3}, groups={"large": 7, "huge": 2}),
+    ],
+)
+def test_spark_deals_staged_rows_out_as_the_lake_does(engine: LocalEngine, shares: Shares) -> None:
+    blobs = [
+        Blob(BlobKind.ROWS, rows_key(table, f"day=2026-10-01/hr={hour:02}"), task, 1, b"")
+        for table in ("large", "huge", "small")
+        for hour in range(5)
+        for task in range(4)
+    ]
+    session = engine.pyspark.spark_session
+    staged = session.createDataFrame([(b.key, b.task) for b in blobs], "key string, task int")
+    found = staged.select(share_column(shares).alias("share")).collect()
+    assert [row.share for row in found] == [shares.of(blob) for blob in blobs]

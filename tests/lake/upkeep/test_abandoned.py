@@ -1,11 +1,11 @@
 """Files of runs that failed, lost a race or died: noted at once, gone after the grace time."""
 
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from lake import paths
+from lake.loading.shares import Shares
 from lake.loading.task import LoadedFile, LoadJob
 from lake.state.codec import encode
 from lake.state.holder import Holder, myself
@@ -19,8 +19,8 @@ from tests.lake.work.test_conflicts import overtaken
 
 
 class FailsAfterLoading(InProcess):
-    def load(self, job: LoadJob, splits: Mapping[str, int]) -> list[LoadedFile]:
-        super().load(job, splits)
+    def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
+        super().load(job, shares)
         raise OSError("the network is gone")
 
 
@@ -42,11 +42,11 @@ def test_what_a_failed_replay_wrote_goes_and_what_it_published_stays(
     class FailsOnTheSecondDay(FailsAfterLoading):
         days = 0
 
-        def load(self, job: LoadJob, splits: Mapping[str, int]) -> list[LoadedFile]:
+        def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
             FailsOnTheSecondDay.days += 1
             if FailsOnTheSecondDay.days == 1:
-                return InProcess.load(self, job, splits)
-            return super().load(job, splits)
+                return InProcess.load(self, job, shares)
+            return super().load(job, shares)
 
     runs.flow = FailsOnTheSecondDay
     with pytest.raises(OSError, match="network"):

@@ -1,10 +1,11 @@
 """Two runs at once: who commits second plans again, and nothing is lost or doubled."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import pytest
 
 from lake import paths
+from lake.loading.shares import Shares
 from lake.loading.task import LoadedFile, LoadJob
 from lake.state.manifest import RunKind
 from lake.work import placing
@@ -24,9 +25,9 @@ def overtaken(runs: Runs, other: Callable[[], object], unit: int = 1) -> type[In
     class Overtaken(InProcess):
         loads = 0
 
-        def load(self, job: LoadJob, splits: Mapping[str, int]) -> list[LoadedFile]:
+        def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
             Overtaken.loads += 1
-            written = super().load(job, splits)
+            written = super().load(job, shares)
             if Overtaken.loads == unit:
                 runs.flow = InProcess
                 runs.storage.delete(paths.lease(SOURCE_ID))

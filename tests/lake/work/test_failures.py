@@ -1,6 +1,6 @@
 """Runs that may not publish what they made: nothing of it is seen, and the report says why."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -8,6 +8,7 @@ import pytest
 
 from lake import paths
 from lake.errors import ConservationError
+from lake.loading.shares import Shares
 from lake.loading.task import LoadedFile, LoadJob
 from lake.staging.seen import Seen
 from lake.staging.task import RawFile, StageJob
@@ -20,23 +21,23 @@ from tests.lake.runs import SOURCE_ID, Runs
 class LosesARow(InProcess):
     """Says of its first file that it has one row less than were to be written."""
 
-    def load(self, job: LoadJob, splits: Mapping[str, int]) -> list[LoadedFile]:
-        first, *others = super().load(job, splits)
+    def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
+        first, *others = super().load(job, shares)
         return [msgspec.structs.replace(first, rows=first.rows - 1), *others]
 
 
 class WritesAnotherType(InProcess):
-    def load(self, job: LoadJob, splits: Mapping[str, int]) -> list[LoadedFile]:
+    def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
         problem = ("event: int64 in the file, string in the table",)
         return [
             msgspec.structs.replace(file, type_problems=problem)
-            for file in super().load(job, splits)
+            for file in super().load(job, shares)
         ]
 
 
 class WritesTheWrongRows(InProcess):
-    def load(self, job: LoadJob, splits: Mapping[str, int]) -> list[LoadedFile]:
-        files = super().load(job, splits)
+    def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
+        files = super().load(job, shares)
         return [msgspec.structs.replace(file, checksum=file.checksum ^ 1) for file in files]
 
 
@@ -50,13 +51,13 @@ class ForgetsALine(InProcess):
 
 
 class RunsOutOfDisk(InProcess):
-    def load(self, job: LoadJob, splits: Mapping[str, int]) -> list[LoadedFile]:
-        super().load(job, splits)
+    def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
+        super().load(job, shares)
         raise OSError("no space left")
 
 
 class IsCancelled(InProcess):
-    def load(self, job: LoadJob, splits: Mapping[str, int]) -> list[LoadedFile]:
+    def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
         raise KeyboardInterrupt
 
 
@@ -147,11 +148,11 @@ def test_a_sync_that_fails_in_its_second_folder_keeps_and_counts_the_first(archi
     class FailsLater(InProcess):
         units = 0
 
-        def load(self, job: LoadJob, splits: Mapping[str, int]) -> list[LoadedFile]:
+        def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
             FailsLater.units += 1
             if FailsLater.units == 2:
                 raise OSError("no space left")
-            return super().load(job, splits)
+            return super().load(job, shares)
 
     archived.flow = FailsLater
     with pytest.raises(OSError, match="no space"):

@@ -1,10 +1,10 @@
 """A sync that comes while a replay is at work waits for one day of it at most."""
 
 import threading
-from collections.abc import Mapping
 
 import pytest
 
+from lake.loading.shares import Shares
 from lake.loading.task import LoadedFile, LoadJob
 from lake.state import lease
 from lake.state.manifest import read_manifest
@@ -31,14 +31,14 @@ def test_a_sync_goes_between_two_days_of_a_replay(
 
         days = 0
 
-        def load(self, job: LoadJob, splits: Mapping[str, int]) -> list[LoadedFile]:
+        def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
             SyncComes.days += job.operation == "mirror"
             if SyncComes.days == 2 and sync.ident is None:
                 runs.flow = InProcess
                 sync.start()
                 while not any("Waiting for replay of 2026-10-02" in line for line in runs.logged):
                     sync.join(0.01)
-            return super().load(job, splits)
+            return super().load(job, shares)
 
     runs.flow = SyncComes
     runs.replay(DAYS[0], "2026-10-06")

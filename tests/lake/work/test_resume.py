@@ -1,11 +1,12 @@
 """A replay that was interrupted goes on where it was; one that had finished runs anew."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 
+from lake.loading.shares import Shares
 from lake.loading.task import LoadedFile, LoadJob
 from lake.staging.seen import Seen
 from lake.staging.task import RawFile, StageJob
@@ -36,8 +37,8 @@ class Counting(InProcess):
         Counting.units += 1
         return found
 
-    def load(self, job: LoadJob, splits: Mapping[str, int]) -> list[LoadedFile]:
-        written = super().load(job, splits)
+    def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
+        written = super().load(job, shares)
         if Counting.units == Counting.cancelled_at:
             raise KeyboardInterrupt
         return written
