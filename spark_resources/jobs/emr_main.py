@@ -42,6 +42,7 @@ from spark_resources.jobs.messages import (
 # The job's own description is written when the id of its cluster is known, after it was asked for.
 _CONTEXT_SECONDS = 600.0
 _SEND_SECONDS = 1.0
+RESEND_SECONDS = (5.0, 15.0, 60.0, 120.0)
 _SIGN_SECONDS = 30.0
 # EMR looks at this file to tell a cluster that works without YARN from an idle one.
 _BUSY = Path("/emr/metricscollector/isbusy")
@@ -72,14 +73,13 @@ class PatientWriter(PipesS3MessageWriter):
 class _PatientChannel(PipesS3MessageWriterChannel):
     def upload_messages_chunk(self, payload: IO[str], index: int) -> None:
         body = payload.read()
-        for wait in (5, 15, 60, 120, 0):
+        for wait in RESEND_SECONDS:
             try:
                 super().upload_messages_chunk(StringIO(body), index)
                 return
             except Exception:
-                if not wait:
-                    raise
                 time.sleep(wait)
+        super().upload_messages_chunk(StringIO(body), index)
 
 
 def main(arguments: list[str], dataflow: Callable[[], Dataflow] | None = None) -> int:
