@@ -28,6 +28,7 @@ from dagster_pipes import (
 
 from lake.aws.access import AwsAccess
 from lake.aws.refusals import recognised
+from lake.storage.s3_requests import is_hidden, is_missing
 from lake.work.dataflow import Dataflow
 from spark_resources.jobs.lake_job import LakeJob, preview_job, run_job
 from spark_resources.jobs.messages import (
@@ -137,11 +138,12 @@ def _await(s3: Any, context: PipesParams, seconds: float = _CONTEXT_SECONDS) -> 
     """What to do may be told a moment after the step was started; if not, nobody waits for it."""
     waited = time.monotonic() + seconds
     while True:
+        place = {"Bucket": context["bucket"], "Key": context["key"]}
         try:
-            s3.head_object(Bucket=context["bucket"], Key=context["key"])
+            s3.head_object(**place)
             return
         except s3.exceptions.ClientError as error:
-            missing = error.response["ResponseMetadata"]["HTTPStatusCode"] == 404
+            missing = is_missing(error) or is_hidden(error, s3, **place)
             if not missing or time.monotonic() > waited:
                 raise
         time.sleep(2)
