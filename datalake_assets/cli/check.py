@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from datalake_assets.preflight import Finding
     from datalake_assets.preflight.schedules import Schedules
+    from lake.errors import LakeError
     from lake.lake import Lake
 
 
@@ -37,7 +38,12 @@ def check(
         print_json([_as_dict(finding) for finding in found])
     else:
         show_findings(found)
-    raise typer.Exit(max((f.error.exit_code for f in found if f.error), default=0))
+    raise typer.Exit(max((_exit_code(f.error) for f in found if f.error), default=0))
+
+
+def _exit_code(error: "LakeError") -> int:
+    """Of a setting that runs would find wrong this is the time to say so."""
+    return 2 if error.error_code == "Segment.InvalidSettings" else error.exit_code
 
 
 def look(file: Path, lake: "Lake") -> "list[Finding]":

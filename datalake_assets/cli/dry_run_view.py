@@ -8,10 +8,13 @@ from datalake_assets.cli.output import grid, note, say, show
 from datalake_assets.cli.text import number, plural
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lake.work.planned_run import PlannedRun
     from spark_resources.jobs.lake_job import LakeJob
 
 _SHOWN = 20  # rows of each table that is drawn; --json has all
+_SHOWN_PARTITIONS = 10
 _NOT_LOADED = ("duplicates", "rejected", "suppressed", "skipped")
 
 
@@ -50,7 +53,7 @@ def _show_tables(run: "PlannedRun") -> None:
     counts = number(run.report.duplicates), number(run.report.rejected)
     rows.append(("total", *_now_and_then(*total), *counts))
     right = ("rows now", "then", "change", "duplicates", "rejected")
-    show(grid(rows, ("table",), right, spare=("rejected", "duplicates")))
+    _draw(rows, ("table",), right, spare=("rejected", "duplicates"))
     _say_more(len(found), "table")
 
 
@@ -61,10 +64,10 @@ def _show_partitions(run: "PlannedRun") -> None:
     if changed:
         rows = [
             (p.table, "/".join(p.values), *_now_and_then(p.rows_now, p.rows_then))
-            for p in changed[:_SHOWN]
+            for p in changed[:_SHOWN_PARTITIONS]
         ]
-        show(grid(rows, ("table", "partition"), ("rows now", "then", "change")))
-        _say_more(len(changed), "partition")
+        _draw(rows, ("table", "partition"), ("rows now", "then", "change"))
+        _say_more(len(changed), "partition", _SHOWN_PARTITIONS)
     if same := len(run.partitions) - len(changed):
         say(f"{plural(same, 'partition')} would be made anew with as many rows as now.")
 
@@ -78,7 +81,7 @@ def _show_columns(run: "PlannedRun") -> None:
         for column in table.new_columns
     ]
     if rows:
-        show(grid(rows[:_SHOWN], ("table", "new column", "type")))
+        _draw(rows[:_SHOWN], ("table", "new column", "type"))
         _say_more(len(rows), "column")
 
 
@@ -89,13 +92,23 @@ def _show_casts(run: "PlannedRun") -> None:
             (key, column, number(c.exact), number(c.lossy), number(c.failed))
             for (key, column), c in losing[:_SHOWN]
         ]
-        show(grid(rows, ("table", "column with casts that lose"), ("exact", "lossy", "failed")))
+        _draw(rows, ("table", "column with casts that lose"), ("exact", "lossy", "failed"))
         _say_more(len(losing), "column")
 
 
-def _say_more(found: int, noun: str) -> None:
-    if found > _SHOWN:
-        note(f"… and {plural(found - _SHOWN, f'more {noun}')}; --json lists all")
+def _draw(
+    rows: "Sequence[Sequence[object]]",
+    left: tuple[str, ...],
+    right: tuple[str, ...] = (),
+    spare: tuple[str, ...] = (),
+) -> None:
+    say("")
+    show(grid(rows, left, right, spare))
+
+
+def _say_more(found: int, noun: str, shown: int = _SHOWN) -> None:
+    if found > shown:
+        note(f"… and {plural(found - shown, f'more {noun}')}; --json lists all")
 
 
 def _change(now: int, then: int | None) -> int:

@@ -55,6 +55,6 @@ def _row_ids(
 ) -> Iterator[tuple[int, str]]:
     name = MESSAGE_ID.name(source.naming)
     with storage.open_input(path) as stream:
-        ids = pq.ParquetFile(stream).read([name])[name]
+        ids = pq.ParquetFile(stream, pre_buffer=True).read([name])[name]
     for number in numbers:
         yield number, ids[number].as_py() or ""

@@ -33,6 +33,7 @@ class Answer:
     said: str = ""
     bucket: str = ""
     key: str = ""
+    status: int = 0  # of HTTP; 0 where it is not known
 
     @property
     def plain_code(self) -> str:
@@ -65,7 +66,8 @@ def answer_of(error: BaseException) -> Answer | None:
         told = response["Error"]
         operation = str(getattr(error, "operation_name", ""))
         said = " ".join(str(told[part]) for part in ("Message", "Endpoint") if told.get(part))
-        return _unpacked(str(told.get("Code", "")), operation, said)
+        status = int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+        return _unpacked(str(told.get("Code", "")), operation, said, status)
     if type(error).__module__.startswith("botocore."):
         return Answer(type(error).__name__, said=_line(str(error)))
     return answer_in(str(error))
@@ -95,11 +97,11 @@ def answer_in(text: str) -> Answer | None:
     return None
 
 
-def _unpacked(code: str, operation: str, said: str) -> Answer:
+def _unpacked(code: str, operation: str, said: str, status: int = 0) -> Answer:
     """Some servers answer with XML where JSON is expected."""
     if xml := _IN_XML.search(said):
         code, said = xml["code"], xml["said"]
-    return Answer(code, operation, _line(said))
+    return Answer(code, operation, _line(said), status=status)
 
 
 def _line(text: str) -> str:

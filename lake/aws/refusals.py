@@ -74,7 +74,7 @@ def _told(answer: Answer, doing: Doing | None, resource: str) -> LakeError | Non
     code = answer.plain_code
     if code in causes.DENIED and doing is not None:
         return insufficient(answer, doing, resource)
-    if code in causes.TROUBLE:
+    if code in causes.TROUBLE or answer.status >= 500:
         return _trouble(answer, doing)
     return None
 

@@ -22,7 +22,7 @@ from lake.storage.s3_copy import copy_object
 from lake.storage.s3_listing import Listing
 from lake.storage.s3_output import S3Output
 from lake.storage.s3_removal import abort_uploads, delete_keys
-from lake.storage.s3_requests import is_conflict, is_lost, is_missing, read_object
+from lake.storage.s3_requests import is_conflict, is_hidden, is_lost, is_missing, read_object
 
 STREAM_BYTES = 8 << 20
 """Asked for at once by who reads a file from beginning to end: each is a request."""
@@ -159,7 +159,7 @@ class S3Storage(Storage):
             try:
                 size: int = self.client.head_object(**self._object(path))["ContentLength"]
             except ClientError as error:
-                if is_missing(error):
+                if is_missing(error) or is_hidden(error, self.client, **self._object(path)):
                     return None
                 raise
             return size

@@ -20,7 +20,7 @@ def read_object(client: Any, **place: str) -> tuple[bytes | None, str]:
             body: bytes = answer["Body"].read()
             return body, str(answer["ETag"])
         except ClientError as error:
-            if is_missing(error):
+            if is_missing(error) or is_hidden(error, client, **place):
                 return None, ""
             raise
         except (IncompleteReadError, ReadTimeoutError, ResponseStreamingError):
@@ -33,6 +33,20 @@ def read_object(client: Any, **place: str) -> tuple[bytes | None, str]:
 def is_missing(error: ClientError) -> bool:
     """Whether there is no such object; a bucket that is not there is another matter."""
     return _code(error) in ("NoSuchKey", "404", "NotFound")
+
+
+def is_hidden(error: ClientError, client: Any, Bucket: str, Key: str) -> bool:
+    """Whether S3 refuses to tell that there is no such object.
+
+    It does so to who may not list the whole bucket, whatever else he may list; so that is asked.
+    """
+    if _code(error) not in ("AccessDenied", "403"):
+        return False
+    try:
+        page = client.list_objects_v2(Bucket=Bucket, Prefix=Key, MaxKeys=1)
+    except ClientError:
+        return False
+    return all(found["Key"] != Key for found in page.get("Contents", ()))
 
 
 def is_lost(error: ClientError) -> bool:

@@ -117,6 +117,7 @@ def _files(
 def _rows(storage: Storage, file: _DataFile, message_id: str) -> Iterator[LakeRow]:
     names = [column.name(file.naming) for column in (MESSAGE_ID, RECEIVED_AT)]
     with storage.open_input(file.path) as stream:
-        ids, received = pq.ParquetFile(stream).read(names).select(names).columns
+        parquet = pq.ParquetFile(stream, pre_buffer=True)
+        ids, received = parquet.read(names).select(names).columns
     for us in received.cast(pa.int64()).filter(pc.equal(ids, message_id)).to_pylist():
         yield LakeRow(file.database, file.table_name, file.partition, file.path, _moment(us))

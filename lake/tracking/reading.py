@@ -102,7 +102,7 @@ def search(
 def _records(storage: Storage, file: LogFile, identifier: str) -> pa.Table:
     """Those of one file; most files are left after a look at their identifiers."""
     with storage.open_input(file.path) as stream:
-        parquet = pq.ParquetFile(stream)
+        parquet = pq.ParquetFile(stream, pre_buffer=True)
         hits = pc.equal(parquet.read(["identifier"])["identifier"], identifier)
         if not pc.any(hits).as_py():
             return SCHEMA.empty_table()

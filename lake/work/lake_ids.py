@@ -22,7 +22,7 @@ def read_ids(storage: Storage, source: Source, files: Iterable[StoredFile]) -> p
 
 def _ids(storage: Storage, file: StoredFile, id_column: str, received_column: str) -> pa.Table:
     with storage.open_input(file.path) as stream:
-        rows = pq.ParquetFile(stream).read(columns=[id_column, received_column])
+        rows = pq.ParquetFile(stream, pre_buffer=True).read(columns=[id_column, received_column])
     hashes = pa.array([hash_id(text) for text in rows[id_column].to_pylist()], pa.binary(16))
     received = rows[received_column].cast(pa.int64()).combine_chunks()
     unknown = pa.repeat(pa.scalar(UNKNOWN, pa.uint32()), len(hashes))

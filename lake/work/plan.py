@@ -47,14 +47,15 @@ class Plan:
 
 def list_archive(storage: Storage, source: Source) -> Archive:
     """The archive as it lies there; a folder that is missing is a mistake in the settings."""
-    if not storage.exists(source.raw):
+    files = storage.files(source.raw)
+    if not files and not storage.exists(source.raw):
         raise UsageError(
             f"The raw archive of source {source.slug!r} is not there: "
             f"{storage.full(source.raw)} does not exist. "
             "Put the day folders there, or set `raw` of the source to where they lie."
         )
     folders: dict[date, list[StoredFile]] = {}
-    for file in storage.files(source.raw):
+    for file in files:
         day = paths.folder_day(file.path.split("/")[-2])
         if day is not None and file.name.endswith(paths.RAW_SUFFIXES):
             folders.setdefault(day, []).append(file)

@@ -10,6 +10,7 @@ from lake.errors import ConservationError
 from lake.staging.places import split_places
 from lake.staging.seen import Seen
 from lake.state.manifest import NewFile
+from lake.storage import Storage, StoredFile
 from lake.tracking.not_loaded import DUPLICATE, OTHER_PAYLOAD, LogJob, NotLoaded
 from lake.work.deduplicate import Duplicates
 from lake.work.unit import tasks
@@ -65,11 +66,10 @@ def _numbered(work: UnitWork, rows_in: int) -> tuple[NewFile, ...]:
     folder = paths.tracking(context.settings.workspace_id, context.source.id, context.run_id)
     numbers = dict(work.log_files)
     records: list[NewFile] = []
-    for file in storage.files(work.log_folder):
+    files = storage.files(work.log_folder)
+    for file, rows in zip(files, storage.each(lambda f: _rows(storage, f), files), strict=True):
         batch_type = file.name.split("-")[0]
         number = numbers[batch_type] = numbers.get(batch_type, -1) + 1
-        with storage.open_input(file.path) as stream:
-            rows = pq.read_metadata(stream).num_rows
         path = f"{folder}/{batch_type}.{number}.parquet"
         records.append(NewFile(file.path, path, rows, file.size))
     logged = sum(record.rows for record in records)
@@ -79,6 +79,12 @@ def _numbered(work: UnitWork, rows_in: int) -> tuple[NewFile, ...]:
             "published. Please report this with the run's log; the next run tries again."
         )
     return tuple(records)
+
+
+def _rows(storage: Storage, file: StoredFile) -> int:
+    with storage.open_input(file.path) as stream:
+        rows: int = pq.read_metadata(stream).num_rows
+        return rows
 
 
 def last_numbers(records: Iterable[NewFile]) -> dict[str, int]:

@@ -28,6 +28,7 @@ from dagster_pipes import (
 
 from lake.aws.access import AwsAccess
 from lake.aws.refusals import recognised
+from lake.storage.s3_requests import is_hidden, is_missing
 from lake.work.dataflow import Dataflow
 from spark_resources.jobs.lake_job import LakeJob, preview_job, run_job
 from spark_resources.jobs.messages import (
@@ -42,6 +43,7 @@ from spark_resources.jobs.messages import (
 # The job's own description is written when the id of its cluster is known, after it was asked for.
 _CONTEXT_SECONDS = 600.0
 _SEND_SECONDS = 1.0
+RESEND_SECONDS = (5.0, 15.0, 60.0, 120.0)
 _SIGN_SECONDS = 30.0
 # EMR looks at this file to tell a cluster that works without YARN from an idle one.
 _BUSY = Path("/emr/metricscollector/isbusy")
@@ -72,14 +74,13 @@ class PatientWriter(PipesS3MessageWriter):
 class _PatientChannel(PipesS3MessageWriterChannel):
     def upload_messages_chunk(self, payload: IO[str], index: int) -> None:
         body = payload.read()
-        for wait in (5, 15, 60, 120, 0):
+        for wait in RESEND_SECONDS:
             try:
                 super().upload_messages_chunk(StringIO(body), index)
                 return
             except Exception:
-                if not wait:
-                    raise
                 time.sleep(wait)
+        super().upload_messages_chunk(StringIO(body), index)
 
 
 def main(arguments: list[str], dataflow: Callable[[], Dataflow] | None = None) -> int:
@@ -137,11 +138,12 @@ def _await(s3: Any, context: PipesParams, seconds: float = _CONTEXT_SECONDS) -> 
     """What to do may be told a moment after the step was started; if not, nobody waits for it."""
     waited = time.monotonic() + seconds
     while True:
+        place = {"Bucket": context["bucket"], "Key": context["key"]}
         try:
-            s3.head_object(Bucket=context["bucket"], Key=context["key"])
+            s3.head_object(**place)
             return
         except s3.exceptions.ClientError as error:
-            missing = error.response["ResponseMetadata"]["HTTPStatusCode"] == 404
+            missing = is_missing(error) or is_hidden(error, s3, **place)
             if not missing or time.monotonic() > waited:
                 raise
         time.sleep(2)

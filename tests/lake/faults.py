@@ -121,7 +121,7 @@ def hold(
         if case.column:
             _seen_whole(seen(runs, case.column), states, point)
         make_good(case, runs)
-        _sweep(runs, point)
+        sweep(runs, point)
         assert snapshot(runs) == wanted, point
         assert end is None or seen(runs, case.column or "") == end, point
         place.forget(runs)
@@ -159,7 +159,7 @@ def _seen_whole(now: Seen, states: list[Seen], point: str) -> None:
     assert some and len(values) >= len(states[0][1]), point
 
 
-def _sweep(runs: Runs, point: str) -> None:
+def sweep(runs: Runs, point: str) -> None:
     """After the grace time nothing lies there that nobody needs."""
     later = datetime.now(UTC) + timedelta(hours=25)
     clean_up(runs.storage, runs.catalog, runs.source, runs.state(), later)

@@ -10,7 +10,10 @@ import pytest
 
 from datalake_assets.running import new_job
 from datalake_assets.times import parse_range
+from lake.aws.access import forget_sessions
+from lake.errors import InsufficientPermissions
 from lake.lake import Lake
+from lake.report_history import newest_reports
 from lake.sample import IOS_PROD, Account, SampleSpec, write_archive
 from lake.settings import Settings
 from lake.sql import LakeSql
@@ -18,6 +21,7 @@ from lake.storage import LocalStorage
 from lake.work.unit import Window
 from spark_resources.local import LocalEngine
 from tests.aws_server import SECRET, AwsServer
+from tests.lake.aws.enforced import User, all_but, enforced
 from tests.spark.running import run
 
 pytestmark = pytest.mark.spark
@@ -85,6 +89,36 @@ def test_a_sync_and_a_replay_on_s3(lake: Lake, account: Account, engine: LocalEn
     sql = "SELECT DISTINCT s3_bucket, status FROM __segment_datalake.sync_reports"
     answer = LakeSql(lake.catalog, lake.storage).query(sql).to_pylist()
     assert answer == [{"s3_bucket": "lake-bucket", "status": "finished"}]
+
+
+@pytest.mark.usefixtures("workers_env")
+def test_what_is_refused_to_a_task_is_told_as_by_the_run_itself(
+    aws: AwsServer,
+    lake: Lake,
+    account: Account,
+    engine: LocalEngine,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    raw = "arn:aws:s3:::lake-bucket/events/segment-logs/*"
+    aws.client("iam").put_role_policy(
+        RoleName="datalake",
+        PolicyName="own",
+        PolicyDocument=all_but(f"s3:GetObject {raw}"),
+    )
+    for name, value in User(aws, denied=[]).environment.items():
+        monkeypatch.setenv(name, value)
+        engine.pyspark.spark_session.sparkContext.environment[name] = value
+    forget_sessions()
+    with enforced(aws), pytest.raises(InsufficientPermissions) as caught:
+        run(engine, lake)
+    told = str(caught.value)
+    assert told.startswith(
+        "Datalake does not have permissions to download objects from S3 bucket lake-bucket: "
+        "s3:GetObject on arn:aws:s3:::lake-bucket/events/segment-logs/"
+    )
+    [report] = newest_reports(lake)
+    assert report.source["error"] == told
+    assert report.source["error_code"] == "Segment.InsufficientPermissions"
 
 
 def test_no_secret_is_in_a_job(lake: Lake, aws: AwsServer) -> None:

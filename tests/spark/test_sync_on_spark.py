@@ -12,12 +12,14 @@ from datalake_assets.running import new_job
 from datalake_assets.times import parse_range
 from lake.lake import Lake
 from lake.loading.shares import Shares
+from lake.loading.task import LoadedFile, LoadJob
 from lake.sample import IOS_PROD, Account, SampleSpec, write_archive
 from lake.sql import LakeSql
 from lake.staging.blob import Blob, BlobKind
 from lake.staging.table_rows import rows_key
+from lake.work.planned_run import planned_run
 from lake.work.unit import Window
-from spark_resources.jobs.dataflow import share_column
+from spark_resources.jobs.dataflow import SparkDataflow, share_column
 from spark_resources.jobs.lake_job import run_job
 from spark_resources.local import LocalEngine
 from tests.spark.running import Silent, open_lake, run
@@ -95,6 +97,54 @@ def test_a_replay_leaves_the_same_rows(lake: Lake, account: Account, engine: Loc
     assert rows_by_slot(lake) == before
     replayed = {("2026-10-01", "01"), ("2026-10-01", "02")}
     assert loaded == sum(rows for slot, rows in before.items() if slot[1:] in replayed)
+
+
+class _Cancelled(SparkDataflow):
+    """Cancelled when the second day is written, and not yet published."""
+
+    days = 0
+
+    def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
+        written = super().load(job, shares)
+        _Cancelled.days += 1
+        if _Cancelled.days == 2:
+            raise KeyboardInterrupt
+        return written
+
+
+def test_a_replay_goes_on_after_the_day_that_was_published(
+    lake: Lake, account: Account, engine: LocalEngine
+) -> None:
+    window = Window(*parse_range("2026-10-01", "2026-10-03"))
+    run(engine, lake, window=window)  # undisturbed
+    before = rows_by_slot(lake)
+    job = new_job(lake.settings, lake.settings.sources[0], "", window=window)
+    session = SparkSession.builder.getOrCreate()
+    units = run_job(job, lambda: _Cancelled(session), Silent())
+    with pytest.raises(KeyboardInterrupt):
+        list(units)
+
+    left = run(engine, lake, window=window)
+    assert rows_by_slot(lake) == before
+    on_the_second = sum(rows for slot, rows in before.items() if slot[1] == "2026-10-02")
+    assert left.row_count == on_the_second
+
+
+def test_a_dry_run_on_spark_counts_what_the_run_does_and_leaves_no_file(
+    lake: Lake, account: Account, engine: LocalEngine
+) -> None:
+    files = lake.storage.files("")
+    window = Window(*parse_range("2026-10-01", "2026-10-02"))
+    source = lake.settings.sources[0]
+    job = new_job(lake.settings, source, "", window=window, dry_run=True)
+    planned = planned_run(engine.preview(job, Silent()))
+
+    assert lake.storage.files("") == files
+    assert planned.report.row_count > 0
+    assert {p.rows_then for p in planned.partitions if p.rows_then != p.rows_now} == set()
+    done = run(engine, lake, window=window)
+    counts = [(r.rows_in, r.row_count, r.duplicates) for r in (planned.report, done)]
+    assert counts[0] == counts[1]
 
 
 def test_nothing_new_does_not_even_start_spark(lake: Lake, account: Account) -> None:

@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError
 from lake.aws.refusals import Doing, aws_call
 from lake.catalog.glue.again import attempts
 from lake.catalog.glue.calls import BUSY, EXISTS, NOT_FOUND, Fields, GlueCalls, code_of
+from lake.errors import ServiceTrouble
 
 Values = tuple[str, ...]
 
@@ -35,12 +36,20 @@ class PartitionBatches:
         """Those of the partitions that exist."""
         found: dict[Values, Fields] = {}
         waiting = [{"Values": list(one)} for one in values]
-        while waiting:
-            batch, waiting = waiting[:_READ], waiting[_READ:]
-            answer = self._call("batch_get_partition", PartitionsToGet=batch)
-            found |= {tuple(one["Values"]): one for one in answer.get("Partitions", ())}
-            waiting += answer.get("UnprocessedKeys", ())
-        return found
+        for _ in attempts():
+            left: list[Fields] = []
+            for start in range(0, len(waiting), _READ):
+                batch = waiting[start : start + _READ]
+                answer = self._call("batch_get_partition", PartitionsToGet=batch)
+                found |= {tuple(one["Values"]): one for one in answer.get("Partitions", ())}
+                left += answer.get("UnprocessedKeys", ())
+            waiting = left
+            if not waiting:
+                return found
+        raise ServiceTrouble(
+            f"Glue leaves out partitions of {self._name} however often it is asked for them. The "
+            "next run tries again."
+        )
 
     def create(self, inputs: Iterable[Fields]) -> set[Values]:
         """Make partitions; the values of those that exist, which are left as they are."""

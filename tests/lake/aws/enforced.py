@@ -10,25 +10,24 @@ import boto3
 from tests.aws_server import REGION, AwsServer
 
 
+def all_but(*denied: str) -> str:
+    """A policy that allows everything but some things: `action`, or `action resource`."""
+    statements = [{"Effect": "Allow", "Action": "*", "Resource": "*"}]
+    for one in denied:
+        action, _, resource = one.partition(" ")
+        statements.append({"Effect": "Deny", "Action": action, "Resource": resource or "*"})
+    return json.dumps({"Version": "2012-10-17", "Statement": statements})
+
+
 class User:
-    """Somebody with keys; may do everything but what is denied: `action`, or `action resource`."""
+    """Somebody with keys; may do everything but what is denied."""
 
     def __init__(self, aws: AwsServer, denied: Sequence[str], name: str = "dagster") -> None:
         iam = aws.client("iam")
         self.arn: str = iam.create_user(UserName=name)["User"]["Arn"]
         keys = iam.create_access_key(UserName=name)["AccessKey"]
         self.key, self.secret = keys["AccessKeyId"], keys["SecretAccessKey"]
-        policy = {
-            "Version": "2012-10-17",
-            "Statement": [
-                {"Effect": "Allow", "Action": "*", "Resource": "*"},
-                *(
-                    {"Effect": "Deny", "Action": action, "Resource": resource or "*"}
-                    for action, _, resource in (one.partition(" ") for one in denied)
-                ),
-            ],
-        }
-        iam.put_user_policy(UserName=name, PolicyName="own", PolicyDocument=json.dumps(policy))
+        iam.put_user_policy(UserName=name, PolicyName="own", PolicyDocument=all_but(*denied))
 
     @property
     def environment(self) -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lake.aws import sessions
 from lake.aws.access import ATTEMPTS, AwsAccess
 from lake.aws.sessions import client_config
 from lake.errors import InvalidSetting
@@ -90,3 +91,17 @@ def test_trouble_of_the_service_is_tried_again(monkeypatch: pytest.MonkeyPatch) 
     assert client_config().retries == {"mode": "standard", "total_max_attempts": ATTEMPTS}
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "2")
     assert "total_max_attempts" not in client_config().retries
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2026-10-01T07:08:09.123Z", datetime(2026, 10, 1, 7, 8, 9, 123_000, UTC)),
+        ("2026-10-01T07:08:09Z", datetime(2026, 10, 1, 7, 8, 9, 0, UTC)),
+        ("Thu, 01 Oct 2026 07:08:09 GMT", datetime(2026, 10, 1, 7, 8, 9, 0, UTC)),
+        ("2026-10-01T09:08:09+02:00", datetime(2026, 10, 1, 7, 8, 9, 0, UTC)),
+        (1790838489, datetime(2026, 10, 1, 7, 8, 9, 0, UTC)),
+    ],
+)
+def test_times_in_answers_are_read_in_all_forms(text: Any, moment: datetime) -> None:
+    assert sessions._moment(text) == moment

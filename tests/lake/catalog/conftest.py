@@ -10,7 +10,8 @@ from lake.catalog.base import Catalog
 from lake.catalog.glue import GlueCatalog
 from lake.catalog.local import LocalCatalog
 from lake.storage import LocalStorage
-from tests.aws_server import ACCOUNT
+from lake.storage.s3 import S3Storage
+from tests.aws_server import ACCOUNT, AwsServer
 from tests.lake.catalog.orders import ORDERS
 from tests.strict_glue import StrictGlue, strict_glue
 
@@ -26,11 +27,14 @@ def glue_catalog(glue: StrictGlue) -> GlueCatalog:
     return GlueCatalog("s3://lake-bucket/some/prefix", AwsAccess(), ACCOUNT)
 
 
-@pytest.fixture(params=["local", "glue"])
+@pytest.fixture(params=["local", "local on S3", "glue"])
 def empty_catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Catalog:
     """A catalog without anything in it."""
     if request.param == "local":
         return LocalCatalog(LocalStorage(str(tmp_path)))
+    if request.param == "local on S3":
+        server: AwsServer = request.getfixturevalue("aws")
+        return LocalCatalog(S3Storage(f"s3://{server.bucket()}/lake"))
     found: GlueCatalog = request.getfixturevalue("glue_catalog")
     return found
 

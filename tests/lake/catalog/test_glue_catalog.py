@@ -330,6 +330,16 @@ def test_single_partitions_that_fail_are_tried_again_or_told(
         catalog.put_partitions("shop", "track_order", [at("second", 2, later)])
 
 
+def test_partitions_that_an_answer_leaves_out_are_asked_for_again(
+    catalog: GlueCatalog, glue: StrictGlue
+) -> None:
+    catalog.put_partitions("shop", "track_order", [at("first", 1)])
+    nothing = {"Partitions": [], "UnprocessedKeys": [{"Values": list(HOUR)}]}
+    glue.before("batch_get_partition", lambda: ActionResult(nothing))
+    catalog.put_partitions("shop", "track_order", [at("first", 1)])
+    assert (glue.count("batch_create_partition"), glue.count("batch_update_partition")) == (1, 0)
+
+
 def test_what_people_say_of_a_partition_stays_when_it_moves(
     catalog: GlueCatalog, glue: StrictGlue
 ) -> None:

@@ -20,13 +20,18 @@ from lake.state.lease import Lease, held_lease, make_way, read_lease
 from lake.state.process_birth import birth
 from lake.storage import LocalStorage, Storage
 from lake.storage.base import Change
+from lake.storage.s3 import S3Storage
+from tests.aws_server import AwsServer
 
 LATER = datetime.now(UTC) + timedelta(hours=1)
 
 
-@pytest.fixture
-def storage(tmp_path: Path) -> Storage:
-    return LocalStorage(str(tmp_path))
+@pytest.fixture(params=["folder", "bucket"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    if request.param == "folder":
+        return LocalStorage(str(tmp_path))
+    server: AwsServer = request.getfixturevalue("aws")
+    return S3Storage(f"s3://{server.bucket()}")
 
 
 @pytest.fixture
@@ -156,7 +161,7 @@ def test_a_renewal_that_fails_once_is_tried_again(
         if len(tries) == 2:  # the first one takes the lease
             raise OSError("the network is gone for a moment")
 
-    monkeypatch.setattr(LocalStorage, "update", update)
+    monkeypatch.setattr(type(storage), "update", update)
     with held_lease(storage, "S1", "R1", "sync", nobody):
         deadline = time.monotonic() + 10
         while len(tries) < 4 and time.monotonic() < deadline:
@@ -182,7 +187,7 @@ def test_what_a_run_could_not_give_back_is_still_its_own(
         raise OSError("the network is gone for a moment")
 
     with monkeypatch.context() as patch:
-        patch.setattr(LocalStorage, "delete", refuse)
+        patch.setattr(type(storage), "delete", refuse)
         with held_lease(storage, "S1", "R1", "day 1", nobody):
             pass
     assert read_lease(storage, "S1") is not None

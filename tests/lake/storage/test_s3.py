@@ -13,7 +13,7 @@ import pytest
 from botocore.awsrequest import AWSResponse
 
 from lake.aws.access import AwsAccess, forget_sessions
-from lake.errors import InvalidSetting, ServiceTrouble
+from lake.errors import InsufficientPermissions, InvalidSetting, ServiceTrouble
 from lake.storage import s3_copy, s3_output
 from lake.storage.s3 import S3Storage
 from tests.aws_server import AwsServer
@@ -266,3 +266,21 @@ class TestKeys:
         forget_sessions()  # as in another process
         assert pickle.loads(travelled).read("a") == b"x"
         assert pickle.loads(travelled).access.credentials() != keys
+
+
+def test_what_s3_does_not_say_is_missing_is_looked_for(s3: S3Storage) -> None:
+    """Who may list only some folders is refused what is not there, as if it were there."""
+    s3.write("there", b"x")
+    for path, found in (("there", False), ("missing", True), ("the", True)):
+        with answers(s3, "GetObject", 403, done=False):
+            if found:
+                assert s3.read(path) is None
+            else:
+                with pytest.raises(InsufficientPermissions):
+                    s3.read(path)
+        with answers(s3, "HeadObject", 403, done=False):
+            if found:
+                assert not s3.exists(path)
+            else:
+                with pytest.raises(InsufficientPermissions):
+                    s3.exists(path)

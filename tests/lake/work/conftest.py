@@ -1,10 +1,14 @@
 """A lake of its own for each test, on a disk that nobody waits for."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
+from lake.work import placing
+from lake.work.dataflow import InProcess
 from tests.lake.runs import Runs
 
 
@@ -16,3 +20,18 @@ def runs(tmp_path: Path) -> Runs:
 @pytest.fixture(autouse=True)
 def _no_power_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+@pytest.fixture
+def in_memory() -> Iterator[Path]:
+    """For thousands of small folders that are made and removed; elsewhere if there is no such."""
+    memory = "/dev/shm"
+    with TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that small lakes have partitions of several files."""
+    monkeypatch.setattr(placing, "SPLIT_BYTES", 2500)
+    monkeypatch.setattr(InProcess, "slots", 2)

@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from lake.work import placing
-from lake.work.dataflow import InProcess
 from tests.aws_server import AwsServer
 from tests.lake.failing_storage import Fault
 from tests.lake.fault_cases import CASES, REPLAYS, SYNCS
 from tests.lake.fault_places import Bucket
 from tests.lake.faults import Case, hold
 
+pytestmark = pytest.mark.usefixtures("small_files")
 STEPS_OF_PUBLICATION = (
     "create segment-data/_state/sources/S1/manifests",
     "place segment-data/data",
@@ -50,9 +49,3 @@ def test_the_answer_to_a_commit_is_lost(bucket: Bucket) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_every_call_of_the_store_fails_once(bucket: Bucket, case: Case, fault: Fault) -> None:
     assert hold(bucket, case, fault) > 3
-
-
-@pytest.fixture(autouse=True)
-def _small_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placing, "SPLIT_BYTES", 2500)
-    monkeypatch.setattr(InProcess, "slots", 2)

@@ -1,0 +1,65 @@
+"""Processes that are killed, as by `kill -9`, at a chosen call of the store."""
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lake.storage import LocalStorage
+from lake.work import placing
+from lake.work.dataflow import InProcess
+from tests.lake.failing_storage import Failing, Faults
+from tests.lake.fault_cases import CASES
+from tests.lake.runs import Runs
+
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(["tests.lake.killed"])
+
+
+@dataclass
+class Kills(Faults):
+    """Ends the process at a change, just before it or just after."""
+
+    after: bool = False
+
+    def change(self, name: str, path: str, make: Callable[[], Any]) -> Any:
+        if self._count(name, path) != self.at:
+            return make()
+        if self.after:
+            make()
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError("dead by now")
+
+
+@dataclass(frozen=True)
+class KillingStorage(Failing, LocalStorage):
+    """Of a file that was being written, half is there."""
+
+    faults: Kills = field(default_factory=Kills)
+
+    def open_output(self, path: str) -> Any:
+        def half() -> None:
+            full = Path(self.full(path))
+            full.parent.mkdir(parents=True, exist_ok=True)
+            full.write_bytes(b"PAR1 and no more")
+
+        if self.faults.changes == self.faults.at:
+            half()
+        return super().open_output(path)
+
+
+def killed_step(root: Path, step: str, at: int, after: bool = False) -> None:
+    """Carry out a step of a case in a process of its own, which does not survive it."""
+    process = _FORKS.Process(target=_die, args=(root, step, at, after))
+    process.start()
+    process.join(60)
+    assert process.exitcode == -signal.SIGKILL, f"{step} at {at} ended with {process.exitcode}"
+
+
+def _die(root: Path, step: str, at: int, after: bool) -> None:
+    placing.SPLIT_BYTES, InProcess.slots = 2500, 2  # small lakes have several files, too
+    runs = Runs(root, first_run=10, store=KillingStorage(str(root), Kills(at=at, after=after)))
+    next(case for case in CASES if case.name == step).step(runs)

@@ -1,0 +1,55 @@
+"""Processes killed by the system in the middle of their work: the next run makes it good."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.injected import injected
+from tests.lake.failing_storage import Faults
+from tests.lake.fault_cases import CASES, REPLAYS, SYNCS
+from tests.lake.fault_places import Folders
+from tests.lake.faults import Case, break_off, make_good, snapshot, sweep
+from tests.lake.killed import killed_step
+from tests.lake.runs import Runs
+
+pytestmark = pytest.mark.usefixtures("small_files")
+
+
+def killed_everywhere(place: Folders, case: Case, after: bool) -> int:
+    """Kill a process at each change that it makes; how many these were."""
+    base = place.new()
+    case.before(base)
+    undisturbed = Faults()
+    whole = break_off(place, place.copy(base, "whole"), case.step, undisturbed)
+    make_good(case, whole)
+    wanted = snapshot(whole)
+    for at, change in enumerate(undisturbed.log):
+        root = place.copy(base, str(at)).root
+        killed_step(root, case.name, at, after)
+        runs = Runs(root, first_run=11)
+        make_good(case, runs)
+        point = f"killed {'after' if after else 'before'} {change}"
+        sweep(runs, point)
+        assert snapshot(runs) == wanted, point
+        place.forget(runs)
+        injected["process killed"] += 1
+    return undisturbed.changes
+
+
+@pytest.mark.parametrize(
+    ("case", "after"), [(SYNCS[1], False), (REPLAYS[0], True)], ids=["sync", "replay"]
+)
+def test_a_process_is_killed_at_every_change_it_makes(
+    in_memory: Path, case: Case, after: bool
+) -> None:
+    assert killed_everywhere(Folders(in_memory), case, after) >= 25
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_process_is_killed_at_every_change_of_every_step(
+    in_memory: Path, case: Case, after: bool
+) -> None:
+    assert killed_everywhere(Folders(in_memory), case, after) >= 3
