@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from datalake_assets.preflight.finding import Finding, looked
 from datalake_assets.preflight.probe import probe
 from lake import paths
 from lake.aws.refusals import Doing, aws_call
-from lake.errors import InsufficientPermissions, InvalidSetting, LakeError
+from lake.errors import InvalidSetting, LakeError
 from lake.lake import Lake
 from lake.storage.s3 import S3Storage
 
@@ -61,16 +61,19 @@ def bucket_region(storage: S3Storage) -> str:
     To look at the bucket as a whole is more than the role of infra/aws may do: it may list the
     lake's folders only.
     """
+    from botocore.exceptions import ClientError
+
+    answer: Any
     try:
-        with aws_call(Doing.LIST, storage.bucket):
-            head = storage.client.head_bucket(Bucket=storage.bucket)
-    except InsufficientPermissions as refused:
-        answer = getattr(refused.__cause__, "response", {}).get("ResponseMetadata", {})
-        if region := answer.get("HTTPHeaders", {}).get("x-amz-bucket-region"):
-            return str(region)
-        raise
+        answer = storage.client.head_bucket(Bucket=storage.bucket)
+    except ClientError as error:
+        answer = error.response
+        if answer["ResponseMetadata"]["HTTPStatusCode"] not in (301, 403):
+            with aws_call(Doing.LIST, storage.bucket):
+                raise
+    told = answer["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region")
     # Servers other than AWS's may not tell.
-    return str(head.get("BucketRegion") or storage.access.region_name() or "us-east-1")
+    return str(told or storage.access.region_name() or "us-east-1")
 
 
 def _staging_stays(storage: S3Storage) -> bool:

@@ -2,18 +2,22 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
+from botocore.awsrequest import AWSResponse
 
-from datalake_assets.preflight.bucket import bucket_findings
+from datalake_assets.preflight.bucket import bucket_findings, bucket_region
 from datalake_assets.preflight.probe import probe
 from lake.errors import InvalidSetting
 from lake.lake import Lake
 from lake.storage import LocalStorage
+from lake.storage.s3 import S3Storage
 from tests.aws_server import AwsServer
 from tests.datalake_assets.preflight.conftest import LAKE, MakeLake, signs, told
 from tests.lake.aws.enforced import User, enforced
+from tests.lake.aws.recorded import Body
 
 STAGING_EXPIRES = {
     "ID": "any",
@@ -121,3 +125,17 @@ def test_a_store_that_ignores_conditions_cannot_hold_a_lake(tmp_path: Path) -> N
     with pytest.raises(InvalidSetting, match="two runs could commit the same manifest"):
         probe(Forgetful(str(tmp_path)), "segment-stage")
     assert list(tmp_path.rglob("probe")) == []
+
+
+@pytest.mark.parametrize(("status", "region"), [(403, "eu-west-1"), (301, "us-west-2")])
+def test_s3_tells_the_region_also_to_who_may_not_see_the_whole_bucket(
+    lake: Lake, status: int, region: str
+) -> None:
+    storage = lake.storage
+    assert isinstance(storage, S3Storage)
+
+    def answer(request: Any, **_: Any) -> AWSResponse:
+        return AWSResponse(request.url, status, {"x-amz-bucket-region": region}, Body())
+
+    storage.client.meta.events.register("before-send.s3.HeadBucket", answer)
+    assert bucket_region(storage) == region

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from io import BytesIO
 from typing import Any
 
 import pytest
@@ -13,13 +12,9 @@ from lake.aws.access import ATTEMPTS, AwsAccess
 from lake.aws.refusals import Doing, aws_call
 from lake.errors import InsufficientPermissions, InvalidSetting, LakeError, ServiceTrouble
 from tests.aws_server import AwsServer
+from tests.lake.aws.recorded import Body
 
 Answer = Callable[[Any], AWSResponse]
-
-
-class _Body(BytesIO):
-    def stream(self, **_: Any) -> Any:
-        yield self.read()
 
 
 def answer(status: int, code: str) -> Answer:
@@ -28,7 +23,7 @@ def answer(status: int, code: str) -> Answer:
     def give(request: Any) -> AWSResponse:
         body = json.dumps({"__type": code, "message": "as told"}).encode()
         headers = {"x-amzn-RequestId": "1", "Content-Type": "application/x-amz-json-1.1"}
-        return AWSResponse(request.url, status, headers, _Body(body))
+        return AWSResponse(request.url, status, headers, Body(body))
 
     return give
 
