@@ -89,14 +89,23 @@ class S3Storage(Storage):
             return read_object(self.client, **self._object(path))
 
     def open_input(self, path: str) -> pa.NativeFile:
-        with self._call(Doing.DOWNLOAD, path):
-            return self.fs.open_input_file(self.fs_path(path))
+        return self._opened(path, lambda: self.fs.open_input_file(self.fs_path(path)))
 
     def open_stream(self, path: str) -> pa.NativeFile:
+        full, size = self.fs_path(path), STREAM_BYTES
+        return self._opened(
+            path, lambda: self.fs.open_input_stream(full, compression=None, buffer_size=size)
+        )
+
+    def _opened(self, path: str, opener: Callable[[], pa.NativeFile]) -> pa.NativeFile:
         with self._call(Doing.DOWNLOAD, path):
-            return self.fs.open_input_stream(
-                self.fs_path(path), compression=None, buffer_size=STREAM_BYTES
-            )
+            try:
+                return opener()
+            except OSError as error:
+                # As with `is_hidden`, but in Arrow's words.
+                if "ACCESS_DENIED" in str(error) and self._size(path) is None:
+                    raise FileNotFoundError(self.full(path)) from error
+                raise
 
     @contextmanager
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:

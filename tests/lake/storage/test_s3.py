@@ -268,6 +268,25 @@ class TestKeys:
         assert pickle.loads(travelled).access.credentials() != keys
 
 
+class _Forbidding:
+    def open_input_file(self, *_: Any, **__: Any) -> None:
+        raise OSError("When reading: AWS Error ACCESS_DENIED during HeadObject operation: No body.")
+
+    open_input_stream = open_input_file
+
+
+def test_what_s3_does_not_say_is_missing_is_looked_for_before_it_is_read(
+    s3: S3Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s3.write("there", b"x")
+    monkeypatch.setattr(S3Storage, "fs", _Forbidding())
+    for opener in (s3.open_input, s3.open_stream):
+        with pytest.raises(FileNotFoundError, match="s3://lake-bucket/lake/missing"):
+            opener("missing")
+        with pytest.raises(InsufficientPermissions, match="s3:GetObject"):
+            opener("there")
+
+
 def test_what_s3_does_not_say_is_missing_is_looked_for(s3: S3Storage) -> None:
     """Who may list only some folders is refused what is not there, as if it were there."""
     s3.write("there", b"x")
