@@ -95,11 +95,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _ended_by(error: Exception) -> int:
     from datalake_assets.cli.output import fail
-    from lake.errors import LakeError
+    from lake.aws.refusals import recognised
 
-    if isinstance(error, LakeError):
-        fail(str(error))
-        return error.exit_code
+    if known := recognised(error):
+        fail(str(known))
+        return known.exit_code
     what = " ".join(f"{type(error).__name__}: {error}".split())
     fail(f"internal error: {what} (run with --debug for the stack trace)")
     return 1

@@ -9,6 +9,7 @@ from lake.aws.grants import action_of, as_text, grant_arn, object_arn, statement
 from lake.errors import InsufficientPermissions
 
 GRANT = "Grant it with this policy statement: "
+_MUTE = ("", "access denied", "forbidden", "no response body")
 _DENY = re.compile(r"with an explicit deny in an? ([\w -]+)")
 
 
@@ -80,6 +81,10 @@ def _glue_arns(arn: str, resource: str) -> list[str]:
 
 def _remarks(answer: Answer, doing: Doing) -> list[str]:
     remarks: list[str] = []
+    if answer.action is None and answer.said.strip(".").lower() not in _MUTE:
+        remarks.append(f"AWS says: {answer.said.rstrip('.')}.")
+    if "Lake Formation" in answer.said:
+        remarks.append("Lake Formation governs the catalog: grant it there, besides the policy.")
     if deny := _DENY.search(answer.said):
         remarks.append(f"An explicit deny in a {deny[1].strip()} is in the way: take it out first.")
     if doing.service == "elasticmapreduce" and doing is not Doing.START_CLUSTER:

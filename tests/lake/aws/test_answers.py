@@ -95,3 +95,11 @@ def test_a_cluster_without_the_tag_is_a_reason_for_a_refusal() -> None:
     told = str(told_of(refused, Doing.SUBMIT_STEP, CLUSTER))
     assert f"elasticmapreduce:AddJobFlowSteps on {arn} was refused to {US}" in told
     assert "with tag vendor=segment" in told
+
+
+def test_what_lake_formation_refuses_is_not_granted_by_a_policy() -> None:
+    said = "Insufficient Lake Formation permission(s): Required Create Table on ios_prod"
+    refused = answered("CreateTable", "AccessDeniedException", said)
+    told = str(told_of(refused, Doing.CREATE_SCHEMA, "ios_prod.track_order"))
+    assert f"AWS says: {said}. Lake Formation governs the catalog: grant it there" in told
+    assert "glue:CreateTable on arn:aws:glue:*:*:table/ios_prod/track_order was refused." in told
