@@ -1,6 +1,6 @@
 # `make` alone lists the targets. CI runs the same ones: see .ci/run.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test test-fast test-spark test-spark40 test-browser browser soak \
+.PHONY: help setup demo dev test test-fast test-spark test-spark40 test-browser browser soak bench \
 	lint types format pin clean
 
 PORT ?= 3000
@@ -42,6 +42,9 @@ test-browser: setup browser  ## the tests that look at the UI in Chromium
 soak: setup  ## large archives on Spark, a million events and more (many minutes)
 	$(BIN)/pytest -m soak --durations=0
 
+bench: setup .bench-venv/.done  ## ours beside DuckDB, dlt and PySpark (BENCH="--events 50000")
+	$(BIN)/python -m benchmarks $(BENCH)
+
 browser:  ## install Chromium for them, if it is missing
 	@scripts/browser
 
@@ -62,7 +65,7 @@ pin: setup  ## resolve the dependencies anew, into requirements.txt (minutes)
 		--no-emit-find-links --no-emit-trusted-host --output-file requirements.txt pyproject.toml
 
 clean:  ## remove what set-up, tests and tools made (not your lakes)
-	rm -rf .venv .spark40 .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info build
+	rm -rf .venv .bench-venv .bench .spark40 .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info build
 
 # A second Spark costs no second environment: it only has to come first on the path.
 .spark40/.done: requirements-spark40.txt
@@ -70,4 +73,13 @@ clean:  ## remove what set-up, tests and tools made (not your lakes)
 	@rm -rf .spark40
 	@$(BIN)/pip install --disable-pip-version-check --quiet --no-deps --require-hashes \
 		--target .spark40 -r $<
+	@touch $@
+
+# Peers whose dependencies do not go with ours live apart.
+.bench-venv/.done: pyproject.toml
+	@echo "installing the peers of the benchmarks into .bench-venv"
+	@$(BIN)/python -m venv --clear .bench-venv
+	@$(BIN)/python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+		print(*project["optional-dependencies"]["bench"], sep="\n")' \
+		| .bench-venv/bin/python -m pip install --disable-pip-version-check --quiet -r /dev/stdin
 	@touch $@

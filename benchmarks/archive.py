@@ -33,9 +33,7 @@ class Archive:
 
     def link_into(self, storage: Path) -> None:
         """Put the raw files below a lake's storage, at no cost."""
-        shutil.copytree(
-            self.folder / RAW, storage / RAW, copy_function=os.link, dirs_exist_ok=True
-        )
+        shutil.copytree(self.folder / RAW, storage / RAW, copy_function=os.link, dirs_exist_ok=True)
 
 
 def raw_files(folder: Path) -> list[Path]:

@@ -53,7 +53,7 @@ def truth_of(files: Sequence[Path]) -> Truth:
     sums: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     texts: dict[str, set[str]] = defaultdict(set)
     lines = size = 0
-    for lines, line in enumerate(_lines(files), start=1):  # noqa: B007
+    for lines, line in enumerate(_lines(files), start=1):
         size += len(line)
         event = msgspec.json.decode(line)
         if kept.get(event["messageId"]) != (event["receivedAt"], lines):

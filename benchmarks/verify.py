@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import duckdb
+import pyarrow.parquet as pq
 
 from benchmarks.column_key import column_key
 from benchmarks.contestants import Tables
@@ -78,8 +79,6 @@ def _wrong_ids(
 
 def _wrong_hours(tables: Tables, truth: Truth) -> Iterator[str]:
     """By the folders that the files lie in: `day=2026-10-01/hr=07`."""
-    import pyarrow.parquet as pq
-
     found = Counter[str]()
     for name, files in tables.items():
         for file in files:

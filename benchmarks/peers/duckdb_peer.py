@@ -3,39 +3,45 @@
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
 from benchmarks.marks import Marks
-from benchmarks.peers.raw import arguments, snake, table_name
+from benchmarks.peers.raw import arguments, snake
 
 THREADS = 2
 TIMES = ("receivedAt", "sentAt", "timestamp", "originalTimestamp")
+NAME_RULE = """
+CREATE MACRO snake(name) AS lower(array_to_string(
+    regexp_extract_all(name, '[A-Z0-9]+[a-z0-9]*|[a-z0-9]+'), '_'));
+CREATE MACRO table_of(kind, event) AS CASE
+    WHEN kind <> 'track' THEN kind
+    WHEN snake(event) = '' THEN 'track_x_' || sha256(event)[:8]
+    ELSE 'track_' || snake(event) END
+"""
 LOAD = """
-CREATE TABLE lines AS
-SELECT json, f[1] AS message_id, f[2] AS received_at, f[3] AS kind, coalesce(f[4], '') AS event
+CREATE TABLE events AS
+SELECT json, f[1] AS message_id, f[2]::TIMESTAMP AS received_at, table_of(f[3], f[4]) AS name
 FROM (SELECT json, json_extract_string(json, [
           '$.messageId', '$.receivedAt', '$.type', '$.event']) AS f
       FROM read_ndjson_objects($files))
 """
 DROP_LATER_COPIES = """
-DELETE FROM lines WHERE rowid IN (
-    SELECT rowid FROM lines
-    WHERE message_id IN (SELECT message_id FROM lines GROUP BY ALL HAVING count(*) > 1)
+DELETE FROM events WHERE rowid IN (
+    SELECT rowid FROM events
+    WHERE message_id IN (SELECT message_id FROM events GROUP BY ALL HAVING count(*) > 1)
     QUALIFY row_number() OVER (PARTITION BY message_id ORDER BY received_at, rowid) > 1)
 """
-# By table, so that reading one of them skips the others.
-ARRANGE = """
-CREATE TABLE events AS
-SELECT table_name, json, received_at FROM lines JOIN names USING (kind, event) ORDER BY table_name
-"""
+# For one table at a time: for all at once, it costs more time and twice the memory.
+INFER = "SELECT json_group_structure(json) FROM events WHERE name = $name"
 COPY = """
 COPY (
-    SELECT {columns}, received_at[:10] AS day, received_at[12:13] AS hr
-    FROM (SELECT json_transform(json, $structure) AS event, received_at
-          FROM events WHERE table_name = $name))
+    SELECT {columns}, strftime(received, '%Y-%m-%d') AS day, strftime(received, '%H') AS hr
+    FROM (SELECT json_transform(json, $structure) AS event, received_at AS received
+          FROM events WHERE name = $name))
 TO '{folder}' (FORMAT parquet, COMPRESSION zstd, PARTITION_BY (day, hr))
 """
 
@@ -43,52 +49,32 @@ TO '{folder}' (FORMAT parquet, COMPRESSION zstd, PARTITION_BY (day, hr))
 def main() -> None:
     marks = Marks()
     files, out = arguments()
+    out.mkdir()
     with duckdb.connect() as connection:
         connection.execute(f"SET threads = {THREADS}; SET preserve_insertion_order = false")
+        connection.execute(NAME_RULE)
         marks.is_ready()
         with marks.step("load"):
             connection.execute(LOAD, {"files": [str(file) for file in files]})
         with marks.step("dedup"):
             connection.execute(DROP_LATER_COPIES)
-        with marks.step("arrange"):
-            name_tables(connection)
-            connection.execute(ARRANGE)
-            connection.execute("DROP TABLE lines")
-        with marks.step("infer"):
-            structures = connection.execute(
-                "SELECT table_name, json_group_structure(json) FROM events GROUP BY table_name"
-            ).fetchall()
-        out.mkdir()
-        with marks.step("copy"), ThreadPoolExecutor(THREADS) as pool:
-            for copied in [
-                pool.submit(copy_table, connection.cursor(), name, json.loads(structure), out)
-                for name, structure in structures
-            ]:
-                copied.result()
+        # The largest first, so that none of the threads is left with it at the end.
+        names = connection.execute("SELECT name FROM events GROUP BY name ORDER BY -count(*)")
+        with marks.step("infer and copy"), ThreadPoolExecutor(THREADS) as pool:
+            list(pool.map(partial(copy_table, connection, out), [n for (n,) in names.fetchall()]))
     marks.write()
 
 
-def name_tables(connection: duckdb.DuckDBPyConnection) -> None:
-    connection.execute("CREATE TABLE names (kind TEXT, event TEXT, table_name TEXT)")
-    pairs = connection.execute("SELECT DISTINCT kind, event FROM lines").fetchall()
-    connection.executemany(
-        "INSERT INTO names VALUES (?, ?, ?)",
-        [(kind, event, table_name(kind, event)) for kind, event in pairs],
-    )
-
-
-def copy_table(
-    connection: duckdb.DuckDBPyConnection, name: str, structure: dict[str, Any], out: Path
-) -> None:
-    shape = without_empties(structure)
+def copy_table(connection: duckdb.DuckDBPyConnection, out: Path, name: str) -> None:
+    cursor = connection.cursor()
+    (structure,) = cursor.execute(INFER, {"name": name}).fetchall()[0]
+    shape = without_empties(json.loads(structure))
     columns = ", ".join(
-        f'event.{".".join(map(quoted, path))} AS {quoted("_".join(map(snake, path)))}'
+        f"event.{'.'.join(map(quoted, path))} AS {quoted('_'.join(map(snake, path)))}"
         for path in leaves(shape)
     )
-    connection.execute(
-        COPY.format(columns=columns, folder=out / name),
-        {"structure": json.dumps(shape), "name": name},
-    )
+    copy = COPY.format(columns=columns, folder=out / name)
+    cursor.execute(copy, {"structure": json.dumps(shape), "name": name})
 
 
 def without_empties(structure: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,58 @@
+"""Runs of contestants on an archive, each in a folder and processes of its own, each checked."""
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from benchmarks.archive import Archive
+from benchmarks.contestants import Contestant
+from benchmarks.measure import Failed, Measurement, measure
+from benchmarks.verify import wrongs
+
+
+class Run(msgspec.Struct, frozen=True):
+    """One run of one contestant, with what it left behind; wrong if `wrongs` says anything."""
+
+    contestant: str
+    round: int
+    load: float  # of the machine when it began: running programs, on average of a minute
+    measured: Measurement
+    files: int
+    bytes: int
+    wrongs: list[str]
+
+
+def contest(
+    archive: Archive, contestants: Sequence[Contestant], folder: Path, rounds: int
+) -> Iterator[Run]:
+    """One after the other, round by round; what the last round made stays in the folder."""
+    for round in range(1, rounds + 1):
+        for contestant in contestants:
+            yield run(archive, contestant, folder / contestant.name, round)
+
+
+def run(archive: Archive, contestant: Contestant, folder: Path, round: int = 1) -> Run:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    contestant.prepare(folder, archive)
+    os.sync()  # so that nobody pays for what the one before has written
+    load = os.getloadavg()[0]
+    command = contestant.command(archive.folder, folder)
+    measured = measure(command, folder, contestant.environment(folder))
+    tables = contestant.tables(folder)
+    sizes = [file.stat().st_size for files in tables.values() for file in files]
+    return Run(
+        contestant=contestant.name,
+        round=round,
+        load=load,
+        measured=measured,
+        files=len(sizes),
+        bytes=sum(sizes),
+        wrongs=wrongs(tables, archive.truth, hours=contestant.has_hours),
+    )
+
+
+__all__ = ["Failed", "Run", "contest", "run"]
