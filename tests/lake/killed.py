@@ -21,12 +21,14 @@ _FORKS.set_forkserver_preload(["tests.lake.killed"])
 
 @dataclass
 class Kills(Faults):
-    """Ends the process at a change, just before it or just after."""
+    """Ends the process at a change, just before it or just after; by its number, or its words."""
 
     after: bool = False
+    where: str | None = None
 
     def change(self, name: str, path: str, make: Callable[[], Any]) -> Any:
-        if self._count(name, path) != self.at:
+        number, call = self._count(name, path), f"{name} {path}"
+        if number != self.at and not (self.where and call.startswith(self.where)):
             return make()
         if self.after:
             make()
@@ -36,9 +38,12 @@ class Kills(Faults):
 
 @dataclass(frozen=True)
 class KillingStorage(Failing, LocalStorage):
-    """Of a file that was being written, half is there."""
+    """Of a file that was being written, half is there. Tasks of Spark get a healthy one."""
 
     faults: Kills = field(default_factory=Kills)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LocalStorage, (self.uri,)
 
     def open_output(self, path: str) -> Any:
         def half() -> None:

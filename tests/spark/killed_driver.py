@@ -1,0 +1,31 @@
+"""A program that carries out a step on Spark and is killed on the way, if it is told where.
+
+Arguments: the lake's folder, the step, and where: the number of a change of the store, how such a
+change begins, or nothing. Whoever is not killed prints the changes, one a line.
+"""
+
+import sys
+from pathlib import Path
+
+from dagster_pyspark import LazyPySparkResource
+
+from lake.work import placing
+from spark_resources.local import SPARK_CONFIG, LocalEngine
+from tests.lake.fault_cases import CASES
+from tests.lake.killed import KillingStorage, Kills
+from tests.lake.runs import Runs
+
+
+def main(root: str, step: str, where: str = "") -> None:
+    placing.SPLIT_BYTES = 2500  # small lakes have several files, too
+    kills = Kills(at=int(where)) if where.isdecimal() else Kills(where=where or None)
+    config = SPARK_CONFIG | {"spark.master": "local[2]"}
+    engine = LocalEngine(pyspark=LazyPySparkResource(spark_config=config))
+    runs = Runs(Path(root), first_run=10, store=KillingStorage(root, kills))
+    runs.flow = engine.dataflow
+    next(case for case in CASES if case.name == step).step(runs)
+    print("\n".join(kills.log))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
