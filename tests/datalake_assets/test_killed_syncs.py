@@ -1,0 +1,140 @@
+"""The process of a Dagster run is killed: the sensor says so, and the next sync makes it good."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from datalake_assets.dead_runs import close_dead
+from lake import paths
+from lake.lake import Lake
+from lake.report_history import newest_reports
+from lake.sample import WEB_SHOP, SampleSpec, write_archive
+from lake.settings_file import load_settings
+from lake.state.source_state import read_state
+from lake.storage import LocalStorage
+from tests.injected import injected
+
+REPO = Path(__file__).parents[2]
+SETTINGS = f"""\
+workspace_id: WS
+storage: ./lake
+sources:
+  - id: {WEB_SHOP.id}
+    slug: {WEB_SHOP.slug}
+"""
+SAMPLE = SampleSpec(days=1, events_per_day=40, files_per_day=2, hours=2)
+STEPS = {
+    "the commit": f"create {paths.manifests(WEB_SHOP.id)}",
+    "the catalog is told": "create segment-data/_state/catalog/web_shop/page",
+}
+
+pytestmark = pytest.mark.e2e
+
+
+class Platform:
+    """A lake in a folder with its settings and Dagster's home."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "lake.yaml").write_text(SETTINGS)
+        (folder / "home").mkdir()
+        write_archive(folder / "lake", SAMPLE, sources=[WEB_SHOP])
+        self.lake = Lake.open(load_settings(folder / "lake.yaml", {}, folder))
+
+    def sync(self, where: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "tests.datalake_assets.killed_sync", WEB_SHOP.slug, where],
+            env={
+                **os.environ,
+                "DATALAKE_CONFIG": str(self.folder / "lake.yaml"),
+                "DAGSTER_HOME": str(self.folder / "home"),
+            },
+            cwd=REPO,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def statuses(self) -> list[str]:
+        """Of Dagster's runs, the newest first."""
+        with dg.DagsterInstance.from_config(str(self.folder / "home")) as instance:
+            return [run.status.value for run in instance.get_runs()]
+
+    def look(self) -> None:
+        """What the daemon does every minute."""
+        with dg.DagsterInstance.from_config(str(self.folder / "home")) as instance:
+            close_dead(self.lake)(dg.build_sensor_context(instance=instance))
+
+    def content(self) -> dict[str, Any]:
+        """What is in the lake, and what is left in it."""
+        storage, catalog = self.lake.storage, self.lake.catalog
+        assert isinstance(storage, LocalStorage)
+        tables = catalog.tables(WEB_SHOP.slug)
+        state = read_state(storage, WEB_SHOP.id)
+        reports = list(newest_reports(self.lake, {WEB_SHOP.id}))
+        return {
+            "rows": {
+                (t.name, p.values): p.rows
+                for t in tables
+                for p in catalog.partitions(t.database, t.name)
+            },
+            "state": state.rows,
+            "ids": sum(file.ids for files in state.index.values() for file in files),
+            "reported": sum(report.source["row_count"] for report in reports),
+            "left": [
+                storage.files("segment-stage"),
+                storage.files(paths.open_runs(WEB_SHOP.id)),
+                storage.read(paths.lease(WEB_SHOP.id)),
+            ],
+        }
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], list[str]]:
+    platform = Platform(tmp_path_factory.mktemp("whole"))
+    ended = platform.sync()
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    return platform.content(), [line for line in ended.stdout.splitlines() if "segment" in line]
+
+
+def check_killed(folder: Path, where: str, wanted: dict[str, Any]) -> None:
+    platform = Platform(folder)
+    ended = platform.sync(where)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr[-2000:]
+    assert platform.statuses() == ["STARTED"]  # Dagster by itself does not see it
+    platform.look()
+    assert platform.statuses() == ["FAILURE"]
+    assert platform.sync().returncode == 0
+    assert platform.statuses() == ["SUCCESS", "FAILURE"]
+    assert platform.content() == wanted, where
+    injected["Dagster's process killed"] += 1
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_process_is_killed_at(
+    tmp_path: Path, undisturbed: tuple[dict[str, Any], list[str]], step: str
+) -> None:
+    check_killed(tmp_path, STEPS[step], undisturbed[0])
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7_200)
+def test_the_process_is_killed_at_every_change_of_its_run(
+    tmp_path: Path, undisturbed: tuple[dict[str, Any], list[str]]
+) -> None:
+    wanted, changes = undisturbed
+    assert len(changes) >= 25
+    for at in range(len(changes)):
+        (tmp_path / str(at)).mkdir()
+        check_killed(tmp_path / str(at), str(at), wanted)
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
