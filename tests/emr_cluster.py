@@ -25,7 +25,7 @@ from moto.core.responses import ActionResult
 from moto.emr.models import Cluster, ElasticMapReduceBackend, Step, emr_backends
 from moto.emr.responses import ElasticMapReduceResponse
 
-from tests.aws_server import ACCOUNT, AwsServer
+from tests.aws_server import ACCOUNT, REGION, AwsServer
 
 RELEASE = "emr-spark-8.0.0"
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -177,6 +177,7 @@ class LocalEmr:
             "Instances": {
                 "KeepJobFlowAliveWhenNoSteps": True,
                 "Ec2KeyName": "key",
+                "Placement": {"AvailabilityZone": f"{REGION}a"},
                 "InstanceGroups": [
                     {
                         "InstanceRole": role,
@@ -219,8 +220,12 @@ class LocalEmr:
             for cluster in list(self.backend.clusters.values()):
                 if cluster.state == "TERMINATED":
                     self._kill(cluster)
-                else:
+                    continue
+                try:
                     self._work_on(cluster)
+                except Exception:  # a test that waits for steps must not do so for ever
+                    cluster.terminate()
+                    raise
         for process in self._running.values():
             process.kill()
             process.wait()

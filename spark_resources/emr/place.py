@@ -30,19 +30,21 @@ class Place:
         return f"EMR cluster {self.cluster_id} (step {self.step_id})"
 
 
+def unusable(told: str) -> InvalidSetting:
+    """The setting is wrong; all such errors begin alike, since people filter on it."""
+    return InvalidSetting(f"Data lake has invalid configuration for `emr_cluster_id`: {told}")
+
+
 def refuse_unusable(cluster: Cluster) -> None:
     """Raise if a cluster of the settings cannot run our steps."""
     if cluster.state in ENDED_CLUSTER:
-        raise InvalidSetting(
-            f"EMR cluster {cluster.id} of `emr_cluster_id` is {cluster.state}: "
-            f"{cluster_reason(cluster).rstrip('.') or 'no reason is known'}. Set the id of a "
-            "running cluster; the next run uses it."
+        reason = cluster_reason(cluster).rstrip(".")
+        raise unusable(
+            f"EMR cluster {cluster.id} is {cluster.state}{f' ({reason})' if reason else ''}. Set "
+            "the id of a running cluster; the next run uses it."
         )
     if not is_supported(cluster.release):
-        raise InvalidSetting(
-            f"EMR cluster {cluster.id} of `emr_cluster_id` cannot be used: "
-            f"{why_not(cluster.release)}."
-        )
+        raise unusable(f"EMR cluster {cluster.id} cannot be used: {why_not(cluster.release)}.")
 
 
 @dataclass(frozen=True)

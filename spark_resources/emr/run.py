@@ -10,7 +10,7 @@ import msgspec
 
 from lake import paths
 from lake.aws.access import AwsAccess
-from lake.errors import InvalidSetting, LakeError, ServiceTrouble, UsageError
+from lake.errors import LakeError, ServiceTrouble, UsageError
 from lake.lake import Lake
 from lake.state.codec import decode, encode
 from lake.state.holder import myself, renewed
@@ -29,7 +29,7 @@ from spark_resources.emr.job_abroad import abroad
 from spark_resources.emr.logs import StepLogs
 from spark_resources.emr.pace import Pace
 from spark_resources.emr.pipes import PipesFolder
-from spark_resources.emr.place import Place, Places, refuse_unusable
+from spark_resources.emr.place import Place, Places, refuse_unusable, unusable
 from spark_resources.emr.shipping.environment import Target, machines
 from spark_resources.emr.shipping.ship import ship
 from spark_resources.emr.step import spark_step
@@ -147,9 +147,9 @@ class EmrRun:
     def _standing(self) -> Cluster:
         cluster_id = self.job.source.emr_cluster_id
         if cluster_id is None:
-            raise InvalidSetting(
-                f"`emr_cluster_id` is missing for source {self.job.source.slug}. Set it at the top "
-                "of lake.yaml or for the source, as j-1A2B3C4D5E6F7."
+            raise unusable(
+                f"it is missing for source {self.job.source.slug}. Set it at the top of lake.yaml "
+                "or for the source, as j-1A2B3C4D5E6F7."
             )
         cluster = self.places.emr.describe_whole(cluster_id)
         # A replay needs the cluster as a model only, but one that has ended may be long gone.
@@ -159,9 +159,10 @@ class EmrRun:
     def _step(self, cluster: Cluster) -> Json:
         found = set(machines(cluster.instance_types))
         if len(found) > 1:
-            raise InvalidSetting(
+            raise unusable(
                 f"EMR cluster {cluster.id} has nodes with different processors "
-                f"({', '.join(sorted(cluster.instance_types))}). Use one kind: Graviton or not."
+                f"({', '.join(sorted(cluster.instance_types))}). Use one kind of nodes: all "
+                "Graviton, or none."
             )
         target = Target(found.pop() if found else "x86_64", self.python)
         region = self.access.region_name()

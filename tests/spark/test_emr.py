@@ -15,12 +15,13 @@ import pytest
 
 from datalake_assets.definitions import build
 from datalake_assets.keys import sync_job_name
+from datalake_assets.preflight import findings
 from datalake_assets.running import new_job
 from datalake_assets.snapshot import read_snapshot, refresh_snapshot
 from lake import paths
 from lake.lake import Lake
 from lake.report_history import newest_reports
-from lake.sample import IOS_PROD, Account, SampleSpec, write_archive
+from lake.sample import IOS_PROD, SampleSpec, write_archive
 from lake.settings import Settings
 from lake.storage import StoredFile
 from lake.work.dataflow import InProcess
@@ -28,11 +29,19 @@ from spark_resources.emr.engine import EmrEngine
 from spark_resources.emr.pace import Pace
 from spark_resources.jobs.lake_job import run_job
 from tests.aws_server import AwsServer, fresh_sessions
-from tests.emr_cluster import PYTHON, LocalEmr, local_emr, spark_submit
+from tests.emr_cluster import (
+    PYTHON,
+    Command,
+    LocalEmr,
+    local_emr,
+    shell,
+    spark_submit,
+    without_spark,
+)
 from tests.spark.running import Silent, open_lake
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
-SAMPLE = SampleSpec(days=2, events_per_day=60, files_per_day=1, hours=2)
+SAMPLE = SampleSpec(days=3, events_per_day=60, files_per_day=1, hours=2)
 SOURCE = IOS_PROD
 
 
@@ -52,17 +61,24 @@ class Aws:
     instance: dg.DagsterInstance
     folder: Path
 
-    def arrive(self, days: int) -> Account:
+    def arrive(self, days: int) -> None:
         """Bring the archive of so many days into the bucket."""
-        account = write_archive(self.folder, SAMPLE, arrived=days)
+        write_archive(self.folder, SAMPLE, arrived=days)
         for file in self.folder.rglob("*"):
             path = str(file.relative_to(self.folder))
             if file.is_file() and path.startswith("segment-logs") and not self.has(path):
                 self.lake.storage.write(path, file.read_bytes())
-        return account
 
     def has(self, path: str) -> bool:
         return self.lake.storage.exists(path)
+
+    def expected(self, days: int) -> Counter[tuple[str, ...]]:
+        """The same from the sample's own account, after so many days."""
+        account = write_archive(self.folder, SAMPLE, arrived=days)
+        total: Counter[tuple[str, ...]] = Counter()
+        for added in account.per_sync(SOURCE.id)[:days]:
+            total.update({(s.table, s.day, s.hr): rows for s, rows in added.rows.items()})
+        return total
 
     def shipped(self) -> list[StoredFile]:
         """The packages in the bucket; our code changes too often while one works on it."""
@@ -132,14 +148,22 @@ def aws_lake(aws_server: AwsServer, tmp_path_factory: pytest.TempPathFactory) ->
             yield Aws(aws_server, emr, lake, cluster_id, instance, folder / "archive")
 
 
+def test_everything_is_in_order_before_the_first_run(aws_lake: Aws) -> None:
+    aws_lake.arrive(1)
+    found = list(findings(aws_lake.lake, aws_lake.lake.settings.sources))
+
+    assert [finding for finding in found if finding.error] == []
+    assert any(aws_lake.cluster_id in finding.what for finding in found)
+
+
 def test_a_sync_through_dagster_is_carried_out_by_spark_on_the_cluster(aws_lake: Aws) -> None:
-    account = aws_lake.arrive(1)
     result = aws_lake.sync()
 
     [step] = aws_lake.emr.steps(aws_lake.cluster_id)
     assert result.success, aws_lake.emr.logs(step.id)
-    expected = account.per_sync(SOURCE.id)[0].rows
-    assert aws_lake.rows() == {(s.table, s.day, s.hr): rows for s, rows in expected.items()}
+    assert aws_lake.rows() == aws_lake.expected(1)
+    newest = next(newest_reports(aws_lake.lake))  # through the partitions in Glue
+    assert not newest.failed and newest.source["emr_cluster_id"] == aws_lake.cluster_id
 
 
 def test_what_a_catalog_in_files_has_of_the_same_archive_glue_has_too(
@@ -161,21 +185,35 @@ def test_what_a_catalog_in_files_has_of_the_same_archive_glue_has_too(
             assert loaded[(table.name, *partition.values)] == partition.rows
 
 
-def test_a_later_sync_ships_nothing_anew_and_adds_columns(aws_lake: Aws) -> None:
+@pytest.mark.parametrize(("days", "command"), [(2, spark_submit), (3, without_spark)])
+def test_later_syncs_ship_nothing_anew_and_add_what_came(
+    aws_lake: Aws, days: int, command: Command
+) -> None:
     shipped = aws_lake.shipped()
-    account = aws_lake.arrive(2)
+    aws_lake.emr.command = command
+    aws_lake.arrive(days)
     result = aws_lake.sync()
 
     assert result.success
     assert shipped and aws_lake.shipped() == shipped
-    expected: Counter[tuple[str, ...]] = Counter()
-    for added in account.per_sync(SOURCE.id)[:2]:
-        expected.update({(s.table, s.day, s.hr): rows for s, rows in added.rows.items()})
-    assert aws_lake.rows() == expected
+    assert aws_lake.rows() == aws_lake.expected(days)
+    assert next(newest_reports(aws_lake.lake)).new_columns
+
+
+def test_a_failed_step_is_a_failed_run_in_dagster_and_in_the_report(aws_lake: Aws) -> None:
+    aws_lake.emr.command = shell("echo the disk is full >&2; exit 1")
+    result = aws_lake.sync()
+
+    [failure] = [e for e in result.all_events if e.is_step_failure]
+    told = failure.step_failure_data.user_failure_data
+    assert told is not None and "the disk is full" in (told.description or "")
+    newest = next(newest_reports(aws_lake.lake))
+    assert newest.failed and "the disk is full" in newest.source["error"]
 
 
 def test_a_replay_in_dagster_has_its_own_cluster_and_tells_its_id(aws_lake: Aws) -> None:
     before = aws_lake.rows()
+    aws_lake.emr.command = spark_submit
     result = aws_lake.replay("screen", "2026-10-01", "2026-10-02")
 
     assert result.success
@@ -190,7 +228,7 @@ def test_a_replay_in_dagster_has_its_own_cluster_and_tells_its_id(aws_lake: Aws)
 
 
 def test_a_cancelled_run_ends_its_step_and_has_a_failed_report(aws_lake: Aws) -> None:
-    aws_lake.arrive(2)
+    aws_lake.emr.command = spark_submit
     extra = f"{paths.raw_root(SOURCE.id)}/{paths.day_folder(date(2026, 10, 2))}/late.json"
     aws_lake.lake.storage.write(extra, b'{"type":"page","messageId":"x"}\n')
     steps_before = len(aws_lake.emr.steps(aws_lake.cluster_id))

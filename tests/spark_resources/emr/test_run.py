@@ -293,7 +293,7 @@ def test_a_cluster_that_has_ended_is_told_with_the_setting(emr_lake: EmrLake) ->
     put_day(emr_lake, "2026-10-01", 1)
     emr_lake.emr.server.client("emr").terminate_job_flows(JobFlowIds=[emr_lake.cluster_id])
 
-    with pytest.raises(InvalidSetting, match="`emr_cluster_id` is TERMINATED"):
+    with pytest.raises(InvalidSetting, match=r"`emr_cluster_id`: EMR cluster j-\w+ is TERMINATED"):
         list(emr_lake.run())
 
     assert report(emr_lake)[0]["error_code"] == "Segment.InvalidSettings"
