@@ -65,7 +65,8 @@ pin: setup  ## resolve the dependencies anew, into requirements.txt (minutes)
 		--no-emit-find-links --no-emit-trusted-host --output-file requirements.txt pyproject.toml
 
 clean:  ## remove what set-up, tests and tools made (not your lakes)
-	rm -rf .venv .bench-venv .bench .spark40 .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info build
+	rm -rf .venv .bench-venv .bench .spark40 .hypothesis .mypy_cache .pytest_cache .ruff_cache \
+		*.egg-info build
 
 # A second Spark costs no second environment: it only has to come first on the path.
 .spark40/.done: requirements-spark40.txt

@@ -11,9 +11,10 @@ from rich.console import Console
 
 from benchmarks.archive import make_archive
 from benchmarks.bars import Bar, Panel, bar_chart
-from benchmarks.contest import Failed, Run, contest
+from benchmarks.contest import Run, contest
 from benchmarks.contestants import CONTESTANTS, ENGINE, ROOT
 from benchmarks.floor import Floor, measure_floor
+from benchmarks.measure import Failed
 from benchmarks.process_tree import adopt_orphans
 from benchmarks.recipe import Recipe
 from benchmarks.summary import METRICS, contestants_of, middle, ratio_table

@@ -9,7 +9,7 @@ import msgspec
 
 from benchmarks.archive import Archive
 from benchmarks.contestants import Contestant
-from benchmarks.measure import Failed, Measurement, measure
+from benchmarks.measure import Measurement, measure
 from benchmarks.verify import wrongs
 
 
@@ -53,6 +53,3 @@ def run(archive: Archive, contestant: Contestant, folder: Path, round: int = 1) 
         bytes=sum(sizes),
         wrongs=wrongs(tables, archive.truth, hours=contestant.has_hours),
     )
-
-
-__all__ = ["Failed", "Run", "contest", "run"]

@@ -31,6 +31,13 @@ class TableTruth(msgspec.Struct):
     received_ms: int = 0
     sums: dict[str, float] = {}
 
+    def __add__(self, other: "TableTruth") -> "TableTruth":
+        return TableTruth(
+            self.rows + other.rows,
+            self.received_ms + other.received_ms,
+            _added(self.sums, other.sums),
+        )
+
 
 class Truth(msgspec.Struct):
     """A whole archive; slots are `table/day/hour`."""
@@ -44,6 +51,19 @@ class Truth(msgspec.Struct):
     @property
     def rows(self) -> int:
         return self.lines - self.duplicates
+
+    def __add__(self, other: "Truth") -> "Truth":
+        """Of two archives that have no ids and no hours in common."""
+        return Truth(
+            self.lines + other.lines,
+            self.bytes + other.bytes,
+            self.duplicates + other.duplicates,
+            {
+                name: self.tables.get(name, TableTruth()) + other.tables.get(name, TableTruth())
+                for name in self.tables.keys() | other.tables.keys()
+            },
+            self.slots | other.slots,
+        )
 
 
 def truth_of(files: Sequence[Path]) -> Truth:
@@ -86,6 +106,10 @@ def table_of(event: dict[str, Any]) -> str:
 def snake(name: str) -> str:
     words = _WORDS.findall(name)
     return "_".join(words).lower() or f"x_{sha256(name.encode()).hexdigest()[:8]}"
+
+
+def _added(some: dict[str, float], others: dict[str, float]) -> dict[str, float]:
+    return {key: some.get(key, 0) + others.get(key, 0) for key in some.keys() | others.keys()}
 
 
 def _kept(files: Sequence[Path]) -> dict[str, tuple[str, int]]:

@@ -1,0 +1,1 @@
+"""How time and memory of a sync grow with events, tables, hours, columns and history."""

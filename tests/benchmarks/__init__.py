@@ -1,0 +1,1 @@
+"""Tests of the benchmarks: what they measure by must be right, too."""
