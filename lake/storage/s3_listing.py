@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from lake.storage.base import THREADS
+from lake.storage.s3_pages import read_pages_quickly
 
 _PARTS = 2 * THREADS
 
@@ -26,6 +28,9 @@ class Listing:
 
     client: Any
     bucket: str
+
+    def __post_init__(self) -> None:
+        read_pages_quickly(self.client)
 
     def any(self, prefix: str) -> bool:
         """Whether there is any object with this prefix."""
@@ -88,13 +93,18 @@ class Listing:
         return page
 
 
+def _nanoseconds(moment: str | datetime) -> int:
+    read = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+    return int(read.timestamp() * 1000) * 1_000_000
+
+
 def _objects(page: dict[str, Any]) -> list[Listed]:
     return [
         Listed(
             one["Key"],
             one["Size"],
             one["ETag"].strip('"'),
-            int(one["LastModified"].timestamp() * 1000) * 1_000_000,
+            _nanoseconds(one["LastModified"]),
         )
         for one in page.get("Contents", ())
     ]

@@ -218,6 +218,20 @@ class TestListing:
         assert at_once["most"] > 4
         assert at_once["requests"] <= len(files) // 1000 + self.DAYS + 4
 
+    def test_pages_say_what_botocore_reads_in_them(self, aws: AwsServer, s3: S3Storage) -> None:
+        odd = ["a b+c%41&<>.gz", "ü/日本.gz", "'quoted\"", "plain"]
+        for name in odd:
+            s3.write(f"odd/{name}", name.encode())
+        plain = AwsAccess("us-west-2").client("s3")  # one that reads its pages itself
+        page = plain.list_objects_v2(Bucket="lake-bucket", Prefix="lake/odd/")
+        expected = [
+            (o["Key"], o["Size"], o["ETag"].strip('"'), o["LastModified"].timestamp())
+            for o in page["Contents"]
+        ]
+        found = [(f"lake/{f.path}", f.size, f.stamp, f.modified_ns / 1e9) for f in s3.files("odd")]
+        assert found == expected
+        assert len(found) == len(odd)
+
     def test_folders_go_over_many_pages_and_many_are_deleted(self, filled: S3Storage) -> None:
         assert len(filled.folders("raw")) == self.DAYS + 1
         filled.delete_folder("raw")
