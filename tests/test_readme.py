@@ -12,8 +12,10 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+import yaml
 
 from lake.sample import IOS_PROD, SampleSpec, write_archive
+from lake.settings import Settings
 
 REPO = Path(__file__).parent.parent
 README = (REPO / "README.md").read_text()
@@ -33,7 +35,7 @@ ON_THE_DEMO = [
     words[3:] for words in COMMANDS if words[:3] == [DATALAKE, "--config", "demo/lake.yaml"]
 ]
 ON_YOUR_OWN = [words[1:] for words in COMMANDS if words[0] == DATALAKE and "--config" not in words]
-INLINE = re.findall(r"`datalake ([a-z]+)([^`]*)`", README)
+INLINE = re.findall(r"`datalake ((?:[a-z]+ ?)+)([^`]*)`", README)
 
 
 def program(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -55,7 +57,7 @@ def test_the_commands_are_those_that_are_tried_below() -> None:
 def test_a_command_of_the_tables_has_the_options_it_is_shown_with(
     command: str, rest: str, tmp_path: Path
 ) -> None:
-    told = program(command, "--help", cwd=tmp_path)
+    told = program(*command.split(), "--help", cwd=tmp_path)
     assert told.returncode == 0
     for option in re.findall(r"--[a-z-]+", rest):
         assert option in told.stdout
@@ -84,7 +86,7 @@ def test_what_the_readme_asks_the_demo_is_answered(words: list[str], demo: Path)
 def test_your_own_data_in_the_steps_of_the_readme(tmp_path: Path) -> None:
     init, check, sync = ON_YOUR_OWN
     assert program(*init, cwd=tmp_path).returncode == 0
-    (settings,) = blocks("yaml")
+    settings, _ = blocks("yaml")
     (tmp_path / "lake.yaml").write_text(settings)
     sample = SampleSpec(days=1, events_per_day=50, files_per_day=1, hours=2)
     write_archive(tmp_path / "data", sample)
@@ -125,6 +127,13 @@ def _answers(address: str, server: subprocess.Popen[bytes]) -> bool:
         except OSError:
             time.sleep(0.5)
     return False
+
+
+def test_three_other_lines_make_it_a_lake_on_aws() -> None:
+    at_home, on_aws = (yaml.safe_load(block) for block in blocks("yaml"))
+    assert len(on_aws) == 3
+    lake = Settings.model_validate(at_home | on_aws | {"emr_cluster_id": "j-3SXSUSDNPIS"})
+    assert (lake.storage, lake.catalog, lake.engine) == tuple(on_aws.values())
 
 
 def test_its_pictures_and_links_are_there() -> None:
