@@ -8,6 +8,7 @@ LakeError                  exit 1, Segment.Internal
 ├── InvalidSetting         Segment.InvalidSettings: a run found a setting wrong
 ├── InsufficientPermissions  Segment.InsufficientPermissions: an action was refused
 ├── ServiceTrouble         a service did not answer as it should, however often it was asked
+├── DiskFull               there is no room to write
 ├── StateError             what lies in `_state/` cannot be read, or a newer version wrote it
 ├── ConservationError      rows in and rows accounted for do not balance
 ├── CheckFailed            a check before publication found something wrong
@@ -91,6 +92,10 @@ class ServiceTrouble(LakeError):
 
 class ConsentNeeded(UsageError):
     """Raw files were changed or removed after loading: a replay needs to be told that it may."""
+
+
+class DiskFull(LakeError):
+    """There is no room to write."""
 
 
 class StateError(LakeError):

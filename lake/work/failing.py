@@ -11,6 +11,7 @@ from lake.counts import UnitReport
 from lake.errors import LakeError, UsageError
 from lake.report import Failure, RunFacts
 from lake.storage import Storage
+from lake.work.full_disk import full_disk
 from lake.work.open_runs import close_failed_run, committed, opened_run, write_failure
 from lake.work.run_context import now
 
@@ -23,7 +24,7 @@ def failure_told(storage: Storage, catalog: Catalog, run: RunFacts) -> Iterator[
     try:
         yield
     except Exception as error:
-        told = recognised(error)
+        told = recognised(error) or full_disk(error)
         if not (run.replay and isinstance(told, UsageError)):  # whoever asked for it is told
             _report_unopened(storage, catalog, run, failure_of(error))
         if told is None or told is error:
@@ -47,6 +48,8 @@ def close_failed(
     """
     try:
         catch_up()
+        # First, since on a full disk it makes room for the report.
+        storage.delete_folder(paths.stage(run.source_id, run.run_id))
         close_failed_run(storage, catalog, run, after_manifest, now(), failure)
     except Exception:
         _report_only(storage, run, after_manifest, failure)
@@ -66,7 +69,7 @@ def failure_of(error: BaseException) -> Failure:
         return Failure("Segment.Internal", "The run was cancelled before it was done.")
     if isinstance(error, GeneratorExit):
         return Failure("Segment.Internal", "The run was stopped between two units of its work.")
-    told = error if isinstance(error, LakeError) else recognised(error)
+    told = error if isinstance(error, LakeError) else recognised(error) or full_disk(error)
     if told is not None:
         return Failure(told.error_code, str(told))
     return Failure("Segment.Internal", _in_a_line(error))

@@ -5,6 +5,7 @@ are those of the environment. Spark is left out; all else is as a user would hav
 """
 
 import sys
+from unittest.mock import patch
 
 from datalake_assets import definitions
 from datalake_assets.cli import main as datalake
@@ -15,9 +16,11 @@ from tests.lake.killed import KillingStorage, Kills
 
 def main(source: str, where: str) -> int:
     kills = Kills(at=int(where)) if where.isdecimal() else Kills(where=where or None)
-    lake.open_storage = lambda uri, access=None: KillingStorage(uri, kills)  # type: ignore[assignment]
-    definitions.engine_of = lambda settings: InProcessEngine()  # type: ignore[assignment]
-    ended = datalake(["sync", "--source", source])
+    with (
+        patch.object(lake, "open_storage", lambda uri, access: KillingStorage(uri, kills)),
+        patch.object(definitions, "engine_of", lambda settings: InProcessEngine()),
+    ):
+        ended = datalake(["sync", "--source", source])
     print("\n".join(kills.log))
     return ended
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -83,7 +83,7 @@ class Runs:
             source_id=SOURCE_ID,
             database=self.source.database,
             run_id=f"R{number}",
-            start_time=utc(f"2026-10-20T00:{number:02}:00.123456"),
+            start_time=utc("2026-10-20T00:00:00.123456") + timedelta(minutes=number),
             s3_bucket=self.settings.bucket,
             replay=kind is RunKind.REPLAY,
             replay_from=window.start if window else None,
