@@ -25,4 +25,6 @@ def refuse_changed_layout(source: Source, state: SourceState) -> None:
         if then != now
     ]
     if changed:
-        raise SettingsError(f"Source {source.slug!r} cannot be run as it is set.", changed)
+        partitions = any(problem.place.endswith("date_partition") for problem in changed)
+        what = "Table partitions configuration" if partitions else "Naming configuration"
+        raise SettingsError(f"{what} of source {source.slug!r} is invalid.", changed)

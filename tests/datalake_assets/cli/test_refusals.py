@@ -220,6 +220,7 @@ def test_a_partition_setting_that_does_not_fit(
     assert told.report is not None
     assert told.report["error_code"] == "Segment.InvalidSettings"
     assert told.report["error"] == told.description
+    assert told.description.startswith("Table partitions configuration of source 'ios_prod' is")
     assert "date_partition: 'day', but its tables" in told.description
     assert told.description in told.said.err
     assert told.said.code == 2
