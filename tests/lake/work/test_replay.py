@@ -53,6 +53,31 @@ def test_a_replay_of_an_hour_keeps_the_ids_of_the_rest_of_the_day(runs: Runs) ->
     assert runs.sync().duplicates == 2
 
 
+def test_partitions_outside_of_the_range_stay_as_they_are_whatever_the_files_hold(
+    runs: Runs,
+) -> None:
+    """One file has rows of three days; the middle one is replayed, then an hour of it."""
+    days = ("2026-10-01", "2026-10-02", "2026-10-03")
+    runs.archive.day(days[1]).file(
+        "a",
+        *(
+            track("Order", f"{day}T{hour}", f"{day}T{hour}:00")
+            for day in days
+            for hour in ("07", "08")
+        ),
+    )
+    runs.sync()
+    before, rows = runs.partitions("track_order"), runs.rows("track_order")
+    runs.replay(days[1], days[2])
+    runs.replay(f"{days[1]}T07:00", f"{days[1]}T08:00")
+    after = runs.partitions("track_order")
+    assert {key for key in after if after[key] != before[key]} == {
+        (days[1], "07"),
+        (days[1], "08"),
+    }
+    assert runs.rows("track_order") == rows
+
+
 def test_a_replay_changes_nothing_where_nothing_has_changed(runs: Runs) -> None:
     for day in ("2026-10-01", "2026-10-02", "2026-10-03"):
         runs.archive.day(day).file(
