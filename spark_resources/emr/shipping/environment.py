@@ -18,7 +18,7 @@ from spark_resources.emr.shipping.zips import files_below, write_zip
 
 # PySpark is the cluster's own; it imports pandas before it hands over Arrow batches.
 ROOTS = ("boto3", "dagster-pipes", "isal", "msgspec", "numpy", "pandas", "pyarrow", "pydantic")
-_FORMAT = "1"  # of the archive: change it when something else goes into it
+_FORMAT = "2"  # of the archive: change it when something else goes into it
 _NOT_NEEDED = frozenset({"tests", "include", "__pycache__"})
 _NOT_NEEDED_SUFFIXES = frozenset({".a", ".h", ".pxd", ".pyi", ".pyx"})
 # Of the hundreds of services that botocore describes.
@@ -74,7 +74,8 @@ def write_environment(target: Target, out: IO[bytes]) -> None:
     """Taken from here if the nodes are like this machine, else fetched for them."""
     installed = _installed(target) if target.is_here else None
     if installed is not None:
-        write_zip(out, installed)
+        # To compile them takes every single worker seconds, before its first task.
+        write_zip(out, installed, compiled=True)
         return
     with tempfile.TemporaryDirectory() as folder:
         _fetch(target, folder)

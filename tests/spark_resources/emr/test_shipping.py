@@ -2,6 +2,8 @@
 
 import ast
 import platform
+import re
+import subprocess
 import sys
 import zipfile
 from importlib.metadata import distribution, packages_distributions
@@ -127,7 +129,27 @@ def test_packages_without_tests_headers_and_services_that_are_not_used(tmp_path:
     assert "msgspec/__init__.py" in names and "botocore/data/endpoints.json" in names
     assert any(name.startswith("botocore/data/glue/") for name in names)
     assert not any(name.startswith("botocore/data/ec2/") for name in names)
-    assert not any("__pycache__" in name or name.endswith(".pyi") for name in names)
+    assert not any(name.endswith(".pyi") for name in names)
+
+
+def test_packages_come_compiled(tmp_path: Path) -> None:
+    """With nothing to compile and nothing to write beside them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("spark_resources.emr.shipping.environment.ROOTS", ("jmespath",))
+        content = BytesIO()
+        write_environment(HERE, content)
+    with zipfile.ZipFile(content) as archive:
+        archive.extractall(tmp_path)
+    told = subprocess.run(
+        [sys.executable, "-S", "-v", "-c", "import jmespath"],
+        env={"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stderr
+
+    loaded = re.findall(rf"code object from '?({tmp_path}/[^'\n]*)", told)
+    assert loaded and all(path.endswith(".pyc") for path in loaded)
 
 
 @pytest.mark.parametrize(
