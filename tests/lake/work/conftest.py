@@ -33,5 +33,5 @@ def in_memory() -> Iterator[Path]:
 @pytest.fixture
 def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that small lakes have partitions of several files."""
-    monkeypatch.setattr(placing, "SPLIT_BYTES", 2500)
+    monkeypatch.setattr(placing, "SPLIT_BYTES", 150)
     monkeypatch.setattr(InProcess, "slots", 2)

@@ -40,7 +40,7 @@ def bucket(tmp_path: Path, aws: AwsServer) -> Runs:
 
 @pytest.fixture(autouse=True)
 def _small_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placing, "SPLIT_BYTES", 2500)
+    monkeypatch.setattr(placing, "SPLIT_BYTES", 150)
     monkeypatch.setattr(InProcess, "slots", 2)
 
 
