@@ -174,7 +174,8 @@ def test_whoever_lost_the_lease_does_not_renew_it_against_its_new_holder(
 ) -> None:
     monkeypatch.setattr(holder, "RENEWAL_SECONDS", 0.001)
     with held_lease(storage, "S1", "R1", "sync", nobody):
-        leave_lease(storage, myself(), run="R2")
+        # As everybody takes it: not between a renewal's look and its write.
+        storage.update(paths.lease("S1"), lambda _: encode(Lease("R2", "sync", myself())))
         time.sleep(0.05)
         found = read_lease(storage, "S1")
         assert found is not None and found.run_id == "R2"
