@@ -200,7 +200,7 @@ def test_a_role_that_does_not_take_the_external_id(
     aws: AwsServer, become: Callable[..., None], sync: Callable[[], Told], tmp_path: Path
 ) -> None:
     role = aws.role(external_id="another")
-    (tmp_path / "lake.yaml").write_text(f"iam_role_arn: {role}\n{SETTINGS}")
+    (tmp_path / "lake.yaml").write_text(f"iam_role_arn: {role}\nexternal_id: wrong\n{SETTINGS}")
     become()
     with enforced(aws):
         told = sync()
