@@ -12,9 +12,15 @@ from threading import Event, Thread
 import msgspec
 
 from benchmarks.marks import MARKS_VARIABLE, Marks
-from benchmarks.process_tree import cpu_of_children, descendants, memory
+from benchmarks.process_tree import (
+    cpu_of,
+    cpu_of_children,
+    descendants,
+    forgets_children,
+    memory,
+)
 
-_EVERY = 0.1  # seconds between two looks at the memory
+_EVERY = 0.25  # seconds between two looks at the memory; each holds up what it looks at
 _LAST_ONES = 60.0  # seconds that a JVM may take to end after its program
 
 
@@ -45,32 +51,34 @@ def measure(
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=variables
         )
-        with _MemoryWatch() as watch:
+        with _Watch() as watch:
             code = process.wait()
             wall = time.monotonic() - began
-        _reap_the_rest()
+            ours_to_wait_for = _reap_the_rest()
+    forgotten = sum(cpu for pid, cpu in watch.forgotten.items() if pid not in ours_to_wait_for)
     if code:
         told = log.read_text(errors="replace")[-3_000:]
         raise Failed(f"{' '.join(command)} ended with {code}:\n{told}")
     marks = Marks.read(marks_file)
     return Measurement(
         wall=wall,
-        cpu=cpu_of_children() - cpu_before,
+        cpu=cpu_of_children() - cpu_before + forgotten,
         peak_memory=watch.peak,
         ready=marks.ready - began if marks.ready else None,
         steps=marks.steps,
     )
 
 
-class _MemoryWatch:
-    """Looks at the memory of all processes below this one, over and over."""
+class _Watch:
+    """Looks at all processes below this one, over and over."""
 
     def __init__(self) -> None:
         self.peak = 0
+        self.forgotten: dict[int, float] = {}  # CPU seconds that nobody else will tell
         self._done = Event()
         self._thread = Thread(target=self._look, daemon=True)
 
-    def __enter__(self) -> "_MemoryWatch":
+    def __enter__(self) -> "_Watch":
         self._thread.start()
         return self
 
@@ -80,19 +88,29 @@ class _MemoryWatch:
 
     def _look(self) -> None:
         while not self._done.wait(_EVERY):
-            self.peak = max(self.peak, memory(descendants(os.getpid())))
+            processes = descendants(os.getpid())
+            self.peak = max(self.peak, memory(processes))
+            forgetful = set(filter(forgets_children, set(processes.values())))
+            self.forgotten |= {
+                pid: cpu_of(pid) or self.forgotten.get(pid, 0)
+                for pid, parent in processes.items()
+                if parent in forgetful
+            }
 
 
-def _reap_the_rest() -> None:
+def _reap_the_rest() -> set[int]:
     """Wait for what the program left behind, so that its CPU time is known."""
+    reaped: set[int] = set()
     deadline = time.monotonic() + _LAST_ONES
     with suppress(ChildProcessError):  # none is left
         while True:
             pid, _ = os.waitpid(-1, os.WNOHANG)
             if pid:
+                reaped.add(pid)
                 continue
             if time.monotonic() > deadline:
                 for left in descendants(os.getpid()):
                     with suppress(ProcessLookupError):
                         os.kill(left, signal.SIGKILL)
             time.sleep(0.02)
+    return reaped

@@ -60,10 +60,8 @@ def scenarios(events: int) -> dict[str, Scenario]:
             "columns",
             "10 times the columns, as many values: hardly more",
             [
-                Case(
-                    "as usual", replace(base, columns=_EXTRA_COLUMNS, columns_each=_EXTRA_COLUMNS)
-                ),
-                Case("10 times", replace(base, columns=_MANY_COLUMNS, columns_each=_EXTRA_COLUMNS)),
+                Case(name, replace(base, columns=columns, columns_each=_FEW_COLUMNS))
+                for name, columns in (("as usual", _FEW_COLUMNS), ("10 times", _MANY_COLUMNS))
             ],
         ),
         Scenario(
