@@ -1,0 +1,51 @@
+"""What holds for every lake, whatever was done to it by whomever."""
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+
+from lake.dedup.ids import hash_id, words
+from lake.upkeep.clean_up import clean_up
+from tests.lake.faults import NOTHING_LEFT, left
+from tests.lake.runs import Runs
+from tests.lake.upkeep.lying import lying, needed
+
+ACCOUNTED_FOR = ("row_count", "duplicates", "rejected", "suppressed", "skipped")
+
+
+def held_ids(runs: Runs) -> Counter[str]:
+    """Every message id in the lake; reading holds the catalog's counts to the files."""
+    return Counter(row["message_id"] for table in runs.tables() for row in runs.rows(table))
+
+
+def check_invariants(runs: Runs, at_rest: bool = True) -> None:
+    """Each event once; catalog, state, index, files and reports agree; nothing is left behind."""
+    ids = held_ids(runs)
+    assert [id for id, times in ids.items() if times > 1] == []
+    state = runs.state()
+    for table in runs.tables():
+        partitions = runs.partitions(table).values()
+        assert state.rows.get(f"shop.{table}", 0) == sum(p.rows for p in partitions)
+        for partition in partitions:
+            assert len(runs.storage.files(partition.location)) == partition.files
+    indexed = Counter(entry[:-1] for entries in runs.index().values() for entry in entries)
+    assert indexed == Counter(_hashed(id) for id in ids)
+    for lines in runs.reports().values():
+        source, *tables = lines
+        assert source["rows_in"] == sum(source[name] for name in ACCOUNTED_FOR), source
+        if tables:
+            assert source["row_count"] == sum(table["row_count"] for table in tables)
+    if at_rest:
+        assert left(runs) == NOTHING_LEFT
+
+
+def check_sweep(runs: Runs) -> None:
+    """After the grace time nothing lies there that nobody needs."""
+    later = datetime.now(UTC) + timedelta(hours=25)
+    clean_up(runs.storage, runs.catalog, runs.source, runs.state(), later)
+    assert lying(runs) == needed(runs)
+
+
+def _hashed(id: str) -> tuple[int, ...]:
+    return tuple(int(word) for word in words(pa.array([hash_id(id)], pa.binary(16)))[0])
