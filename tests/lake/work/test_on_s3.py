@@ -4,6 +4,7 @@ import json
 import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ from lake import paths
 from lake.aws.access import AwsAccess
 from lake.errors import CommitConflict
 from lake.sql import LakeSql
+from lake.state import holder
 from lake.state.manifest import Manifest, RunKind, commit
 from lake.storage.s3 import S3Storage
 from lake.work import placing
 from lake.work.dataflow import InProcess
 from tests.aws_server import SECRET, AwsServer
 from tests.lake.archive import track
+from tests.lake.failing_storage import Broken, FailingS3Storage, Fault, Faults
 from tests.lake.fault_cases import first_sync, growing_sync, replay
 from tests.lake.retyping import wish
 from tests.lake.runs import SOURCE_ID, Runs
@@ -147,6 +150,23 @@ def test_syncs_at_the_same_time_load_every_event_once(
     assert bucket.ids("track_order") == ["m2026-10-01", "m2026-10-02", "m2026-10-03"]
     assert sum(lines[0]["row_count"] for lines in bucket.reports().values()) == 3
     assert bucket.storage.files("segment-stage") == []
+
+
+def test_uploads_of_a_run_that_died_are_aborted_by_the_next(
+    aws: AwsServer, bucket: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, whole = aws.client("s3"), bucket.storage
+    for key in ("segment-stage/S1/R1/0/x", "segment-data/data/S1/_v/R1/x", "elsewhere/R1/x"):
+        client.create_multipart_upload(Bucket="lake-bucket", Key=f"lake/{key}")
+    bucket.storage = FailingS3Storage(whole.uri, faults=Faults(Fault.DEATH, at=6))
+    with pytest.raises(Broken), monkeypatch.context() as patch:
+        patch.setattr(holder, "LIFETIME", timedelta(0))
+        first_sync(bucket)
+    bucket.storage = whole
+    bucket.sync()
+    left = client.list_multipart_uploads(Bucket="lake-bucket").get("Uploads", [])
+    assert [upload["Key"] for upload in left] == ["lake/elsewhere/R1/x"]
+    assert [lines[0]["status"] for lines in bucket.reports().values()] == ["failed", "finished"]
 
 
 def test_a_raw_archive_that_is_not_there_is_told_with_its_place(bucket: Runs) -> None:
