@@ -96,7 +96,7 @@ def test_raw_files_that_changed_need_consent(terminal: Terminal, filled: SampleL
     gone = filled.account.files["9IP56Shn6"][0]
     (filled.folder / "data" / gone.path).unlink()
     before = everything_below(filled.folder / "data")
-    words = ("replay", "--source", "ios_prod", *FIRST_DAY)
+    words = ("replay", "--source", "ios_prod", *FIRST_DAY, "--table", "screen")
     said = terminal.run(*words)
     assert said.code == 2
     assert f"removed: {gone.path}" in said.err
