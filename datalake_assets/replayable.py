@@ -16,7 +16,6 @@ def refuse_replay(
 ) -> list[TableSchema]:
     """The tables of a replay; what is asked for in vain is refused before anything begins."""
     lake = lake.for_source(source)
-    lake = lake.for_source(source)
     state = read_state(lake.storage, source.id)
     _refuse_hours(source, window)
     _refuse_days(source, first_day(lake, source, state), window)

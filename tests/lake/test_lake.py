@@ -58,6 +58,15 @@ def test_a_source_may_have_a_role_and_a_region_of_its_own() -> None:
     assert lake.for_source(lake.settings.source("a")) is lake
 
 
+def test_what_concerns_all_sources_is_done_by_the_first_that_has_a_role() -> None:
+    lake = opened(region="eu-west-1")
+    by_b = AwsAccess.of(lake.settings.source("b"))
+    assert lake.storage == S3Storage("s3://bucket/lake", by_b)
+    assert lake.for_source(lake.settings.source("b")) is lake
+    own = lake.for_source(lake.settings.source("a")).storage
+    assert own == S3Storage("s3://bucket/lake", AwsAccess.of(lake.settings))
+
+
 def test_a_lake_travels() -> None:
     for lake in (opened(), opened(catalog="glue", iam_role_arn=ROLE), opened(storage="x")):
         assert pickle.loads(pickle.dumps(lake)) == lake
