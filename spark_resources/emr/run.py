@@ -10,6 +10,7 @@ import msgspec
 
 from lake import paths
 from lake.aws.access import AwsAccess
+from lake.aws.refusals import recognised
 from lake.errors import LakeError, ServiceTrouble, UsageError
 from lake.lake import Lake
 from lake.state.codec import decode, encode
@@ -218,11 +219,13 @@ class EmrRun:
             )
         return Published(manifest, message.report, message.checks)
 
-    def _silent(self, place: Place, state: str, reason: str) -> StepFailed:
+    def _silent(self, place: Place, state: str, reason: str) -> LakeError:
+        """The error of a job that ended without a word: what its log ends with, if we know it."""
         lines = StepLogs(self.access, place.logs).tail(self.pace.sleep) if place.logs else []
         if lines:
             self.listener.warn("\n".join([f"The end of the log of {place}:", *lines]))
-        return StepFailed(str(place), state, reason, lines, place.logs)
+        failed = StepFailed(str(place), state, reason, lines, place.logs)
+        return recognised(RuntimeError("\n".join(lines))) or failed
 
     def _report(self, error: BaseException, before: int) -> None:
         """A failed report, unless the job has written one itself or refused to begin.
@@ -245,4 +248,8 @@ class EmrRun:
         close_failed(storage, catalog, facts, before, failure_of(error), catching_up)
 
     def _is_over(self) -> bool:
-        return self.place is None or self.places.has_ended(self.place)
+        """Whether the job can do nothing more; if that cannot be found out, it can."""
+        try:
+            return self.place is None or self.places.has_ended(self.place)
+        except LakeError:
+            return False

@@ -27,8 +27,7 @@ from dagster_pipes import (
 )
 
 from lake.aws.access import AwsAccess
-from lake.aws.refusals import recognised
-from lake.storage.s3_requests import is_hidden, is_missing
+from lake.aws.refusals import Doing, aws_call, recognised
 from lake.work.dataflow import Dataflow
 from spark_resources.jobs.lake_job import LakeJob, preview_job, run_job
 from spark_resources.jobs.messages import (
@@ -136,15 +135,15 @@ def _tell(pipes: PipesContext, message: Message) -> None:
 
 def _await(s3: Any, context: PipesParams, seconds: float = _CONTEXT_SECONDS) -> None:
     """What to do may be told a moment after the step was started; if not, nobody waits for it."""
-    waited = time.monotonic() + seconds
+    bucket, key = context["bucket"], context["key"]
+    until = time.monotonic() + seconds
     while True:
-        place = {"Bucket": context["bucket"], "Key": context["key"]}
         try:
-            s3.head_object(**place)
+            with aws_call(Doing.DOWNLOAD, f"{bucket}/{key}"):
+                s3.get_object(Bucket=bucket, Key=key)["Body"].close()
             return
-        except s3.exceptions.ClientError as error:
-            missing = is_missing(error) or is_hidden(error, s3, **place)
-            if not missing or time.monotonic() > waited:
+        except s3.exceptions.NoSuchKey:
+            if time.monotonic() > until:
                 raise
         time.sleep(2)
 

@@ -13,12 +13,13 @@ from moto.emr.responses import ElasticMapReduceResponse
 
 from lake import paths
 from lake.aws.access import forget_sessions
-from lake.errors import InvalidSetting, LakeError
+from lake.errors import InsufficientPermissions, InvalidSetting, LakeError
 from lake.state.codec import decode
 from lake.work.open_runs import OpenRun
 from lake.work.unit import Window
 from spark_resources.emr.errors import StepFailed
-from tests.emr_cluster import Node, shell, slowly, without_spark
+from spark_resources.emr.run import EmrRun
+from tests.emr_cluster import PYTHON, Node, shell, slowly, without_spark
 from tests.spark_resources.emr.conftest import EmrLake, Quick
 
 DAYS = {"2026-10-01": "1790812800000", "2026-10-02": "1790899200000"}
@@ -138,6 +139,44 @@ def test_a_failed_step_is_a_failed_run_with_the_end_of_its_log(emr_lake: EmrLake
     assert "no such module" in source["error"]
     assert source["emr_cluster_id"] == emr_lake.cluster_id
     assert emr_lake.files(paths.open_runs("S1")) == []
+
+
+def test_a_refusal_that_only_the_log_tells_is_recognised(emr_lake: EmrLake) -> None:
+    put_day(emr_lake, "2026-10-01", 1)
+    refused = (
+        "botocore.exceptions.ClientError: An error occurred (AccessDenied) when calling the "
+        "GetObject operation: User: arn:aws:sts::123456789012:assumed-role/emr/i-1 is not "
+        "authorized to perform: s3:GetObject on resource: arn:aws:s3:::lake-bucket/x"
+    )
+    emr_lake.emr.command = shell(f"echo '{refused}' >&2; exit 1")
+
+    with pytest.raises(InsufficientPermissions, match="s3:GetObject"):
+        list(emr_lake.run())
+
+    assert report(emr_lake)[0]["error_code"] == "Segment.InsufficientPermissions"
+
+
+def test_while_a_job_may_be_at_work_what_it_staged_stays(
+    emr_lake: EmrLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may yet be committed; to look at the step is refused, so nobody knows."""
+    put_day(emr_lake, "2026-10-01", 1)
+    emr_lake.emr.command = shell("sleep 600")
+
+    def describe_step(self: ElasticMapReduceResponse) -> ActionResult:
+        raise JsonRESTError("AccessDeniedException", "You may not look")
+
+    monkeypatch.setattr(ElasticMapReduceResponse, "describe_step", describe_step)
+    job = emr_lake.job()
+    staged = f"{paths.stage('S1', job.run_id)}/rows.parquet"
+    emr_lake.lake.storage.write(staged, b"rows")
+    with pytest.raises(InsufficientPermissions, match="check the status of an EMR job"):
+        list(EmrRun(job, emr_lake.heard, PYTHON, Quick()).units())
+
+    [source] = report(emr_lake)
+    assert source["error_code"] == "Segment.InsufficientPermissions"
+    assert emr_lake.files("segment-stage") == [staged]
+    assert len(emr_lake.files(paths.open_runs("S1"))) == 1  # the next run finds it, and closes it
 
 
 def test_a_step_that_says_nothing_is_a_failure_even_if_emr_is_content(emr_lake: EmrLake) -> None:
