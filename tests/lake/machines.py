@@ -5,12 +5,13 @@ import random
 import socket
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from lake.loading.shares import Shares
 from lake.loading.task import LoadedFile, LoadJob
 from lake.state import lease
 from lake.work import running
@@ -59,7 +60,7 @@ def _work(root: Path, number: int, seed: int, work: Work, leases: bool, boss: An
         with (
             patch.object(socket, "gethostname", lambda: f"machine-{number}"),
             patch.object(lease, "POLL_SECONDS", 0.01),
-            patch.object(running, "held_lease", running.held_lease if leases else _no_lease),
+            patch.object(running, "held_lease", lease.held_lease if leases else _no_lease),
         ):
             work(runs, random.Random(seed * 10 + number))
         boss.send((None, [*runs.logged, *runs.warnings]))
@@ -70,9 +71,9 @@ def _work(root: Path, number: int, seed: int, work: Work, leases: bool, boss: An
 class Slow(InProcess):
     """Gives others the time to come in between."""
 
-    def load(self, job: LoadJob, splits: Mapping[str, int]) -> list[LoadedFile]:
+    def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
         time.sleep(0.02)
-        return super().load(job, splits)
+        return super().load(job, shares)
 
 
 @contextmanager
@@ -81,7 +82,7 @@ def _no_lease(*arguments: object) -> Iterator[None]:
     yield
 
 
-def at_once(root: Path, works: list[Work], seed: int, leases: bool) -> list[str]:
+def at_once(root: Path, works: Sequence[Work], seed: int, leases: bool) -> list[str]:
     """All of them at the same time; what they were told."""
     machines = [Machine(root, n + 1, seed, work, leases) for n, work in enumerate(works)]
     for machine in machines:

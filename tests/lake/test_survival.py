@@ -77,7 +77,7 @@ class Survival(RuleBasedStateMachine):
         self.root = Path(mkdtemp(dir=MEMORY))
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(os, "fsync", lambda _: None)
-        self.patch.setattr(placing, "SPLIT_BYTES", 2500)
+        self.patch.setattr(placing, "SPLIT_BYTES", 150)
         self.patch.setattr(InProcess, "slots", 2)
         self.runs = Runs(self.root, start=DAYS[0])
         self.place = Folders(self.root)
@@ -227,7 +227,7 @@ def walk(examples: int, steps: int) -> None:
         deadline=None,
         suppress_health_check=health,
     )
-    run_state_machine_as_test(Survival, settings=chosen)  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(Survival, settings=chosen)
 
 
 def test_a_lake_survives_whatever_happens_to_it() -> None:
