@@ -9,7 +9,6 @@ from lake.lake import Lake
 from lake.names import Naming
 from lake.retype.target import Target, find_column, parse_type
 from lake.retype.wish import record_wish
-from lake.sql import LakeSql
 from lake.state.manifest import RunKind
 from lake.work.run import replay_units
 from lake.work.run_context import Published
@@ -46,6 +45,9 @@ def wish(runs: Runs, column: str, type: str) -> None:
 
 def seen(runs: Runs, column: str) -> tuple[str, dict[str, Any]]:
     """What a reader is told: the type of a column, and its values by message id."""
+    # Here, since a server of forks that has loaded DuckDB complains of it when it ends.
+    from lake.sql import LakeSql
+
     table, name = named(runs, column)
     id = "message_id" if runs.source.naming is Naming.NATIVE else "id"
     sql = f"SELECT {id} id, {name} v FROM {runs.source.database}.{table}"

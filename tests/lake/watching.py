@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from lake.catalog.local import LocalCatalog
-from lake.sql import LakeSql
 from lake.storage import LocalStorage
 from tests.lake.runs import Runs
 
@@ -39,6 +38,9 @@ class Watcher:
 
 
 def by_sql(root: Path, table: str) -> dict[Partition, State]:
+    # Here, since a server of forks that has loaded DuckDB complains of it when it ends.
+    from lake.sql import LakeSql
+
     storage = LocalStorage(str(root))
     sql = f"SELECT day, hr, message_id, properties_v::VARCHAR v FROM shop.{table}"
     rows = LakeSql(LocalCatalog(storage), storage).query(sql).to_pylist()
