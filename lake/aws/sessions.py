@@ -86,7 +86,7 @@ def client_config() -> Config:
         retries=retries,
         connect_timeout=10,
         read_timeout=60,
-        max_pool_connections=64,
+        max_pool_connections=256,  # threads that wait may start others: see `Storage.each`
         s3={"addressing_style": "path"} if own else None,
     )
 

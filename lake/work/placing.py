@@ -12,6 +12,7 @@ from lake.schema import TableSchema
 from lake.staging.seen import Seen
 from lake.staging.table_rows import rows_key
 from lake.state.manifest import NewFile, PartitionChange
+from lake.storage import Storage
 from lake.work.unit import Unit
 from lake.work.unit_work import UnitWork
 
@@ -132,16 +133,23 @@ def partition_changes(
     for file in loaded:
         if file.path:
             files.setdefault(rows_key(file.table, file.partition), []).append(file)
-    return work.context.storage.each(
-        lambda item: _change(work, placements[item[0]], item[1]), sorted(files.items())
-    )
+    if not work.dry:
+        storage = work.context.storage
+        kept = storage.each(lambda key: _kept(storage, placements[key]), sorted(files))
+        storage.copy_all([copy for copies in kept for copy in copies])
+    return [_change(placements[key], new) for key, new in sorted(files.items())]
 
 
-def _change(work: UnitWork, placement: Placement, new: list[LoadedFile]) -> PartitionChange:
-    before, storage = placement.before if placement.keeps else None, work.context.storage
-    if placement.moves and before is not None and not work.dry:
-        held = storage.files(before.location)
-        storage.copy_all([(file.path, f"{placement.location}/{file.name}") for file in held])
+def _kept(storage: Storage, placement: Placement) -> list[tuple[str, str]]:
+    """The files that go with their partition, each with its new place."""
+    if not placement.moves or placement.before is None or not placement.keeps:
+        return []
+    held = storage.files(placement.before.location)
+    return [(file.path, f"{placement.location}/{file.name}") for file in held]
+
+
+def _change(placement: Placement, new: list[LoadedFile]) -> PartitionChange:
+    before = placement.before if placement.keeps else None
     return PartitionChange(
         table=placement.schema.key,
         values=partition_values(placement.partition),
