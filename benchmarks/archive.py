@@ -32,8 +32,12 @@ class Archive:
         return sum(path.stat().st_size for path in self.files)
 
     def link_into(self, storage: Path) -> None:
-        """Put the raw files below a lake's storage, at no cost."""
-        shutil.copytree(self.folder / RAW, storage / RAW, copy_function=os.link, dirs_exist_ok=True)
+        """Put the raw files below a lake's storage, at no cost; those that are there stay."""
+        for path in self.files:
+            target = storage / path.relative_to(self.folder)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if not target.exists():
+                os.link(path, target)
 
 
 def raw_files(folder: Path) -> list[Path]:

@@ -31,12 +31,9 @@ class TableTruth(msgspec.Struct):
     received_ms: int = 0
     sums: dict[str, float] = {}
 
-    def __add__(self, other: "TableTruth") -> "TableTruth":
-        return TableTruth(
-            self.rows + other.rows,
-            self.received_ms + other.received_ms,
-            _added(self.sums, other.sums),
-        )
+    def then(self, later: "TableTruth") -> "TableTruth":
+        """Without sums: the first load settles the types, and later values may be cut to them."""
+        return TableTruth(self.rows + later.rows, self.received_ms + later.received_ms)
 
 
 class Truth(msgspec.Struct):
@@ -52,17 +49,17 @@ class Truth(msgspec.Struct):
     def rows(self) -> int:
         return self.lines - self.duplicates
 
-    def __add__(self, other: "Truth") -> "Truth":
-        """Of two archives that have no ids and no hours in common."""
+    def then(self, later: "Truth") -> "Truth":
+        """After a second load, of an archive that has no ids and no hours in common with this."""
         return Truth(
-            self.lines + other.lines,
-            self.bytes + other.bytes,
-            self.duplicates + other.duplicates,
+            self.lines + later.lines,
+            self.bytes + later.bytes,
+            self.duplicates + later.duplicates,
             {
-                name: self.tables.get(name, TableTruth()) + other.tables.get(name, TableTruth())
-                for name in self.tables.keys() | other.tables.keys()
+                name: self.tables.get(name, TableTruth()).then(later.tables.get(name, TableTruth()))
+                for name in self.tables.keys() | later.tables.keys()
             },
-            self.slots | other.slots,
+            self.slots | later.slots,
         )
 
 
@@ -106,10 +103,6 @@ def table_of(event: dict[str, Any]) -> str:
 def snake(name: str) -> str:
     words = _WORDS.findall(name)
     return "_".join(words).lower() or f"x_{sha256(name.encode()).hexdigest()[:8]}"
-
-
-def _added(some: dict[str, float], others: dict[str, float]) -> dict[str, float]:
-    return {key: some.get(key, 0) + others.get(key, 0) for key in some.keys() | others.keys()}
 
 
 def _kept(files: Sequence[Path]) -> dict[str, tuple[str, int]]:

@@ -27,7 +27,7 @@ def run_case(case: Case, folder: Path, round: int) -> tuple[Run, int]:
             subprocess.run(command, check=True, stdout=log, stderr=log, env=os.environ)
         new.link_into(place / "lake")
 
-    truth = history.truth if nothing_new else history.truth + archive.truth
+    truth = history.truth if nothing_new else history.truth.then(archive.truth)
     contestant = replace(ENGINE, prepare=prepare)
     done = run(replace(archive, truth=truth), contestant, folder / "runs" / "growth", round)
     return done, 0 if nothing_new else archive.truth.lines
