@@ -1,41 +1,39 @@
 """One run on EMR, seen from Dagster: submitted, listened to, and reported whatever ends it."""
 
-import os
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 
 import msgspec
 
-from lake import paths
 from lake.aws.access import AwsAccess
-from lake.aws.refusals import recognised
-from lake.errors import LakeError, ServiceTrouble, UsageError
+from lake.errors import LakeError
 from lake.lake import Lake
-from lake.state.codec import decode, encode
-from lake.state.holder import myself, renewed
 from lake.state.manifest import read_manifest
 from lake.state.source_state import read_state
 from lake.work.dry_run import PlannedUnit
-from lake.work.failing import close_failed, failure_of, failure_told
-from lake.work.open_runs import OpenRun, report_failure
-from lake.work.publish import catch_up
-from lake.work.run_context import Listener, Published, now
+from lake.work.failing import failure_told
+from lake.work.run_context import Listener, Published
 from spark_resources.emr.capacity import slots_of
 from spark_resources.emr.client import EmrClient
 from spark_resources.emr.cluster_like import Cluster, Json, cluster_like
-from spark_resources.emr.errors import StepFailed
 from spark_resources.emr.job_abroad import abroad
-from spark_resources.emr.logs import StepLogs
+from spark_resources.emr.listening import Listening
 from spark_resources.emr.pace import Pace
 from spark_resources.emr.pipes import PipesFolder
 from spark_resources.emr.place import Place, Places, refuse_unusable, unusable
+from spark_resources.emr.reporting import (
+    report_ended,
+    report_error_of_job,
+    report_left,
+    shown_as_open,
+)
 from spark_resources.emr.shipping.environment import Target, machines
 from spark_resources.emr.shipping.ship import ship
 from spark_resources.emr.step import spark_step
 from spark_resources.jobs.lake_job import LakeJob
-from spark_resources.jobs.messages import JobDone, JobFailed, Message, UnitPlanned, UnitPublished
+from spark_resources.jobs.messages import JobFailed, Message, UnitPlanned, UnitPublished
 
 
 @dataclass
@@ -47,7 +45,6 @@ class EmrRun:
     python: str
     pace: Pace
     place: Place | None = field(default=None, init=False)
-    ended: JobDone | JobFailed | None = field(default=None, init=False)
 
     @cached_property
     def lake(self) -> Lake:
@@ -65,65 +62,50 @@ class EmrRun:
     def places(self) -> Places:
         return Places(EmrClient(self.access), self.pace, self.listener)
 
+    @cached_property
+    def listening(self) -> Listening:
+        return Listening(self.pipes, self.places, self.listener, self.pace)
+
     def units(self) -> Iterator[Published]:
         """Each unit of work as soon as the job has published it."""
         with failure_told(self.lake.storage, self.lake.catalog, self.job.facts()):
-            yield from self._units(read_state(self.lake.storage, self.job.source.id).manifest)
-
-    def _units(self, before: int) -> Iterator[Published]:
-        try:
-            with self._known(before) as begun, self._placed() as place:
-                self.listener.log(f"The job is on {place}")
-                for message in self._heard(place):
-                    if self.pipes.opened:
-                        begun.close()
-                    if isinstance(message, UnitPublished):
-                        self.listener.log(str(message))
-                        yield self._published(message)
-            if isinstance(self.ended, JobFailed):
-                raise self.ended.error()
-        except BaseException as error:
-            self._report(error, before)
-            raise
-        finally:
-            with suppress(LakeError, OSError):
-                self.pipes.remove()
+            before = read_state(self.lake.storage, self.job.source.id).manifest
+            try:
+                with (
+                    shown_as_open(self.lake, self.job.facts(), before) as until_begun,
+                    closing(self._heard()) as heard,
+                ):
+                    for message in heard:
+                        if self.pipes.opened:
+                            until_begun.close()
+                        if isinstance(message, UnitPublished):
+                            self.listener.log(str(message))
+                            yield self._published(message)
+            except BaseException as error:
+                self._report(error, before)
+                raise
 
     def planned(self) -> Iterator[PlannedUnit]:
         """What each unit of work would do; a step on the standing cluster, also for a replay."""
+        with closing(self._heard()) as heard:
+            for message in heard:
+                if isinstance(message, UnitPlanned):
+                    yield message.unit
+
+    def _heard(self) -> Generator[Message | None, None, None]:
+        """All that the job tells; its error, if it ends with one, is raised here.
+
+        Who leaves before the end closes it: that cancels the job.
+        """
         try:
             with self._placed() as place:
-                for message in self._heard(place):
-                    if isinstance(message, UnitPlanned):
-                        yield message.unit
-            if isinstance(self.ended, JobFailed):
-                raise self.ended.error()
+                self.listener.log(f"The job is on {place}")
+                yield from self.listening.heard(place, self.access)
+            if isinstance(self.listening.ended, JobFailed):
+                raise self.listening.ended.error()
         finally:
             with suppress(LakeError, OSError):
                 self.pipes.remove()
-
-    @contextmanager
-    def _known(self, before: int) -> Iterator[ExitStack]:
-        """Until the job itself does, this process shows that there is a run; closed when it does.
-
-        Should it die meanwhile, whoever comes next finds the run and reports it as failed.
-        """
-        facts = self.job.facts()
-        path = paths.open_run(facts.source_id, facts.run_id)
-
-        def mine() -> bytes:
-            return encode(OpenRun(facts, before, myself()))
-
-        def renewal(found: bytes | None) -> bytes | None:
-            """Unless the job has taken over, or is even done."""
-            holder = decode(found, OpenRun, path).holder if found else None
-            return mine() if holder and holder.is_here and holder.pid == os.getpid() else None
-
-        storage = self.lake.storage
-        storage.write(path, mine())
-        with ExitStack() as until_begun:
-            until_begun.enter_context(renewed(lambda: storage.update(path, renewal), path))
-            yield until_begun
 
     @contextmanager
     def _placed(self) -> Iterator[Place]:
@@ -172,43 +154,6 @@ class EmrRun:
         shipped = ship(self.lake.storage, target, self.listener)
         return spark_step(name, shipped, self.python, slots_of(cluster), arguments)
 
-    def _heard(self, place: Place) -> Iterator[Message | None]:
-        """What the job says until it has said how it ended; None where it said nothing new."""
-        asked = looked = self.pace.now()
-        step_ended = None
-        while True:
-            yield from self._messages()
-            if self.ended is not None and (self.pipes.closed or step_ended):
-                return
-            if step_ended is not None:
-                raise self._silent(place, step_ended.state, step_ended.reason)
-            moment = self.pace.now()
-            if moment - asked >= self.pace.step_seconds:
-                asked = moment
-                look_at_cluster = moment - looked >= self.pace.cluster_seconds
-                looked = moment if look_at_cluster else looked
-                try:
-                    status = self.places.status(place, look_at_cluster)
-                except ServiceTrouble as trouble:  # the step goes on, and so does the wait
-                    self.listener.warn(str(trouble))
-                    continue
-                if status.ended:
-                    step_ended = status  # one more look: it may have spoken just before
-                    continue
-            yield None
-            self.pace.sleep(self.pace.messages_seconds)
-
-    def _messages(self) -> Iterator[Message]:
-        try:
-            for message in self.pipes.messages(self.listener):
-                if isinstance(message, JobDone | JobFailed):
-                    self.ended = message
-                if isinstance(message, JobDone):
-                    self.listener.log(str(message))
-                yield message
-        except ServiceTrouble as trouble:
-            self.listener.warn(str(trouble))
-
     def _published(self, message: UnitPublished) -> Published:
         source_id = self.job.source.id
         manifest = read_manifest(self.lake.storage, source_id, message.manifest)
@@ -219,33 +164,13 @@ class EmrRun:
             )
         return Published(manifest, message.report, message.checks)
 
-    def _silent(self, place: Place, state: str, reason: str) -> LakeError:
-        """The error of a job that ended without a word: what its log ends with, if we know it."""
-        lines = StepLogs(self.access, place.logs).tail(self.pace.sleep) if place.logs else []
-        if lines:
-            self.listener.warn("\n".join([f"The end of the log of {place}:", *lines]))
-        failed = StepFailed(str(place), state, reason, lines, place.logs)
-        return recognised(RuntimeError("\n".join(lines))) or failed
-
     def _report(self, error: BaseException, before: int) -> None:
-        """A failed report, unless the job has written one itself or refused to begin.
-
-        As long as the job may still be at work, nothing of what it has staged may go: it could
-        yet commit it. Then the next run finds it dead, or finished.
-        """
-        storage, catalog, facts = self.lake.storage, self.lake.catalog, self.job.facts()
-        with suppress(LakeError, OSError):
-            if isinstance(self.ended, JobFailed):
-                opened = paths.open_run(facts.source_id, facts.run_id)
-                if facts.replay and isinstance(error, UsageError):
-                    storage.delete(opened)  # whoever asked for it is told
-                if not storage.exists(opened):
-                    return
-            elif not self._is_over():
-                report_failure(storage, facts, before, now(), failure_of(error))
-                return
-        catching_up = partial(catch_up, storage, catalog, facts.source_id)
-        close_failed(storage, catalog, facts, before, failure_of(error), catching_up)
+        """A failed report, unless the job has written one itself or refused to begin."""
+        if isinstance(self.listening.ended, JobFailed):
+            report = report_error_of_job
+        else:
+            report = report_ended if self._is_over() else report_left
+        report(self.lake, self.job.facts(), before, error)
 
     def _is_over(self) -> bool:
         """Whether the job can do nothing more; if that cannot be found out, it can."""

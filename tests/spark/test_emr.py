@@ -29,14 +29,8 @@ from spark_resources.emr.engine import EmrEngine
 from spark_resources.emr.pace import Pace
 from spark_resources.jobs.lake_job import run_job
 from tests.aws_server import AwsServer, fresh_sessions
-from tests.emr_cluster import (
-    PYTHON,
-    LocalEmr,
-    local_emr,
-    shell,
-    spark_submit,
-    without_spark,
-)
+from tests.emr_cluster import LocalEmr, local_emr
+from tests.emr_node import PYTHON, shell, spark_submit, without_spark
 from tests.spark.running import Silent, open_lake
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]

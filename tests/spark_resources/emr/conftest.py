@@ -1,7 +1,9 @@
 """A lake in a bucket, a standing cluster beside it, and the engine that uses both."""
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +14,20 @@ from lake import paths
 from lake.lake import Lake
 from lake.settings import Settings
 from lake.work.run_context import Published
+from lake.work.unit import Window
 from spark_resources.emr.pace import Pace
 from spark_resources.emr.run import EmrRun
 from spark_resources.emr.shipping.environment import Target, environment_version
 from tests.aws_server import AwsServer
-from tests.emr_cluster import PYTHON, LocalEmr, local_emr, without_spark
+from tests.emr_cluster import LocalEmr, local_emr
+from tests.emr_node import PYTHON, without_spark
 
 SOURCE = {"id": "S1", "slug": "shop"}
+EVENT = (
+    '{"type":"track","event":"Order","messageId":"%s-%d","receivedAt":"%sT05:00:00Z",'
+    '"properties":{"price":%d}}'
+)
+BOTH_DAYS = Window(datetime(2026, 10, 1, tzinfo=UTC), datetime(2026, 10, 3, tzinfo=UTC))
 
 
 @dataclass(frozen=True)
@@ -73,6 +82,16 @@ class EmrLake:
     def put_raw(self, day_folder: str, name: str, *lines: bytes) -> None:
         path = f"{paths.raw_root('S1')}/{day_folder}/{name}"
         self.lake.storage.write(path, b"\n".join(lines) + b"\n")
+
+    def put_day(self, day: str, rows: int) -> None:
+        """A raw file with so many orders of a day."""
+        lines = [(EVENT % (day, n, day, n)).encode() for n in range(rows)]
+        self.put_raw(paths.day_folder(date.fromisoformat(day)), "a.json", *lines)
+
+    def report(self) -> list[dict[str, Any]]:
+        """The lines of the newest report."""
+        path = max(self.files(paths.reports_root()))
+        return [json.loads(line) for line in (self.lake.storage.read(path) or b"").splitlines()]
 
     def files(self, folder: str) -> list[str]:
         return [file.path for file in self.lake.storage.files(folder)]

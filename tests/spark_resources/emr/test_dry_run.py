@@ -1,14 +1,13 @@
 """A dry run on EMR: a step on the standing cluster, and nothing is changed by it."""
 
 from spark_resources.emr.run import EmrRun
-from tests.emr_cluster import PYTHON
-from tests.spark_resources.emr.conftest import EmrLake, Quick
-from tests.spark_resources.emr.test_run import BOTH_DAYS, put_day
+from tests.emr_node import PYTHON
+from tests.spark_resources.emr.conftest import BOTH_DAYS, EmrLake, Quick
 
 
 def test_a_dry_run_tells_what_a_replay_would_do(emr_lake: EmrLake) -> None:
-    put_day(emr_lake, "2026-10-01", 3)
-    put_day(emr_lake, "2026-10-02", 4)
+    emr_lake.put_day("2026-10-01", 3)
+    emr_lake.put_day("2026-10-02", 4)
     job = emr_lake.job(window=BOTH_DAYS, dry_run=True)
     first, second = EmrRun(job, emr_lake.heard, PYTHON, Quick()).planned()
 

@@ -18,7 +18,6 @@ from lake.settings import Settings
 from lake.storage import open_storage
 from lake.work.checks import CheckResult, ChecksFailed
 from spark_resources.emr.pipes import PipesFolder
-from spark_resources.jobs.emr_main import PatientWriter, PipesListener
 from spark_resources.jobs.messages import (
     JobDone,
     JobFailed,
@@ -27,6 +26,7 @@ from spark_resources.jobs.messages import (
     as_json,
     from_json,
 )
+from spark_resources.jobs.telling import PatientWriter, PipesListener, tell
 from tests.aws_server import AwsServer
 from tests.spark_resources.emr.conftest import Heard
 
@@ -52,7 +52,7 @@ def speak(folder: PipesFolder, aws: AwsServer, patch: pytest.MonkeyPatch) -> dic
         listener = PipesListener(pipes)
         listener.log("reading")
         listener.warn("a line is odd")
-        pipes.report_custom_message(as_json(JobDone(2.0, 100.0)))
+        tell(pipes, JobDone(2.0, 100.0))
         return dict(pipes.extras)
 
 
@@ -102,7 +102,7 @@ def test_what_could_not_be_sent_is_sent_again(
         return put(**what)
 
     monkeypatch.setattr(s3, "put_object", put_object)
-    monkeypatch.setattr("spark_resources.jobs.emr_main.RESEND_SECONDS", (0.1, 0.1, 0.1))
+    monkeypatch.setattr("spark_resources.jobs.telling.RESEND_SECONDS", (0.1, 0.1, 0.1))
     speak(folder, aws, monkeypatch)
 
     assert list(folder.messages(Heard())) == [JobDone(2.0, 100.0)]

@@ -1,8 +1,7 @@
-"""Runs on EMR: what they do, what they tell, and what becomes of them when something breaks."""
+"""Runs on EMR: where they run, what they do, and what they tell on the way."""
 
 import json
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,42 +12,22 @@ from moto.emr.responses import ElasticMapReduceResponse
 
 from lake import paths
 from lake.aws.access import forget_sessions
-from lake.errors import InsufficientPermissions, InvalidSetting, LakeError
+from lake.errors import InvalidSetting
 from lake.state.codec import decode
 from lake.work.open_runs import OpenRun
-from lake.work.unit import Window
 from spark_resources.emr.errors import StepFailed
-from spark_resources.emr.run import EmrRun
-from tests.emr_cluster import PYTHON, Node, shell, slowly, without_spark
-from tests.spark_resources.emr.conftest import EmrLake, Quick
-
-DAYS = {"2026-10-01": "1790812800000", "2026-10-02": "1790899200000"}
-EVENT = (
-    '{"type":"track","event":"Order","messageId":"%s-%d","receivedAt":"%sT05:00:00Z",'
-    '"properties":{"price":%d}}'
-)
-BOTH_DAYS = Window(datetime(2026, 10, 1, tzinfo=UTC), datetime(2026, 10, 3, tzinfo=UTC))
-
-
-def put_day(lake: EmrLake, day: str, rows: int) -> None:
-    lines = [(EVENT % (day, n, day, n)).encode() for n in range(rows)]
-    lake.put_raw(DAYS[day], "a.json", *lines)
-
-
-def report(lake: EmrLake) -> list[dict[str, Any]]:
-    """The lines of the newest report."""
-    path = max(lake.files(paths.reports_root()))
-    return [json.loads(line) for line in (lake.lake.storage.read(path) or b"").splitlines()]
+from tests.emr_node import Node, shell, slowly, without_spark
+from tests.spark_resources.emr.conftest import BOTH_DAYS, EmrLake, Quick
 
 
 def test_a_sync_is_a_step_on_the_cluster_of_the_settings(emr_lake: EmrLake) -> None:
-    put_day(emr_lake, "2026-10-01", 3)
+    emr_lake.put_day("2026-10-01", 3)
 
     [unit] = emr_lake.run()
 
     assert unit.report.row_count == 3
     assert {check.check for check in unit.checks} == {"dedup", "types", "conservation"}
-    source, table = report(emr_lake)
+    source, table = emr_lake.report()
     assert (source["status"], source["emr_cluster_id"]) == ("finished", emr_lake.cluster_id)
     assert (table["table_name"], table["row_count"]) == ("track_order", 3)
     assert source["s3_bucket"] == "lake-bucket"
@@ -69,7 +48,7 @@ def test_the_job_gets_neither_a_role_nor_a_secret(emr_lake: EmrLake) -> None:
             handed_over.append(json.loads(data))
         kept(storage, path, data)
 
-    put_day(emr_lake, "2026-10-01", 1)
+    emr_lake.put_day("2026-10-01", 1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(emr_lake.lake.storage), "write", write)
         list(emr_lake.run())
@@ -84,20 +63,20 @@ def test_the_job_gets_neither_a_role_nor_a_secret(emr_lake: EmrLake) -> None:
 
 
 def test_a_changed_cluster_is_used_from_the_next_sync_on(emr_lake: EmrLake) -> None:
-    put_day(emr_lake, "2026-10-01", 1)
+    emr_lake.put_day("2026-10-01", 1)
     list(emr_lake.run())
     other = emr_lake.emr.start_cluster("lake-bucket")
     emr_lake.change(emr_cluster_id=other)
-    put_day(emr_lake, "2026-10-02", 2)
+    emr_lake.put_day("2026-10-02", 2)
     list(emr_lake.run())
 
-    assert report(emr_lake)[0]["emr_cluster_id"] == other
+    assert emr_lake.report()[0]["emr_cluster_id"] == other
     assert len(emr_lake.emr.steps(emr_lake.cluster_id)) == len(emr_lake.emr.steps(other)) == 1
 
 
 def test_a_replay_has_a_cluster_of_its_own_which_is_gone_afterwards(emr_lake: EmrLake) -> None:
-    put_day(emr_lake, "2026-10-01", 3)
-    put_day(emr_lake, "2026-10-02", 4)
+    emr_lake.put_day("2026-10-01", 3)
+    emr_lake.put_day("2026-10-02", 4)
     emr_lake.emr.command = slowly
     units = emr_lake.run(window=BOTH_DAYS)
 
@@ -110,12 +89,12 @@ def test_a_replay_has_a_cluster_of_its_own_which_is_gone_afterwards(emr_lake: Em
     assert (first.report.row_count, second.report.row_count) == (3, 4)
     assert own != emr_lake.cluster_id and emr_lake.emr.state(own) == "TERMINATED"
     assert emr_lake.emr.state(emr_lake.cluster_id) != "TERMINATED"
-    source = report(emr_lake)[0]
+    source = emr_lake.report()[0]
     assert (source["replay"], source["emr_cluster_id"]) == (True, own)
 
 
 def test_should_our_process_die_the_cluster_of_a_replay_ends_by_itself(emr_lake: EmrLake) -> None:
-    put_day(emr_lake, "2026-10-01", 1)
+    emr_lake.put_day("2026-10-01", 1)
     list(emr_lake.run(window=BOTH_DAYS))
 
     _, asked = emr_lake.emr.asked
@@ -126,101 +105,9 @@ def test_should_our_process_die_the_cluster_of_a_replay_ends_by_itself(emr_lake:
     assert {"Key": "vendor", "Value": "segment"} in asked["Tags"]
 
 
-def test_a_failed_step_is_a_failed_run_with_the_end_of_its_log(emr_lake: EmrLake) -> None:
-    put_day(emr_lake, "2026-10-01", 1)
-    emr_lake.emr.command = shell("echo no such module >&2; exit 3")
-
-    with pytest.raises(StepFailed, match=r"ended as FAILED .* no such module") as failed:
-        list(emr_lake.run())
-
-    assert f"s3://lake-bucket/logs/{emr_lake.cluster_id}/steps/" in str(failed.value)
-    [source] = report(emr_lake)
-    assert (source["status"], source["error_code"]) == ("failed", "Segment.Internal")
-    assert "no such module" in source["error"]
-    assert source["emr_cluster_id"] == emr_lake.cluster_id
-    assert emr_lake.files(paths.open_runs("S1")) == []
-
-
-def test_a_refusal_that_only_the_log_tells_is_recognised(emr_lake: EmrLake) -> None:
-    put_day(emr_lake, "2026-10-01", 1)
-    refused = (
-        "botocore.exceptions.ClientError: An error occurred (AccessDenied) when calling the "
-        "GetObject operation: User: arn:aws:sts::123456789012:assumed-role/emr/i-1 is not "
-        "authorized to perform: s3:GetObject on resource: arn:aws:s3:::lake-bucket/x"
-    )
-    emr_lake.emr.command = shell(f"echo '{refused}' >&2; exit 1")
-
-    with pytest.raises(InsufficientPermissions, match="s3:GetObject"):
-        list(emr_lake.run())
-
-    assert report(emr_lake)[0]["error_code"] == "Segment.InsufficientPermissions"
-
-
-def test_while_a_job_may_be_at_work_what_it_staged_stays(
-    emr_lake: EmrLake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It may yet be committed; to look at the step is refused, so nobody knows."""
-    put_day(emr_lake, "2026-10-01", 1)
-    emr_lake.emr.command = shell("sleep 600")
-
-    def describe_step(self: ElasticMapReduceResponse) -> ActionResult:
-        raise JsonRESTError("AccessDeniedException", "You may not look")
-
-    monkeypatch.setattr(ElasticMapReduceResponse, "describe_step", describe_step)
-    job = emr_lake.job()
-    staged = f"{paths.stage('S1', job.run_id)}/rows.parquet"
-    emr_lake.lake.storage.write(staged, b"rows")
-    with pytest.raises(InsufficientPermissions, match="check the status of an EMR job"):
-        list(EmrRun(job, emr_lake.heard, PYTHON, Quick()).units())
-
-    [source] = report(emr_lake)
-    assert source["error_code"] == "Segment.InsufficientPermissions"
-    assert emr_lake.files("segment-stage") == [staged]
-    assert len(emr_lake.files(paths.open_runs("S1"))) == 1  # the next run finds it, and closes it
-
-
-def test_a_step_that_says_nothing_is_a_failure_even_if_emr_is_content(emr_lake: EmrLake) -> None:
-    put_day(emr_lake, "2026-10-01", 1)
-    emr_lake.emr.command = shell("exit 0")
-
-    with pytest.raises(StepFailed, match="ended as COMPLETED without having said"):
-        list(emr_lake.run())
-
-    assert report(emr_lake)[0]["status"] == "failed"
-
-
-def test_what_a_job_published_before_it_died_is_in_its_report(emr_lake: EmrLake) -> None:
-    put_day(emr_lake, "2026-10-01", 3)
-    put_day(emr_lake, "2026-10-02", 4)
-    emr_lake.emr.command = slowly
-    units = emr_lake.run(window=BOTH_DAYS)
-    first = next(units)
-    emr_lake.emr.kill_all()
-    with pytest.raises(StepFailed):
-        list(units)
-
-    [source] = report(emr_lake)
-    assert (source["status"], source["row_count"]) == ("failed", first.report.row_count)
-    assert emr_lake.emr.state(first.manifest.run.emr_cluster_id) == "TERMINATED"
-
-
-def test_an_error_of_the_job_arrives_as_the_same_error(emr_lake: EmrLake) -> None:
-    put_day(emr_lake, "2026-10-01", 1)
-    list(emr_lake.run())
-    emr_lake.change(sources=[{"id": "S1", "slug": "shop", "date_partition": "day"}])
-
-    with pytest.raises(LakeError, match="date_partition") as refused:
-        list(emr_lake.run())
-
-    [source] = report(emr_lake)
-    assert source["error_code"] == refused.value.error_code == "Segment.InvalidSettings"
-    assert "date_partition" in source["error"]
-    assert emr_lake.files(paths.open_runs("S1")) == []
-
-
 def test_a_run_may_take_as_long_as_it_takes(emr_lake: EmrLake, tmp_path: Path) -> None:
     """Botocore's own waiter gives up after thirty minutes."""
-    put_day(emr_lake, "2026-10-01", 1)
+    emr_lake.put_day("2026-10-01", 1)
     arrived = tmp_path / "forty minutes have passed"
 
     def late(node: Node, folder: Path, args: list[str]) -> list[str]:
@@ -255,7 +142,7 @@ def test_a_run_may_take_as_long_as_it_takes(emr_lake: EmrLake, tmp_path: Path) -
 def test_while_emr_does_not_answer_the_run_goes_on(
     emr_lake: EmrLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put_day(emr_lake, "2026-10-01", 1)
+    emr_lake.put_day("2026-10-01", 1)
     asked = []
     known = ElasticMapReduceResponse.describe_step
 
@@ -274,68 +161,14 @@ def test_while_emr_does_not_answer_the_run_goes_on(
     assert sum("Rate exceeded" in warning for warning in emr_lake.heard.warnings) == 2
 
 
-def test_a_run_that_is_left_is_cancelled_on_the_cluster(emr_lake: EmrLake) -> None:
-    put_day(emr_lake, "2026-10-01", 1)
-    emr_lake.emr.command = shell("trap 'exit 143' TERM; sleep 600 & wait")
-
-    pressed = iter([True])
-
-    def interrupt() -> None:
-        if emr_lake.emr.at_work and next(pressed, False):
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        list(emr_lake.run(Quick(meanwhile=interrupt)))
-
-    [(step_id, how)] = emr_lake.emr.cancelled
-    assert how == "SEND_INTERRUPT"
-    [step] = emr_lake.emr.steps(emr_lake.cluster_id)
-    assert (step.id, step.state) == (step_id, "CANCELLED")
-    [source] = report(emr_lake)
-    assert source["error"] == "The run was cancelled before it was done."
-    assert emr_lake.files("segment-stage") == []
-
-
-def test_a_cancelled_replay_leaves_no_cluster_behind(emr_lake: EmrLake) -> None:
-    put_day(emr_lake, "2026-10-01", 3)
-    emr_lake.emr.command = slowly
-    units = emr_lake.run(window=BOTH_DAYS)
-    first = next(units)
-
-    with pytest.raises(KeyboardInterrupt):
-        units.throw(KeyboardInterrupt())  # type: ignore[attr-defined]
-
-    own = first.manifest.run.emr_cluster_id
-    assert emr_lake.emr.state(own) == "TERMINATED" and not emr_lake.emr.at_work
-    [source] = report(emr_lake)
-    assert (source["status"], source["row_count"]) == ("failed", 3)
-    assert source["emr_cluster_id"] == own
-    assert emr_lake.files("segment-stage") == []
-
-
-def test_a_step_that_does_not_heed_the_interrupt_is_killed(emr_lake: EmrLake) -> None:
-    put_day(emr_lake, "2026-10-01", 1)
-    emr_lake.emr.command = shell("trap '' TERM; sleep 600 & wait; sleep 600")
-    pressed = iter([True])
-
-    def interrupt() -> None:
-        if emr_lake.emr.at_work and next(pressed, False):
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        list(emr_lake.run(Quick(cancel_seconds=1.0, meanwhile=interrupt)))
-
-    assert [how for _, how in emr_lake.emr.cancelled] == ["SEND_INTERRUPT", "TERMINATE_PROCESS"]
-
-
 def test_a_cluster_that_has_ended_is_told_with_the_setting(emr_lake: EmrLake) -> None:
-    put_day(emr_lake, "2026-10-01", 1)
+    emr_lake.put_day("2026-10-01", 1)
     emr_lake.emr.server.client("emr").terminate_job_flows(JobFlowIds=[emr_lake.cluster_id])
 
     with pytest.raises(InvalidSetting, match=r"`emr_cluster_id`: EMR cluster j-\w+ is TERMINATED"):
         list(emr_lake.run())
 
-    assert report(emr_lake)[0]["error_code"] == "Segment.InvalidSettings"
+    assert emr_lake.report()[0]["error_code"] == "Segment.InvalidSettings"
 
 
 @pytest.mark.parametrize("release", ["emr-7.13.0", "emr-6.15.0"])
@@ -348,7 +181,7 @@ def test_a_release_with_an_older_spark_is_refused(emr_lake: EmrLake, release: st
 
 
 def test_until_the_job_begins_others_see_that_there_is_a_run(emr_lake: EmrLake) -> None:
-    put_day(emr_lake, "2026-10-01", 1)
+    emr_lake.put_day("2026-10-01", 1)
     emr_lake.emr.command = shell("sleep 600")
     seen: list[OpenRun] = []
 

@@ -24,7 +24,7 @@ from spark_resources.emr.shipping.environment import (
 )
 from spark_resources.emr.shipping.zips import write_zip
 from spark_resources.jobs import emr_start
-from tests.emr_cluster import PYTHON
+from tests.emr_node import PYTHON
 from tests.spark_resources.emr.conftest import Heard
 
 HERE = Target(platform.machine(), PYTHON)
