@@ -98,6 +98,13 @@ class Manifest(msgspec.Struct, frozen=True):
     unused: tuple[str, ...] = ()  # index files and shadows that nothing leads to from now on
 
     @property
+    def written(self) -> list[str]:
+        """The files that have to be there when it is committed."""
+        changes = (*self.partitions, *self.shadows)
+        files = [file.written for change in changes for file in change.added]
+        return [*files, *(f.written for f in self.records), *(f.path for f in self.index_added)]
+
+    @property
     def run_id(self) -> str:
         return self.run.run_id
 

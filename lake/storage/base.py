@@ -119,6 +119,10 @@ class Storage(ABC):
         self.each(lambda move: self.place(*move), moves)
 
     @abstractmethod
+    def settle(self, paths: Sequence[str]) -> None:
+        """See to it that written files outlive a power cut."""
+
+    @abstractmethod
     def copy(self, source: str, target: str) -> None: ...
 
     def copy_all(self, copies: Sequence[tuple[str, str]]) -> None:

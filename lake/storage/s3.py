@@ -205,6 +205,9 @@ class S3Storage(Storage):
             if self._size(target) is None:  # else another run has just done it
                 raise
 
+    def settle(self, paths: Sequence[str]) -> None:
+        """What S3 has said that it has, it has."""
+
     def copy(self, source: str, target: str) -> None:
         size = self._size(source)
         if size is None:

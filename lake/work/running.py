@@ -120,6 +120,7 @@ class Run:
 
     def commit(self, manifest: Manifest) -> None:
         storage, catalog = self.context.storage, self.context.catalog
+        storage.settle(manifest.written)
         commit(storage, manifest)
         self.done, self.finished = manifest.report, manifest.finish_time is not None
         self.log_files |= last_numbers(manifest.records)

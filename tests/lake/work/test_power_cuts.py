@@ -1,0 +1,51 @@
+"""A commit counts only if what it leads to is on the disk, not just in the system's memory."""
+
+import os
+
+import pytest
+
+from lake.loading.shares import Shares
+from lake.loading.task import LoadedFile, LoadJob
+from lake.state.manifest import read_manifest
+from lake.work.dataflow import InProcess
+from tests.lake.fault_cases import first_sync, growing_sync, replay
+from tests.lake.runs import SOURCE_ID, Runs
+
+
+@pytest.mark.usefixtures("small_files")
+def test_every_file_of_a_commit_is_on_the_disk_before_it(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+
+    def note(handle: int) -> None:
+        full = os.readlink(f"/proc/self/fd/{handle}")
+        order.append(full.removeprefix(f"{runs.root}/"))
+
+    monkeypatch.setattr(os, "fsync", note)
+    for number, step in enumerate([first_sync, growing_sync, replay], start=1):
+        step(runs)
+        manifest = read_manifest(runs.storage, SOURCE_ID, runs.state().manifest)
+        assert manifest is not None and manifest.written, number
+        # A file that is put in its place at once has another name until then.
+        at = next(n for n, path in enumerate(order) if f"{manifest.number:010d}.json" in path)
+        moved = [p.location for p in manifest.partitions if p.left]
+        copied = [f for place in moved for f in runs.storage.files(place) if step is growing_sync]
+        assert {*manifest.written} <= {*order[:at]}
+        assert {file.path for file in copied} <= {*order[:at]}
+        assert {path.rpartition("/")[0] for path in manifest.written} <= {*order[:at]}
+
+
+def test_a_file_that_is_not_there_stops_the_commit(runs: Runs) -> None:
+    class LosesAFile(InProcess):
+        def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
+            written = super().load(job, shares)
+            os.unlink(job.storage.full(written[0].path))
+            return written
+
+    runs.flow = LosesAFile
+    with pytest.raises(FileNotFoundError):
+        first_sync(runs)
+    assert runs.state().manifest == 0
+    runs.flow = InProcess
+    assert runs.sync().row_count == 3
