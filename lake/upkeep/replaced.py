@@ -6,7 +6,8 @@ from datetime import datetime
 import msgspec
 
 from lake import paths
-from lake.catalog.base import Catalog
+from lake.catalog.base import Catalog, partition_day
+from lake.partitions import DatePartition
 from lake.state.codec import decode, encode
 from lake.state.manifest import Manifest, read_manifest
 from lake.state.source_state import SourceState
@@ -56,11 +57,17 @@ def vacated(manifest: Manifest) -> list[str]:
 
 def _in_catalog(catalog: Catalog, state: SourceState, manifest: Manifest) -> set[str]:
     """Where the tables of a manifest lie now: to be on the safe side, should a folder be back."""
-    tables = {change.table for change in manifest.partitions if change.vacated}
+    keys = DatePartition(manifest.date_partition).keys
+    days: dict[str, list[str]] = {}
+    for change in manifest.partitions:
+        if change.vacated:
+            days.setdefault(change.table, []).append(partition_day(keys, change.values))
     return {
         partition.location
-        for schema in (state.tables[key] for key in tables)
-        for partition in catalog.partitions(schema.database, schema.name)
+        for schema, touched in ((state.tables[key], days[key]) for key in days)
+        for partition in catalog.partitions(
+            schema.database, schema.name, (min(touched), max(touched))
+        )
     }
 
 
