@@ -1,7 +1,5 @@
 """One case: the lake as it was before, then the sync that is measured."""
 
-import os
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +7,7 @@ from benchmarks.archive import Archive, make_archive
 from benchmarks.contest import Run, run
 from benchmarks.contestants import ENGINE, engine_command, lake_folder
 from benchmarks.growth.scenarios import Case
+from benchmarks.measure import measure
 
 
 def run_case(case: Case, folder: Path, round: int) -> tuple[Run, int]:
@@ -22,9 +21,10 @@ def run_case(case: Case, folder: Path, round: int) -> tuple[Run, int]:
 
     def prepare(place: Path, new: Archive) -> None:
         lake_folder(place, history)
-        with (place / "history.log").open("wb") as log:
-            command = engine_command(history.folder, place)
-            subprocess.run(command, check=True, stdout=log, stderr=log, env=os.environ)
+        talk = place / "history"
+        talk.mkdir()
+        # Measured though nobody asks, since that waits for all processes to end.
+        measure(engine_command(history.folder, place), talk)
         new.link_into(place / "lake")
 
     truth = history.truth if nothing_new else history.truth.then(archive.truth)
