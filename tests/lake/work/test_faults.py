@@ -10,8 +10,11 @@ from tests.lake.fault_places import Folders
 from tests.lake.faults import Case, hold
 
 pytestmark = pytest.mark.usefixtures("small_files")
-LONG = [(case, Fault.UNREADABLE) for case in CHANGES_OF_TYPES]
-"""With hundreds of points each: some of them by default, all in `make soak`."""
+LONG = [
+    *((case, Fault.UNREADABLE) for case in CHANGES_OF_TYPES),
+    *((CHANGES_OF_TYPES[-1], fault) for fault in Fault),
+]
+"""They take long: a third of their points by default, all in `make soak`."""
 
 
 @pytest.mark.parametrize("fault", Fault)
@@ -23,6 +26,9 @@ def test_every_call_of_the_store_fails_once(in_memory: Path, case: Case, fault: 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("fault", Fault)
 @pytest.mark.parametrize("case", CHANGES_OF_TYPES, ids=lambda case: case.name)
-def test_every_reading_call_fails_once_while_types_change(in_memory: Path, case: Case) -> None:
-    assert hold(Folders(in_memory), case, Fault.UNREADABLE) > 3
+def test_every_call_fails_once_while_types_change(
+    in_memory: Path, case: Case, fault: Fault
+) -> None:
+    assert hold(Folders(in_memory), case, fault) > 3
