@@ -39,7 +39,7 @@ test-spark40: setup .spark40/.done  ## the same on PySpark 4.0, which clusters r
 test-browser: setup browser  ## the tests that look at the UI in Chromium
 	$(BIN)/pytest -m browser
 
-soak: setup  ## large archives on Spark, a million events and more (many minutes)
+soak: setup  ## large archives on Spark, every fault at every call (hours)
 	$(BIN)/pytest -m soak --durations=0
 
 bench: setup .bench-venv/.done  ## ours beside DuckDB, dlt and PySpark (BENCH="--events 50000")
