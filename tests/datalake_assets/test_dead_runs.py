@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
@@ -21,7 +22,7 @@ from lake.state.holder import Holder, myself
 from lake.work.open_runs import OpenRun
 from tests.datalake_assets.conftest import Platform
 
-LATER = datetime.now(UTC) + timedelta(hours=1)
+LATER = datetime.now(UTC) + timedelta(days=1)
 STARTED, FAILURE = dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.FAILURE
 CANCELED, CANCELING = dg.DagsterRunStatus.CANCELED, dg.DagsterRunStatus.CANCELING
 
@@ -119,11 +120,11 @@ def test_a_run_that_died_while_it_was_cancelled_is_cancelled(
 
 @pytest.mark.parametrize(
     "holder",
-    [myself(), Holder("another-machine", 1, LATER)],
+    [myself, lambda: Holder("another-machine", 1, LATER)],
     ids=["here", "elsewhere"],
 )
-def test_the_living_are_left_alone(platform: Platform, holder: Holder) -> None:
-    run = begun(platform, holder)
+def test_the_living_are_left_alone(platform: Platform, holder: Callable[[], Holder]) -> None:
+    run = begun(platform, holder())
     assert look(platform) == "Every run that has begun is alive or has ended."
     assert status(platform, run) is STARTED
     assert reports(platform.lake) == {}

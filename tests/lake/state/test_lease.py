@@ -23,7 +23,7 @@ from lake.storage.base import Change
 from lake.storage.s3 import S3Storage
 from tests.aws_server import AwsServer
 
-LATER = datetime.now(UTC) + timedelta(hours=1)
+LATER = datetime.now(UTC) + timedelta(days=1)
 
 
 @pytest.fixture(params=["folder", "bucket"])
