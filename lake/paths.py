@@ -135,10 +135,6 @@ def id_indexes(source_id: str) -> str:
     return f"{source_state(source_id)}/ids"
 
 
-def id_index(source_id: str, day: str, unit: str) -> str:
-    return f"{id_indexes(source_id)}/day={day}/{unit}.arrow"
-
-
 def tracked_runs(workspace_id: str, source_id: str) -> str:
     return f"sync_tracking_datasets/{workspace_id}/{source_id}"
 

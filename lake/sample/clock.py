@@ -19,11 +19,6 @@ def iso(moment: int) -> str:
     return f"{_to_the_minute(minute)}:{rest // SECOND:02d}.{rest % SECOND:03d}Z"
 
 
-def iso_day(moment: int) -> str:
-    """`2026-10-01`"""
-    return _to_the_minute(moment // MINUTE)[:10]
-
-
 @lru_cache(maxsize=20_000)
 def _to_the_minute(minute: int) -> str:
     return datetime.fromtimestamp(minute * 60, UTC).strftime("%Y-%m-%dT%H:%M")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ from lake.staging.seen import Place, SeenColumn, SeenTable
 from lake.staging.table_columns import Refused, TableColumns
 
 FILE, LINE, ID, RECEIVED = "#file", "#line", "#id", "#received"
-RESCUED, PAYLOAD = "#rescued", "#payload"
+RESCUED, PAYLOAD, HASH = "#rescued", "#payload", "#hash"
 """Columns that accompany staged rows; field names of events always begin with a slash."""
 
 CHUNK = 512  # lines taken apart at once: many for Arrow, few enough for the processor's cache
@@ -45,6 +45,19 @@ class _Lines:
     received: list[int] = field(default_factory=list)
     ids: list[bytes] = field(default_factory=list)
     given: dict[int, str] = field(default_factory=dict)
+
+    def origins(self, hashes: list[int], keep_payloads: bool) -> pa.Table:
+        """Where each row is from, with its id and the hash of its payload, or all of it."""
+        columns = {
+            FILE: pa.array(self.files, pa.int32()),
+            LINE: pa.array(self.numbers, pa.int32()),
+            ID: pa.array(self.ids, pa.binary(16)),
+            RECEIVED: pa.array(self.received, pa.int64()),
+            HASH: pa.array(hashes, pa.uint32()),
+        }
+        if keep_payloads:
+            columns[PAYLOAD] = pa.array(self.lines, pa.binary()).cast(pa.string())
+        return pa.table(columns)
 
     def without(self, rows: set[int]) -> "_Lines":
         kept = [row for row in range(len(self.lines)) if row not in rows]
@@ -93,8 +106,7 @@ class TableRows:
 
     def _start(self) -> None:
         self._rows = 0
-        self._parts: list[_Lines] = []
-        self._hashes: list[int] = []
+        self._origins: list[pa.Table] = []  # of each part: where its rows are from
         self._cells: dict[Path, dict[int, tuple[Encoding, pa.Array]]] = {}  # by number of part
         self._kinds: dict[Path, set[Kind]] = {}
         self._rescued: dict[int, list[str]] = {}
@@ -139,49 +151,40 @@ class TableRows:
             self._first[path] = part.files[row], part.numbers[row], place
         for path, values in taken.values.items():
             encoding, array = encode(values)
-            self._cells.setdefault(path, {})[len(self._parts)] = encoding, array
+            self._cells.setdefault(path, {})[len(self._origins)] = encoding, array
             if self._columns.is_new(path):  # the others have their types
                 kinds = kinds_of(values, encoding, array)
                 self._kinds.setdefault(path, set()).update(kinds)
         for row, members in taken.rescued.items():
             self._rescued[self._rows + row] = members
-        self._hashes += taken.payload_hashes
-        self._parts.append(part if self._keep_payloads else _without_lines(part))
-        self._rows += len(part.files)
-        return Taken(np.array(part.files, np.int32), np.array(part.received, np.int64), refused)
+        origins = part.origins(taken.payload_hashes, self._keep_payloads)
+        self._origins.append(origins)
+        self._rows += len(origins)
+        return Taken(origins[FILE].to_numpy(), origins[RECEIVED].to_numpy(), refused)
 
     def ids(self) -> pa.Table:
         """The message ids of the rows, with all that is needed to compare them."""
-        return pa.table(
-            {
-                "id": pa.array(self._all("ids"), pa.binary(16)),
-                "received": pa.array(self._all("received"), pa.int64()),
-                "file": pa.array(self._all("files"), pa.int32()),
-                "line": pa.array(self._all("numbers"), pa.int32()),
-                "payload": pa.array(self._hashes, pa.uint32()),
-                "table": pa.DictionaryArray.from_arrays(
-                    pa.array(np.zeros(self._rows, np.int32)), pa.array([self.table])
-                ),
-            }
+        origins = pa.concat_tables(self._origins)
+        table = pa.DictionaryArray.from_arrays(
+            pa.array(np.zeros(self._rows, np.int32)), pa.array([self.table])
         )
-
-    def _all(self, what: str) -> list[Any]:
-        return [value for part in self._parts for value in getattr(part, what)]
+        named = {"id": ID, "received": RECEIVED, "file": FILE, "line": LINE, "payload": HASH}
+        return pa.table({name: origins[at] for name, at in named.items()} | {"table": table})
 
     def flush(self, task: int) -> Iterator[SeenTable | Blob]:
         """What was gathered: an account of it, and a blob per partition."""
-        received = np.array(self._all("received"), np.int64)
-        hours, codes = np.unique(received // HOUR_US, return_inverse=True)
+        origins = pa.concat_tables(self._origins)
+        hours, codes = np.unique(origins[RECEIVED].to_numpy() // HOUR_US, return_inverse=True)
         partitions = [partition_of(self._layout, int(hour) * HOUR_US) for hour in hours]
         names, of_hour = np.unique(np.array(partitions, dtype=object), return_inverse=True)
         codes = of_hour[codes]
         in_order = bool(np.all(codes[:-1] <= codes[1:]))
         order = np.argsort(codes, kind="stable")
-        staged, seen = self._table(received)
+        staged, seen = self._table(origins.drop_columns(HASH))
         if not in_order:
             staged = staged.take(pa.array(order))
         starts = np.searchsorted(codes[order], np.arange(len(names) + 1))
-        first = self._parts[0].files[0], self._parts[0].numbers[0], 0
+        first = origins[FILE][0].as_py(), origins[LINE][0].as_py(), 0
         account = SeenTable(self.table, self._original or "", first, seen)
         for name, start, end in zip(names, starts[:-1], starts[1:], strict=True):
             part = staged.slice(start, end - start)
@@ -193,25 +196,13 @@ class TableRows:
         yield account
         self._start()
 
-    def _table(self, received: np.ndarray) -> tuple[pa.Table, list[SeenColumn]]:
-        arrays: list[pa.Array] = [
-            pa.array(self._all("files"), pa.int32()),
-            pa.array(self._all("numbers"), pa.int32()),
-            pa.array(self._all("ids"), pa.binary(16)),
-            pa.array(received),
-        ]
-        fields = [
-            pa.field(name, array.type)
-            for name, array in zip((FILE, LINE, ID, RECEIVED), arrays, strict=True)
-        ]
+    def _table(self, origins: pa.Table) -> tuple[pa.Table, list[SeenColumn]]:
+        arrays: list[pa.Array | pa.ChunkedArray] = [*origins.columns]
+        fields: list[pa.Field] = [*origins.schema]
         if self._rescued:
             rescued = [self._rescued.get(row) for row in range(self._rows)]
             arrays.append(pa.array(rescued, pa.list_(pa.string())))
             fields.append(pa.field(RESCUED, arrays[-1].type))
-        if self._keep_payloads:
-            payloads = pa.array(self._all("lines"), pa.binary())
-            arrays.append(payloads.cast(pa.string()))
-            fields.append(pa.field(PAYLOAD, pa.string()))
         seen: list[SeenColumn] = []
         for path in sorted(self._cells, key=self._first.__getitem__):
             encoding, array = self._column(path)
@@ -226,19 +217,14 @@ class TableRows:
         """A field over all rows, whichever parts have it."""
         found = self._cells[path]
         encoding, array = joined(list(found.values()))
-        if len(found) == len(self._parts):
+        if len(found) == len(self._origins):
             return encoding, array
         pieces, at = [], 0
-        for number, part in enumerate(self._parts):
-            length = len(part.files)
+        for number, origins in enumerate(self._origins):
+            length = len(origins)
             if number in found:
                 pieces.append(array.slice(at, length))
                 at += length
             else:
                 pieces.append(pa.nulls(length, array.type))
         return encoding, pa.concat_arrays(pieces)
-
-
-def _without_lines(part: _Lines) -> _Lines:
-    part.lines = []
-    return part

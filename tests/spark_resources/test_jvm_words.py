@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,14 +19,20 @@ print(flow.slots > 0)
 """
 
 
-def wait_for_the_pump() -> None:
-    for thread in threading.enumerate():
-        if thread.name == "JVM words":
+@pytest.fixture
+def wait_for_the_pump() -> Callable[[], None]:
+    """Only for the test's own: that of an earlier test's JVM lives as long as this one."""
+    others = set(threading.enumerate())
+
+    def wait() -> None:
+        for thread in set(threading.enumerate()) - others:
             thread.join(timeout=30)
+
+    return wait
 
 
 def test_the_greeting_is_cut_and_all_else_comes_through(
-    capfd: pytest.CaptureFixture[str],
+    capfd: pytest.CaptureFixture[str], wait_for_the_pump: Callable[[], None]
 ) -> None:
     says = "echo 'WARNING: Using incubator modules: jdk.incubator.vector' >&2; echo help >&2"
     with without_greeting():
@@ -36,7 +43,7 @@ def test_the_greeting_is_cut_and_all_else_comes_through(
 
 
 def test_it_is_passed_on_for_as_long_as_the_program_lives(
-    capfd: pytest.CaptureFixture[str],
+    capfd: pytest.CaptureFixture[str], wait_for_the_pump: Callable[[], None]
 ) -> None:
     with without_greeting():
         talker = subprocess.Popen(
