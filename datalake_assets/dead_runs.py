@@ -55,11 +55,8 @@ def _close_in_lake(lake: Lake, source: Source) -> Iterator[str]:
 
 def _close_in_dagster(lake: Lake, instance: dg.DagsterInstance) -> Iterator[str]:
     for run in instance.get_runs(dg.RunsFilter(statuses=_UNDER_WAY)):
-        tag = run.tags.get(PROCESS_TAG)
-        if tag is None:
-            continue
-        holder = msgspec.json.decode(tag, type=Holder)
-        if _is_dead(lake, holder, run):
+        holder = _holder(run)
+        if holder is not None and is_dead(lake, run):
             message = (
                 f"The process of this run ({holder}) is gone: it was killed, or its machine went "
                 "down. What it had published stays; launch it again, and it goes on from there."
@@ -71,8 +68,17 @@ def _close_in_dagster(lake: Lake, instance: dg.DagsterInstance) -> Iterator[str]
             yield f"Dagster run {run.run_id} was left behind by {holder}."
 
 
-def _is_dead(lake: Lake, holder: Holder, run: dg.DagsterRun) -> bool:
+def _holder(run: dg.DagsterRun) -> Holder | None:
+    """The process that carries a run out, if it has begun."""
+    tag = run.tags.get(PROCESS_TAG)
+    return None if tag is None else msgspec.json.decode(tag, type=Holder)
+
+
+def is_dead(lake: Lake, run: dg.DagsterRun) -> bool:
     """Here the system knows; of a process elsewhere, the lake has found that it is dead."""
+    holder = _holder(run)
+    if holder is None:
+        return False
     if holder.is_here:
         return not holder.runs_here
     source = next((s for s in lake.settings.sources if s.slug == run.tags.get(SOURCE_TAG)), None)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import dagster as dg
 
+from datalake_assets.cadence import first_syncs, sync_schedule
 from datalake_assets.checking import check_job
 from datalake_assets.console import console
 from datalake_assets.dead_runs import close_dead
@@ -13,7 +14,7 @@ from datalake_assets.keys import replay_job_name
 from datalake_assets.landing import landing
 from datalake_assets.reloading import reload_for_new_tables
 from datalake_assets.snapshot import Snapshot, read_snapshot
-from datalake_assets.sync import SCHEDULES_VARIABLE, sync_job, sync_schedule
+from datalake_assets.sync import SCHEDULES_VARIABLE, sync_job
 from lake.lake import Lake
 from lake.settings_file import load_settings
 from spark_resources.choosing import engine_of
@@ -38,6 +39,7 @@ def build(
     sources = lake.settings.sources
     tables = {source.id: event_tables(lake, source, snapshot.of(source.id)) for source in sources}
     syncs = {source.id: sync_job(lake, source) for source in sources}
+    scheduled = {source.id: syncs[source.id] for source in sources if source.is_scheduled}
     return dg.Definitions(
         assets=[*(landing(lake, source) for source in sources), *tables.values()],
         jobs=[
@@ -52,8 +54,16 @@ def build(
                 for source in sources
             ),
         ],
-        schedules=[sync_schedule(s, syncs[s.id], schedules_running) for s in sources if s.enabled],
-        sensors=[reload_for_new_tables(lake, snapshot), close_dead(lake)],
+        schedules=[
+            sync_schedule(lake, source, scheduled[source.id], schedules_running)
+            for source in sources
+            if source.id in scheduled
+        ],
+        sensors=[
+            reload_for_new_tables(lake, snapshot),
+            close_dead(lake),
+            *([first_syncs(lake, scheduled, schedules_running)] if scheduled else ()),
+        ],
         resources={"engine": engine or engine_of(lake.settings)},
         executor=dg.in_process_executor,
         loggers={"console": console},

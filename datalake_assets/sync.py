@@ -1,4 +1,4 @@
-"""The sync of a source: a job without partitions, twelve times a day."""
+"""The sync of a source: a job without partitions."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +18,6 @@ from lake.work.checks import ChecksFailed
 from lake.work.failing import failure_told
 from spark_resources.engine import SparkEngine
 
-EVERY_TWO_HOURS = "0 */2 * * *"
 SCHEDULES_VARIABLE = "DATALAKE_SCHEDULES"
 """`on`: schedules run unless they are switched off; `datalake dev --schedules` sets it."""
 
@@ -84,19 +83,4 @@ def _summary(done: UnitReport) -> str:
     return (
         f"{done.row_count:,} rows into {len(done.tables)} tables from {done.raw_files} files; "
         f"{done.duplicates:,} duplicates, {done.rejected:,} rejected."
-    )
-
-
-def sync_schedule(
-    source: Source, job: dg.JobDefinition, running: bool = False
-) -> dg.ScheduleDefinition:
-    """Twelve syncs a day; switched on in the UI, or with `datalake dev --schedules`."""
-    status = dg.DefaultScheduleStatus
-    return dg.ScheduleDefinition(
-        name=f"{sync_job_name(source)}_schedule",
-        job=job,
-        cron_schedule=EVERY_TWO_HOURS,
-        execution_timezone="UTC",
-        default_status=status.RUNNING if running else status.STOPPED,
-        description=f"Every two hours: new raw files of {source.slug} into the lake.",
     )

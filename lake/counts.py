@@ -40,6 +40,7 @@ class TableReport(msgspec.Struct, frozen=True):
     duplicates: int = 0
     other_payload: int = 0  # of the duplicates
     rejected: int = 0
+    suppressed: int = 0
     partitions: tuple[dict[str, str], ...] = ()
     day_rows: dict[str, int] = {}
     new_columns: tuple[NewColumn, ...] = ()
@@ -58,6 +59,7 @@ class TableReport(msgspec.Struct, frozen=True):
             duplicates=self.duplicates + other.duplicates,
             other_payload=self.other_payload + other.other_payload,
             rejected=self.rejected + other.rejected,
+            suppressed=self.suppressed + other.suppressed,
             partitions=self.partitions
             + tuple(p for p in other.partitions if p not in self.partitions),
             day_rows=_sum(self.day_rows, other.day_rows, 0),
@@ -70,7 +72,14 @@ class TableReport(msgspec.Struct, frozen=True):
         )
 
     def check_balance(self) -> None:
-        _balance(f"table {self.name}", self.rows_in, self.row_count, self.duplicates, self.rejected)
+        _balance(
+            f"table {self.name}",
+            self.rows_in,
+            self.row_count,
+            self.duplicates,
+            self.rejected,
+            self.suppressed,
+        )
 
 
 class UnitReport(msgspec.Struct, frozen=True):

@@ -41,16 +41,17 @@ def open_envelope(event: dict[str, Any]) -> Envelope:
 
 def event_name(event: dict[str, Any]) -> str | None:
     """What a track is called: a text that is not blank, or a number as it was written."""
-    name = _identifying(event.get("event"))
+    name = identifying(event.get("event"))
     return name if name and not name.isspace() else None
 
 
 def message_id(event: dict[str, Any]) -> str | None:
     """The id of a message: a text that is not empty, or a number as it was written."""
-    return _identifying(event.get("messageId")) or None
+    return identifying(event.get("messageId")) or None
 
 
-def _identifying(value: Any) -> str | None:
+def identifying(value: Any) -> str | None:
+    """A value as an id or a name: a text, or a number as it was written; None for any other."""
     if isinstance(value, bool) or not isinstance(value, str | int | msgspec.Raw):
         return None
     return text_of(value)

@@ -115,12 +115,25 @@ def cleaned(source_id: str) -> str:
     return f"{source_state(source_id)}/upkeep/cleaned.json"
 
 
+def suppression() -> str:
+    """The lists of suppressed people."""
+    return f"{STATE}/suppression"
+
+
+def suppression_list(number: int) -> str:
+    return f"{suppression()}/{number:010d}.parquet"
+
+
 def versions(source_id: str) -> str:
     return f"segment-data/data/{source_id}/_v"
 
 
 def staged_runs(source_id: str) -> str:
     return f"segment-stage/{source_id}"
+
+
+def first_seen(source_id: str) -> str:
+    return f"{source_state(source_id)}/first_seen.json"
 
 
 def ledger_pages(source_id: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from lake.casts import Cell, Outcome, cast
 from lake.dedup.rule import twins_of_one_id
-from lake.envelope import open_envelope
+from lake.envelope import identifying, open_envelope
 from lake.kinds import Kind, infer, kind_of
 from lake.names import RESCUED_DATA, column_name, is_spelled_like_column, pointer, table_name
 from lake.parse import parse_line
@@ -80,6 +80,7 @@ class Account:
     """What became of the rows that came in; by table, None for those that have none."""
 
     skipped: int = 0
+    suppressed: Counter[str | None] = field(default_factory=Counter)
     rejected: Counter[str | None] = field(default_factory=Counter)
     duplicates: Counter[str | None] = field(default_factory=Counter)
     loaded: Counter[str] = field(default_factory=Counter)
@@ -89,7 +90,8 @@ class Account:
     @property
     def rows_in(self) -> int:
         return self.skipped + sum(
-            counts.total() for counts in (self.rejected, self.duplicates, self.loaded)
+            counts.total()
+            for counts in (self.suppressed, self.rejected, self.duplicates, self.loaded)
         )
 
 
@@ -99,6 +101,8 @@ class ReferenceLake:
 
     source: Source
     tables: dict[str, Table] = field(default_factory=dict)
+    users: set[str] = field(default_factory=set)  # who are suppressed
+    visitors: set[str] = field(default_factory=set)  # anonymous ones
 
     def load(self, files: Files, scope: Scope | None = None) -> Account:
         """Load the lines of some files as one unit; with a scope, in place of what is there."""
@@ -110,6 +114,8 @@ class ReferenceLake:
         taken = [e for line in lines if (e := self._take(line, scope, account)) is not None]
         duplicate = self._duplicates(taken)
         self._grow(taken, {e.table for e, out in zip(taken, duplicate, strict=True) if not out})
+        for unknown in account.suppressed.keys() - self.tables.keys():
+            account.suppressed[None] += account.suppressed.pop(unknown)
         for event, out in zip(taken, duplicate, strict=True):
             if out:
                 account.duplicates[event.table if event.table in self.tables else None] += 1
@@ -137,6 +143,10 @@ class ReferenceLake:
             table = table_name(envelope.type, envelope.event, source.naming)
             received = envelope.received_at
             if scope is not None and not scope.holds(table, received):
+                return None
+            named = identifying(event.get("userId")), identifying(event.get("anonymousId"))
+            if named[0] in self.users or named[1] in self.visitors:
+                account.suppressed[table] += 1
                 return None
             if source.skips(table):
                 account.skipped += 1

@@ -13,7 +13,7 @@ ENGINES: Mapping[str, bool] = {
     "databricks": False,
 }
 # Settings that will exist: they are refused kindly, not as misspelled.
-LATER_SETTINGS = frozenset({"alerts", "azure", "suppression"})
+LATER_SETTINGS = frozenset({"alerts", "azure"})
 
 
 def refusal(choices: Mapping[str, bool], choice: str) -> str | None:

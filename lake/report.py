@@ -103,7 +103,7 @@ def _table_line(common: dict[str, Any], table: TableReport) -> dict[str, Any]:
         "rows_in": table.rows_in,
         "duplicates": table.duplicates,
         "rejected": table.rejected,
-        "suppressed": 0,
+        "suppressed": table.suppressed,
         "skipped": 0,
         "rescued_cells": table.rescued_cells,
         "files_written": table.files_written,

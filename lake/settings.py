@@ -9,6 +9,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
+from lake import cadence
 from lake import settings_fields as fields
 from lake.errors import UnknownSource
 from lake.names import NAME_LENGTH, Naming, catalog_table, snake, table_name
@@ -71,6 +72,10 @@ class Overridable(_Part):
     dedup_days: fields.Days = 7
     load_without_message_id: Annotated[bool, Field(description="allowed: true | false")] = False
     tracking: Annotated[Tracking, Field(description="allowed: rejected | all")] = Tracking.REJECTED
+    suppression: Annotated[bool, Field(description="allowed: true | false")] = True
+    schedule: fields.Schedule = cadence.TWELVE_A_DAY
+    schedule_timezone: fields.TimeZone = "UTC"
+    first_sync_hours: fields.HoursFromZero = 2
     limits: Annotated[Limits, Field(description="allowed: a mapping of limits")] = Limits()
     retention: Annotated[Retention, Field(description="allowed: a mapping of days and hours")] = (
         Retention()
@@ -118,6 +123,11 @@ class Source(Overridable):
     def name(self) -> str:
         """The slug by the name rule, for places that allow no other characters."""
         return snake(self.slug)
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether it is synced without being asked."""
+        return self.enabled and self.schedule != cadence.OFF
 
     def catalog_table(self, table: str) -> str:
         """What a table of this source is called in the catalog."""

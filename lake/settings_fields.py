@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from lake import release
+from lake import cadence, release
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -44,6 +44,18 @@ def _engine(text: str) -> str:
 def _catalog(text: str) -> str:
     if reason := release.refusal(release.CATALOGS, text):
         raise ValueError(reason)
+    return text
+
+
+def _schedule(text: str) -> str:
+    if problem := cadence.problem(text):
+        raise ValueError(problem)
+    return text
+
+
+def _time_zone(text: str) -> str:
+    if not cadence.is_time_zone(text):
+        raise ValueError("allowed: a time zone such as Europe/Berlin, or UTC")
     return text
 
 
@@ -134,6 +146,19 @@ ExternalId = Annotated[
 ]
 Days = Annotated[int, _count("allowed: a whole number of days from 1 to 3650", most=3650)]
 Hours = Annotated[int, _count("allowed: a whole number of hours from 1 to 8760", most=8760)]
+HoursFromZero = Annotated[
+    int, _count("allowed: a whole number of hours from 0 to 8760", least=0, most=8760)
+]
+Schedule = Annotated[
+    str,
+    AfterValidator(_schedule),
+    Field(description=f"allowed: a cron expression such as `{cadence.TWELVE_A_DAY}`, or off"),
+]
+TimeZone = Annotated[
+    str,
+    AfterValidator(_time_zone),
+    Field(description="allowed: a time zone such as Europe/Berlin, or UTC"),
+]
 Count = Annotated[int, _count("allowed: a whole number, 1 or more", most=2**53)]
 NameLength = Annotated[int, _count("allowed: a whole number from 32 to 1024", least=32, most=1024)]
 # Python's own parsers give up some way below a thousand levels.

@@ -57,6 +57,15 @@ sources:
 # Payloads in the record log: rejected (of what was not loaded) or all.
 #tracking: rejected
 
+# When sources are synced: a cron expression (minute, hour, day, month, weekday), or off.
+#schedule: "0 */2 * * *"
+#schedule_timezone: UTC
+# Hours from when a source is first seen to its first sync by schedule; 0: at once.
+#first_sync_hours: 2
+
+# false: events of people on the suppression lists (`datalake suppress`) are loaded all the same.
+#suppression: true
+
 # Past a limit only the offending line, column or table is rejected.
 #limits:
   # Bytes of a line, and levels of nesting in it.

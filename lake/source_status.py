@@ -6,7 +6,9 @@ from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 
 from lake import paths
+from lake.cadence import next_due
 from lake.errors import LakeError
+from lake.first_sync import expected_first_sync
 from lake.lake import Lake
 from lake.report_history import RunReport, newest_reports
 from lake.settings import Source
@@ -82,6 +84,7 @@ class SourceStatus:
     lease: Lease | None
     open_runs: tuple[RunInProgress, ...]
     interrupted: tuple[Interrupted, ...]
+    next_sync: datetime | None  # by schedule
     wishes: dict[str, LakeType]  # types that wait for a replay, by database.table.column
 
     def lag(self, now: datetime) -> timedelta | None:
@@ -89,7 +92,7 @@ class SourceStatus:
         return None if self.loaded_until is None else max(now - self.loaded_until, timedelta())
 
 
-def source_status(lake: Lake, source: Source) -> SourceStatus:
+def source_status(lake: Lake, source: Source, now: datetime) -> SourceStatus:
     """Read everything, change nothing."""
     lake = lake.for_source(source)
     syncs = (run for run in newest_reports(lake, {source.id}) if not run.is_replay)
@@ -108,6 +111,7 @@ def source_status(lake: Lake, source: Source) -> SourceStatus:
         lease=read_lease(lake.storage, source.id),
         open_runs=running,
         interrupted=tuple(_interrupted(state, running)),
+        next_sync=_next_sync(lake, source, now),
         wishes={f"{t}.{c}": type for t, types in state.wishes.items() for c, type in types.items()},
     )
 
@@ -140,6 +144,16 @@ def _loaded_until(lake: Lake, source: Source) -> datetime | None:
     if newest is None:
         return None
     return datetime.fromisoformat(newest).replace(tzinfo=UTC) + HOUR
+
+
+def _next_sync(lake: Lake, source: Source, now: datetime) -> datetime | None:
+    """When the next sync is due; a first one may be, some hours after the source was seen."""
+    if not source.is_scheduled:
+        return None
+    first = expected_first_sync(lake.storage, source)
+    if first is not None and first > now:
+        return first
+    return next_due(source.schedule, source.schedule_timezone, now)
 
 
 def _open_runs(lake: Lake, source: Source, state: SourceState) -> Iterator[RunInProgress]:

@@ -22,6 +22,7 @@ from datalake_assets.cli import (
     retype,
     sql,
     status,
+    suppress,
     sync,
     tables,
 )
@@ -76,6 +77,7 @@ for command in (
     dev.dev,
 ):
     app.command()(command)
+app.add_typer(suppress.suppress, name="suppress")
 app.add_typer(aws.aws, name="aws")
 
 

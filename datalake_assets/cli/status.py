@@ -30,12 +30,12 @@ def status(
 
     lake = invocation(context).lake()
     now = datetime.now(UTC)
-    found = [source_status(lake, source) for source in lake.settings.sources]
+    found = [source_status(lake, source, now) for source in lake.settings.sources]
     if as_json:
         return print_json([_as_dict(one, now) for one in found])
-    left = ("source", "last sync (UTC)", "status")
+    left = ("source", "last sync (UTC)", "status", "next (UTC)")
     right = ("rows", "lag", "files waiting", "size")
-    show(grid([_row(one, now) for one in found], left, right, spare=("size",)))
+    show(grid([_row(one, now) for one in found], left, right, spare=("size", "rows")))
     for one in found:
         for remark in _remarks(one, now):
             err().print(f"{one.source.slug}: {remark}", soft_wrap=True)
@@ -47,6 +47,7 @@ def _row(one: "SourceStatus", now: datetime) -> tuple[object, ...]:
         one.source.slug,
         moment(last.started) if last else "never",
         last.source["status"] if last else "",
+        moment(one.next_sync) if one.next_sync else "none",
         number(last.source.get("row_count") if last else None),
         span(lag.total_seconds()) if lag is not None else number(None),
         "?" if waiting.problem else number(waiting.files),
@@ -56,7 +57,7 @@ def _row(one: "SourceStatus", now: datetime) -> tuple[object, ...]:
 
 def _remarks(one: "SourceStatus", now: datetime) -> list[str]:
     """What does not fit into a row, or need not be said when all is well."""
-    remarks = [] if one.source.enabled else ["not enabled: no scheduled syncs"]
+    remarks = [] if one.source.is_scheduled else [_unscheduled(one)]
     if one.failures:
         newest, oldest = one.failures[0], one.failures[-1]
         remarks.append(
@@ -73,6 +74,11 @@ def _remarks(one: "SourceStatus", now: datetime) -> list[str]:
         wished = ", ".join(f"{column} {type.sql}" for column, type in one.wishes.items())
         remarks.append(f"types that wait for a replay of all days of their table: {wished}")
     return remarks
+
+
+def _unscheduled(one: "SourceStatus") -> str:
+    why = "`schedule` is off" if one.source.enabled else "not enabled"
+    return f"{why}: no scheduled syncs"
 
 
 def _interrupted(one: "Interrupted") -> str:
@@ -103,6 +109,7 @@ def _as_dict(one: "SourceStatus", now: datetime) -> dict[str, Any]:
         "source_id": one.source.id,
         "enabled": one.source.enabled,
         "last_sync": last.source if last else None,
+        "next_sync": one.next_sync,
         "loaded_until": one.loaded_until,
         "lag_seconds": None if lag is None else int(lag.total_seconds()),
         "files_waiting": None if waiting.problem else waiting.files,

@@ -22,10 +22,12 @@ def archive_findings(
     yield tables
     if archive.error or tables.error:
         return
-    if not source.enabled:
+    if not source.is_scheduled:
+        off = "`schedule` is off" if source.enabled else "the source is not enabled"
+        on = "a cron expression" if source.enabled else "`enabled: true`"
         yield Finding(
             f"schedule of {source.slug}",
-            "no syncs by schedule, since the source is not enabled: set `enabled: true` to have "
+            f"no syncs by schedule, since {off}: set {on} to have "
             f"them, or run `datalake sync --source {source.slug}`",
             warning=True,
         )

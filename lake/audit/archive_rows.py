@@ -18,6 +18,7 @@ from lake.parse import parse_line
 from lake.rejects import Reject
 from lake.staging.raw_lines import RawLines
 from lake.storage import Storage
+from lake.suppression.people import People
 
 BATCH = 50_000
 
@@ -41,8 +42,10 @@ class ArchiveRows:
     numbers: TableNumbers
     columns: dict[str, frozenset[str]]  # of the tables that the lake has
     full: Callable[[], bool] = lambda: False  # whether the catalog has no room for more of them
+    people: People | None = None  # who are suppressed
     rows_in: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
+    suppressed: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -93,6 +96,9 @@ class ArchiveRows:
                 self.rejected[""] += 1
             return None
         self.rows_in[table] += 1
+        if self.people is not None and self.people.has(event):
+            self.suppressed[table] += 1
+            return None
         if source.skips(table):
             self.skipped[table] += 1
             return None

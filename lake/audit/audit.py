@@ -17,6 +17,7 @@ from lake.audit.snapshot import Snapshot, take_snapshot
 from lake.audit.spill import RAW, ROWS, Spill, bucket_bits
 from lake.catalog.room import room
 from lake.lake import Lake
+from lake.suppression.suppression import Suppression
 
 Progress = Callable[[str], None]
 _GZIPPED_EVENT = 100  # bytes, at least
@@ -30,7 +31,10 @@ def audit(lake: Lake, scope: Scope, progress: Progress = lambda _: None) -> Audi
     snapshot = take_snapshot(lake, scope, progress)
     numbers = TableNumbers()
     columns = {table: frozenset(schema.types()) for table, schema in snapshot.tables.items()}
-    archive = ArchiveRows(lake.storage, scope, numbers, columns, cache(lambda: _full(lake, scope)))
+    suppression = Suppression.of(lake.storage, scope.source)
+    people = suppression.people(lake.storage) if suppression else None
+    full = cache(lambda: _full(lake, scope))
+    archive = ArchiveRows(lake.storage, scope, numbers, columns, full, people)
     tables = LakeRows(lake.storage, scope, numbers)
     expected_rows = sum(file.size for file in snapshot.raw.read) // _GZIPPED_EVENT
     bits = bucket_bits(max(expected_rows, sum(part.rows for part in snapshot.partitions)))
@@ -116,6 +120,7 @@ def _accounts(scope: Scope, archive: ArchiveRows, findings: Findings) -> Iterabl
             loaded=fates[RawVerdict.LOADED],
             duplicates=fates[RawVerdict.DUPLICATE],
             rejected=archive.rejected[table] + fates[RawVerdict.REJECTED],
+            suppressed=archive.suppressed[table],
             skipped=archive.skipped[table],
             waiting=fates[RawVerdict.WAITING],
             missing=fates[RawVerdict.MISSING],

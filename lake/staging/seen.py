@@ -63,7 +63,7 @@ class Seen(msgspec.Struct):
     files: list[SeenFile] = []
     rejected: dict[str, dict[str, int]] = {}  # table ("" where it has none) → reason → rows
     skipped: int = 0
-    suppressed: int = 0
+    suppressed: dict[str, int] = {}  # by table
     early: int = 0  # received before the source's start
     ahead: int = 0  # received more than a day after the run began
     samples: list[RejectedSample] = []
@@ -85,13 +85,14 @@ class Seen(msgspec.Struct):
             whole.files += part.files
             whole.samples += part.samples
             whole.skipped += part.skipped
-            whole.suppressed += part.suppressed
             whole.early += part.early
             whole.ahead += part.ahead
             for table, reasons in part.rejected.items():
                 totals = whole.rejected.setdefault(table, {})
                 for reason, rows in reasons.items():
                     totals[reason] = totals.get(reason, 0) + rows
+            for table, rows in part.suppressed.items():
+                whole.suppressed[table] = whole.suppressed.get(table, 0) + rows
             for reason, places in part.not_loaded.items():
                 whole.not_loaded.setdefault(reason, []).extend(places)
         return whole

@@ -20,10 +20,12 @@ from lake.staging.glance import Glances
 from lake.staging.hours import HOUR_US, hour_of
 from lake.staging.places import place
 from lake.staging.raw_lines import RawLines
-from lake.staging.seen import SKIPPED, RejectedSample, Seen, SeenFile, SeenTable
+from lake.staging.seen import SKIPPED, SUPPRESSED, RejectedSample, Seen, SeenFile, SeenTable
 from lake.staging.table_columns import TableColumns
 from lake.staging.table_rows import TableRows
 from lake.storage import Storage
+from lake.suppression.people import People
+from lake.suppression.suppression import Suppression
 
 FLUSH_BYTES = 64 << 20  # of raw lines; bounds the memory of a task, not what it may read
 SAMPLES = 3  # rejected rows shown of each reason and task
@@ -52,6 +54,7 @@ class StageJob:
     limits: Limits
     columns: dict[str, frozenset[str]]  # of the tables the lake has
     skip: frozenset[str] = frozenset()
+    suppression: Suppression | None = None  # None: nobody is
     hash_missing_ids: bool = False
     start_us: int | None = None
     ahead_us: int | None = None
@@ -93,9 +96,12 @@ class _StageTask:
     files: dict[int, SeenFile] = field(default_factory=dict)
     tables: dict[str, TableRows] = field(default_factory=dict)
     gathered: int = 0
+    people: People | None = None  # who are suppressed
 
     def run(self, files: Sequence[RawFile]) -> Iterator[Blob]:
         glances = Glances(self.job.limits, self.job.naming)
+        if self.job.suppression is not None:
+            self.people = self.job.suppression.people(self.job.storage)
         for file in files:
             yield from self._file(file, glances)
         yield from self._flush()
@@ -107,12 +113,18 @@ class _StageTask:
         lines = RawLines(
             lambda: self.job.storage.open_stream(file.path), self.job.limits.line_bytes
         )
+        people = self.people
         for number, line in lines:
             if number <= file.skip_lines or not line.strip():
                 continue
             glance = glances.at(line)
             rows = self.tables.get(glance.table) if glance else None
-            if glance is None or rows is None or glance.table in self.job.skip:
+            if (
+                glance is None
+                or rows is None
+                or glance.table in self.job.skip
+                or (people is not None and people.may_have(line))
+            ):
                 self._read_carefully(seen, number, line)
             elif self.job.wants(glance.table, glance.received_at):
                 identity = hash_id(glance.message_id)
@@ -137,12 +149,12 @@ class _StageTask:
             received = envelope.received_at
             if not self.job.wants(table, received):
                 return
+            if self.people is not None and self.people.has(event):
+                self.seen.suppressed[table] = self.seen.suppressed.get(table, 0) + 1
+                return self._leave_out(SUPPRESSED, seen, number, received)
             if table in self.job.skip:
-                self._notice([seen.number], [received])
                 self.seen.skipped += 1
-                self._note(SKIPPED, seen.number, number)
-                seen.rows += 1
-                return
+                return self._leave_out(SKIPPED, seen, number, received)
             identity, given = self._identity(envelope.message_id, line)
             rows = self.tables.get(table)
             new = rows is None
@@ -156,6 +168,12 @@ class _StageTask:
             if table is not None and received is not None:
                 self._notice([seen.number], [received])
             self._reject(seen, number, reject, table, received)
+
+    def _leave_out(self, why: str, seen: SeenFile, number: int, received: int) -> None:
+        """Account for a row that is as it should be, but not wanted."""
+        self._notice([seen.number], [received])
+        self._note(why, seen.number, number)
+        seen.rows += 1
 
     def _identity(self, identity: str | None, line: bytes) -> tuple[str, str | None]:
         """The id of a row, and again if it is one that we give it."""

@@ -23,11 +23,13 @@ class Replay(msgspec.Struct, frozen=True):
     tables: tuple[str, ...] | None  # None: all
     settings: str  # fingerprint of those that matter to the result
     types: str  # fingerprint of those that are wished
+    suppressed: str = ""  # fingerprint of who is suppressed
 
     def differences(self, other: "Replay") -> list[str]:
         """What tells two replays of one range apart, in words."""
-        names = ("tables", "settings", "types")
-        return [name for name in names if getattr(self, name) != getattr(other, name)]
+        names = {"suppressed": "suppressed people"}
+        fields = ("tables", "settings", "types", "suppressed")
+        return [names.get(f, f) for f in fields if getattr(self, f) != getattr(other, f)]
 
 
 class ReplayStep(msgspec.Struct, frozen=True):

@@ -18,6 +18,7 @@ from lake.staging.raw_lines import RawLines
 from lake.staging.seen import SKIPPED, SUPPRESSED
 from lake.staging.task import RawFile
 from lake.storage import Storage
+from lake.suppression.suppression import Suppression
 from lake.tracking.records import BatchType, RecordLog
 
 DUPLICATE, OTHER_PAYLOAD = "duplicate", "duplicate with another payload"
@@ -43,6 +44,7 @@ class LogJob:
     date_partition: DatePartition
     limits: Limits
     dedup_days: int
+    suppression: Suppression | None = None
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ def _record(
     identity = message_id(event) if event is not None else None
     record = {
         "identifier": identity or f"{file.path}:{number}",
-        "record_payload": None if reason == SUPPRESSED else line.decode(errors="replace") or None,
+        "record_payload": _payload(job, line, reason, event),
         "status_message": _message(job, reason, why),
         "raw_file": file.path,
         "raw_line": number,
@@ -110,6 +112,17 @@ def _record(
         record["table_name"] = catalog_table(table, job.table_prefix)
         record["partition"] = partition_of(job.date_partition, envelope.received_at)
     return record
+
+
+def _payload(job: LogJob, line: bytes, reason: str, event: dict[str, Any] | None) -> str | None:
+    """The line as it is, but nothing of people who are suppressed, whyever it was not loaded."""
+    if reason == SUPPRESSED:
+        return None
+    if job.suppression is not None:
+        people = job.suppression.people(job.storage)
+        if people.are_named_in(line) if event is None else people.has(event):
+            return None
+    return line.decode(errors="replace") or None
 
 
 def _read(job: LogJob, line: bytes) -> tuple[dict[str, Any] | None, Envelope | None, Reject | None]:

@@ -12,7 +12,7 @@ from lake.loading.task import LoadedFile
 CHECKS = {
     "dedup": "No message id stands twice among events received within the dedup window.",
     "types": "The Parquet footers say exactly what the table's schema says.",
-    "conservation": "Every row that came in was loaded, or is counted as duplicate or rejected.",
+    "conservation": "Every row that came in was loaded, or is counted by why it was not.",
 }
 """What each check holds, in words for people."""
 
@@ -53,7 +53,7 @@ def check_table(
     problems = [p for file in files for one in file.written for p in one.type_problems]
     shadows = [file.shadow for file in files if file.shadow is not None]
     alike = all(file.rows == file.shadow.rows for file in files if file.shadow is not None)
-    accounted = report.row_count + report.duplicates + report.rejected
+    accounted = report.row_count + report.duplicates + report.rejected + report.suppressed
     return [
         CheckResult(
             key,
@@ -79,6 +79,7 @@ def check_table(
                 "loaded": report.row_count,
                 "duplicates": report.duplicates,
                 "rejected": report.rejected,
+                "suppressed": report.suppressed,
                 **({"in_other_types": sum(file.rows for file in shadows)} if shadows else {}),
             },
         ),

@@ -15,6 +15,7 @@ from lake import paths
 from lake.counts import UnitReport
 from lake.state.manifest import Manifest, PartitionChange, read_manifest
 from lake.state.source_state import SourceState, read_state
+from lake.suppression.suppression import Suppression
 from lake.types import LakeType
 from lake.work.layout import refuse_changed_layout
 from lake.work.plan import plan_replay, plan_sync, raw_files, replay_days
@@ -71,7 +72,7 @@ def dry_replay(
             context.listener.warn(what_changed(window, changes))
         first_day = raw.archive.start(context.source, state)
         switches = Switches(rehearsal.context, state, window, tables, first_day)
-        identity = replay_of(context.source, state, window, tables)
+        identity = replay_of(context.source, state, window, tables, rehearsal.suppression)
         unready = switches.unready(state)
         done = progress(context, state, raw, identity, days, unready).done
         for day in days:
@@ -112,13 +113,15 @@ class _Rehearsal:
             self._apply(manifest)
         self.number = self.state.manifest
         refuse_changed_layout(source, self.state)
+        self.suppression = Suppression.of(context.storage, source)
 
     def unit(self, unit: Unit, start: date | None = None) -> PlannedUnit:
         unit = replace(unit, number=self._units)
         self._units += 1
         before, flow = self.state, self.context.dataflow()
+        work = UnitWork(self.context, unit, before, flow, start, self.suppression, dry=True)
         try:
-            done = process(UnitWork(self.context, unit, before, flow, start, dry=True))
+            done = process(work)
         finally:
             flow.release()
         self._apply(done.manifest)

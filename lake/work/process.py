@@ -49,7 +49,7 @@ def process(work: UnitWork) -> Published:
     listener.log(f"{unit.label}: {doing} {len(placements)} partitions")
     loaded = _load(work, seen, resolved, placements, shadows, duplicates)
     resolved = _with_rescued_data(resolved, loaded)
-    report = unit_report(work.context.source, unit, seen, resolved, duplicates.tables, loaded)
+    report = unit_report(work, seen, resolved, duplicates.tables, loaded)
     checks = _verify(work, report, resolved, duplicates, loaded)
     records = () if work.dry else log_records(work, seen, duplicates)
     changes = partition_changes(work, placements, loaded) + emptied(work, loaded)
@@ -67,6 +67,7 @@ def _stage(work: UnitWork) -> Seen:
         limits=source.limits,
         columns={table: frozenset(schema.types()) for table, schema in work.tables.items()},
         skip=source.skipped_tables,
+        suppression=work.suppression,
         hash_missing_ids=source.load_without_message_id,
         keep_payloads=source.tracking is Tracking.ALL,
         start_us=_us(datetime(*work.start.timetuple()[:3], tzinfo=UTC)) if work.start else None,

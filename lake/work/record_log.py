@@ -57,6 +57,7 @@ def _job(work: UnitWork) -> LogJob:
         date_partition=source.date_partition,
         limits=source.limits,
         dedup_days=source.dedup_days,
+        suppression=work.suppression,
     )
 
 

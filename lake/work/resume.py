@@ -11,12 +11,15 @@ from lake.settings import Source
 from lake.state.manifest import read_manifest
 from lake.state.replays import DoneDay, OpenReplay, RawVersion, Replay, ReplayStep
 from lake.state.source_state import SourceState
+from lake.suppression.suppression import Suppression
 from lake.work.plan import RawFiles, plan_replay
 from lake.work.run_context import RunContext
 from lake.work.unit import Window
 
 _IMMATERIAL = {
     *("enabled", "slug", "start", "tracking", "retention"),
+    *("schedule", "schedule_timezone", "first_sync_hours"),
+    "suppression",  # who is suppressed counts by itself
     *("region", "emr_cluster_id", "glue_catalog_id", "iam_role_arn", "external_id"),
 }
 """Settings that change nothing in the tables; any other begins a replay anew."""
@@ -46,7 +49,11 @@ class Progress:
 
 
 def replay_of(
-    source: Source, state: SourceState, window: Window, tables: frozenset[str] | None
+    source: Source,
+    state: SourceState,
+    window: Window,
+    tables: frozenset[str] | None,
+    suppression: Suppression | None = None,
 ) -> Replay:
     """What identifies a replay, whatever process or machine it runs on."""
     settings = source.model_dump(mode="json", exclude=_IMMATERIAL)
@@ -61,6 +68,7 @@ def replay_of(
         tables=None if tables is None else tuple(sorted(tables)),
         settings=_fingerprint(settings),
         types=_fingerprint(wishes),
+        suppressed=suppression.fingerprint if suppression else "",
     )
 
 

@@ -45,6 +45,7 @@ def sync_units(
     with run.reported(), run.lease("sync"):
         while True:
             plan = plan_sync(context.storage, context.source, run.catch_up(), days)
+            run.look_up_people()
             try:
                 for unit in plan.units:
                     yield run.publish(unit, final=unit is plan.units[-1], start=plan.start)
@@ -69,7 +70,7 @@ def replay_units(
     days = replay_days(context.source, window)
     replaying = Replaying(run, tables, accept_changes)
     raw = replaying.look(window)  # refused before anything begins
-    identity = replay_of(context.source, run.state, window, tables)
+    identity = replay_of(context.source, run.state, window, tables, run.suppression)
     with run.reported(identity):
         first_day = raw.archive.start(context.source, run.state)
         switches = Switches(context, run.state, window, tables, first_day)

@@ -13,6 +13,7 @@ from lake.state.lease import Lease, held_lease, make_way
 from lake.state.manifest import Manifest, commit
 from lake.state.replays import Replay
 from lake.state.source_state import SourceState
+from lake.suppression.suppression import Suppression
 from lake.upkeep.clean_up import clean_up
 from lake.work.dead_runs import close_dead_runs
 from lake.work.failing import close_failed, failure_of
@@ -36,6 +37,7 @@ class Run:
     log_files: dict[str, int] = field(default_factory=dict)
     attempts: int = 0
     state: SourceState = field(init=False)
+    suppression: Suppression | None = field(init=False)  # as it was when the run was planned
 
     def __post_init__(self) -> None:
         context = self.context
@@ -45,6 +47,7 @@ class Run:
                 f"Run {run_id} had died without a report; it now has a failed one."
             )
         self.catch_up()
+        self.look_up_people()
         refuse_changed_layout(source, self.state)
 
     def catch_up(self) -> SourceState:
@@ -52,6 +55,10 @@ class Run:
         context = self.context
         self.state = catch_up(context.storage, context.catalog, context.source.id)
         return self.state
+
+    def look_up_people(self) -> None:
+        """Leave out, from here on, who is suppressed by now."""
+        self.suppression = Suppression.of(self.context.storage, self.context.source)
 
     @contextmanager
     def reported(self, replay: Replay | None = None) -> Iterator[None]:
@@ -104,8 +111,9 @@ class Run:
         unit = replace(unit, number=self.attempts)
         self.attempts += 1
         flow = context.dataflow()
+        work = UnitWork(context, unit, self.state, flow, start, self.suppression, self.log_files)
         try:
-            prepared = process(UnitWork(context, unit, self.state, flow, start, self.log_files))
+            prepared = process(work)
         finally:
             flow.release()
         manifest = msgspec.structs.replace(

@@ -8,21 +8,23 @@ from lake.dedup.task import TableIds
 from lake.loading.task import LoadedFile
 from lake.rejects import Reason
 from lake.resolve import ResolvedTable
+from lake.schema import TableSchema
 from lake.settings import Source
 from lake.staging.seen import Seen
 from lake.work.placing import partition_dict, partition_values
 from lake.work.unit import Unit
+from lake.work.unit_work import UnitWork
 
 
 def unit_report(
-    source: Source,
-    unit: Unit,
+    work: UnitWork,
     seen: Seen,
     resolved: Mapping[str, ResolvedTable],
     ids: Mapping[str, TableIds],
     loaded: Iterable[LoadedFile],
 ) -> UnitReport:
     """Every count from where it is first known, so that the balance of them proves something."""
+    source, unit = work.context.source, work.unit
     files: dict[str, list[LoadedFile]] = {}
     for file in sorted(loaded, key=lambda f: (f.table, f.partition, f.path)):
         if file.path:
@@ -37,15 +39,17 @@ def unit_report(
                 one,
                 staged[table],
                 seen.rejected.get(table, {}),
+                seen.suppressed.get(table, 0),
                 ids[table],
                 files.get(table, []),
             )
             for table, one in resolved.items()
-        },
+        }
+        | _left_out(seen, {t: s for t, s in work.tables.items() if t not in resolved}),
         rows_in=seen.rows_in,
         duplicates=sum(table.duplicates for table in ids.values()),
         rejected=sum(sum(reasons.values()) for reasons in seen.rejected.values()),
-        suppressed=seen.suppressed,
+        suppressed=sum(seen.suppressed.values()),
         skipped=seen.skipped,
         raw_files=len(seen.files),
         warnings=(*_warnings(unit, seen), *_conflicts(ids)),
@@ -57,6 +61,7 @@ def _table_report(
     one: ResolvedTable,
     staged: int,
     rejected: Mapping[str, int],
+    suppressed: int,
     ids: TableIds,
     files: list[LoadedFile],
 ) -> TableReport:
@@ -68,11 +73,12 @@ def _table_report(
     return TableReport(
         table=one.schema.table,
         name=one.schema.name,
-        rows_in=staged + sum(rejected.values()),
+        rows_in=staged + sum(rejected.values()) + suppressed,
         row_count=sum(file.rows for file in files),
         duplicates=ids.duplicates,
         other_payload=ids.other_payload,
         rejected=sum(rejected.values()),
+        suppressed=suppressed,
         partitions=tuple(
             partition_dict(layout, partition)
             for partition in dict.fromkeys(file.partition for file in files)
@@ -85,6 +91,19 @@ def _table_report(
         bytes_written=sum(file.size for file in files),
         casts=reduce(add_casts, (file.casts for file in files), {}),
     )
+
+
+def _left_out(seen: Seen, tables: Mapping[str, TableSchema]) -> dict[str, TableReport]:
+    """Tables of the lake that had rows to load, and got none of them."""
+    found: dict[str, TableReport] = {}
+    for table, schema in tables.items():
+        rejected = sum(seen.rejected.get(table, {}).values())
+        suppressed = seen.suppressed.get(table, 0)
+        if rows := rejected + suppressed:
+            found[schema.key] = TableReport(
+                table, schema.name, rows, rejected=rejected, suppressed=suppressed
+            )
+    return found
 
 
 def _warnings(unit: Unit, seen: Seen) -> Iterable[str]:

@@ -9,6 +9,7 @@ from lake.catalog.base import CatalogPartition, Days
 from lake.schema import TableSchema
 from lake.state.manifest import RunKind
 from lake.state.source_state import SourceState
+from lake.suppression.suppression import Suppression
 from lake.work.dataflow import Dataflow
 from lake.work.run_context import RunContext
 from lake.work.unit import Unit
@@ -23,6 +24,7 @@ class UnitWork:
     state: SourceState
     flow: Dataflow
     start: date | None = None  # the source's first day
+    suppression: Suppression | None = None
     log_files: Mapping[str, int] = field(default_factory=dict)  # last number by batch type
     dry: bool = False  # everything is counted, and nothing written but in staging
 

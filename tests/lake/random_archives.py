@@ -36,6 +36,7 @@ IDS: SearchStrategy[Any] = st.one_of(
     st.sampled_from(["m1", "m2", "m3", "m4", "m5", "m6", "m7", 8, msgspec.Raw("1e3")]),
     st.sampled_from([None, "", True, [1], {"a": 1}]),
 )
+PEOPLE: SearchStrategy[Any] = st.sampled_from(["u1", "u2", "ü3", 4, msgspec.Raw("1.0"), None, True])
 TYPES = st.sampled_from(["track"] * 6 + ["identify", "page", "Track", "group", "delete", None])
 NAMES = st.sampled_from(["Order", "Order", "order!", "注册", "identifies", 7, "", None, ["x"]])
 _PLAIN_KEYS = ("a", "A", "a_b", "aB", "b", "", "注", "x/y~")
@@ -64,6 +65,9 @@ def events(draw: st.DrawFn) -> dict[str, Any]:
         "receivedAt": draw(st.one_of(*[TIMES] * 12, BAD_TIMES, FAR_TIMES)),
         **draw(OBJECTS),
     }
+    named = [(), ("userId",), ("anonymousId",), ("userId", "anonymousId")]
+    for key in draw(st.sampled_from(named)):
+        event[key] = draw(PEOPLE)
     if draw(st.booleans()):
         event["properties"] = draw(OBJECTS)
     order = draw(st.permutations(list(event)))
@@ -76,10 +80,19 @@ LINES: SearchStrategy[list[Line]] = st.lists(
 
 
 @dataclass(frozen=True)
+class Suppressed:
+    """The ids of who is suppressed while something is done."""
+
+    users: tuple[str, ...] = ()
+    visitors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Sync:
     """New files, by day folder and name, and a sync of them."""
 
     files: dict[tuple[str, str], list[Line]]
+    suppressed: Suppressed = Suppressed()
 
 
 @dataclass(frozen=True)
@@ -89,6 +102,7 @@ class Replay:
     start: str
     end: str
     tables: frozenset[str]
+    suppressed: Suppressed = Suppressed()
 
 
 @dataclass(frozen=True)
@@ -101,7 +115,8 @@ class Story:
 
 
 @st.composite
-def stories(draw: st.DrawFn) -> Story:
+def stories(draw: st.DrawFn, suppression: bool = False) -> Story:
+    """With `suppression`, people are suppressed, or no longer are, from one step to the next."""
     settings = {
         "start": DAYS[0],
         "naming": draw(st.sampled_from(["native", "warehouse"])),
@@ -112,6 +127,8 @@ def stories(draw: st.DrawFn) -> Story:
         "skip_events": draw(st.sampled_from([[], ["page", "pages"]])),
         "table_prefix": draw(st.sampled_from([None, "web"])),
     }
+    some = st.lists(st.sampled_from(["u1", "ü3", "4", "1.0", "x"]), max_size=2).map(tuple)
+    people = st.builds(Suppressed, some, some) if suppression else st.just(Suppressed())
     steps: list[Sync | Replay] = []
     for number in range(draw(st.integers(1, 3))):
         places = draw(
@@ -122,11 +139,12 @@ def stories(draw: st.DrawFn) -> Story:
                 unique=True,
             )
         )
-        steps.append(Sync({(day, f"{name}{number}"): draw(LINES) for day, name in places}))
+        files = {(day, f"{name}{number}"): draw(LINES) for day, name in places}
+        steps.append(Sync(files, draw(people)))
         if draw(st.integers(0, 3)) == 0:
             days = sorted(
                 draw(st.lists(st.sampled_from(DAYS), min_size=2, max_size=2, unique=True))
             )
             tables = draw(st.sampled_from([(), (), ("track_order", "order"), ("identify",)]))
-            steps.append(Replay(days[0], days[1], frozenset(tables)))
+            steps.append(Replay(days[0], days[1], frozenset(tables), draw(people)))
     return Story(settings, steps, draw(st.integers(1, 3)))

@@ -66,7 +66,7 @@ def found(lake: Lake, source: Source) -> Any:
 
 
 def status(lake: Lake, source: Source) -> Any:
-    told = source_status(lake, source)
+    told = source_status(lake, source, utc("2026-10-20T12:30"))
     assert told.last_sync is not None
     return told.last_sync.run_id, told.loaded_until, told.waiting, told.lease, told.open_runs
 

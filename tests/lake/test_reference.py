@@ -23,8 +23,9 @@ from lake.staging import table_rows
 from lake.work.dataflow import InProcess
 from tests.lake.archive import as_line
 from tests.lake.casting.leaves import json_of
-from tests.lake.random_archives import Replay, Story, Sync, stories
+from tests.lake.random_archives import Replay, Story, Suppressed, Sync, stories
 from tests.lake.runs import Row, Runs, utc
+from tests.lake.suppressing import suppress_only
 
 DAY = timedelta(days=1)
 
@@ -43,6 +44,7 @@ class Told:
 
     def sync(self, step: Sync) -> list[Account]:
         """Each day folder is a unit; its files are in order of name."""
+        self._suppress(step.suppressed)
         new = {place: [as_line(line) for line in lines] for place, lines in step.files.items()}
         self.archive |= new
         days = sorted({day for day, _ in new})
@@ -52,6 +54,7 @@ class Told:
 
     def replay(self, step: Replay) -> list[Account]:
         """Each day is a unit, over all files."""
+        self._suppress(step.suppressed)
         files = [self.archive[place] for place in sorted(self.archive)]
         accounts, start = [], utc(step.start)
         while start < utc(step.end):
@@ -60,8 +63,12 @@ class Told:
             start += DAY
         return accounts
 
+    def _suppress(self, people: Suppressed) -> None:
+        self.lake.users, self.lake.visitors = set(people.users), set(people.visitors)
+
 
 def play(step: Sync | Replay, runs: Runs) -> UnitReport:
+    suppress_only(runs.storage, step.suppressed.users, step.suppressed.visitors)
     if isinstance(step, Replay):
         return runs.replay(step.start, step.end, *step.tables)
     for (day, name), lines in step.files.items():
@@ -71,14 +78,16 @@ def play(step: Sync | Replay, runs: Runs) -> UnitReport:
 
 def check_report(report: UnitReport, accounts: list[Account], told: Told) -> None:
     total: dict[str, Counter[Any]] = {}
-    for part in ("rejected", "duplicates", "loaded", "casts", "rescued"):
+    for part in ("suppressed", "rejected", "duplicates", "loaded", "casts", "rescued"):
         total[part] = sum((getattr(account, part) for account in accounts), Counter())
     assert report.rows_in == sum(account.rows_in for account in accounts)
     assert report.skipped == sum(account.skipped for account in accounts)
+    assert report.suppressed == total["suppressed"].total()
     assert report.rejected == total["rejected"].total()
     assert report.duplicates == total["duplicates"].total()
     assert report.row_count == total["loaded"].total()
     for table in report.tables.values():
+        assert table.suppressed == total["suppressed"][table.table]
         assert table.row_count == total["loaded"][table.table]
         assert table.duplicates == total["duplicates"][table.table]
         assert table.rescued_cells == total["rescued"][table.table]
@@ -115,7 +124,9 @@ def check_records(runs: Runs, report: UnitReport) -> None:
     statuses = Counter(status for _, _, status in records)
     assert statuses["succeeded"] == report.row_count
     assert statuses["DUPLICATE"] == report.duplicates
-    assert statuses["NULL"] + statuses["rejected"] == report.rejected + report.skipped
+    assert statuses["NULL"] + statuses["rejected"] == (
+        report.rejected + report.skipped + report.suppressed
+    )
 
 
 def check_index(runs: Runs, lake: ReferenceLake) -> None:
@@ -151,7 +162,7 @@ def check_lake(runs: Runs, lake: ReferenceLake) -> None:
 
 @settings(max_examples=30)
 @given(
-    stories(),
+    stories(suppression=True),
     st.sampled_from([1, 2, 3, table_rows.CHUNK]),
     st.sampled_from([1, 5_000, shares.LARGEST]),
 )

@@ -17,7 +17,10 @@ from lake.errors import UsageError
 from spark_resources.emr.shipping.zips import files_below, write_zip
 
 # PySpark is the cluster's own; it imports pandas before it hands over Arrow batches.
-ROOTS = ("boto3", "dagster-pipes", "isal", "msgspec", "numpy", "pandas", "pyarrow", "pydantic")
+ROOTS = (
+    *("boto3", "croniter", "dagster-pipes", "isal", "msgspec"),
+    *("numpy", "pandas", "pyarrow", "pydantic"),
+)
 _FORMAT = "2"  # of the archive: change it when something else goes into it
 _NOT_NEEDED = frozenset({"tests", "include", "__pycache__"})
 _NOT_NEEDED_SUFFIXES = frozenset({".a", ".h", ".pxd", ".pyi", ".pyx"})

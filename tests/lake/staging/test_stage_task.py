@@ -157,7 +157,7 @@ def test_every_row_is_in_one_count(tmp_path: Path) -> None:
     seen = staged.seen
     assert seen.staged_rows() == {"track_order": 2}
     assert seen.rejected == {"": {Reason.NOT_JSON: 2}, "identify": {Reason.NO_MESSAGE_ID: 1}}
-    assert (seen.skipped, seen.suppressed) == (1, 0)
+    assert (seen.skipped, seen.suppressed) == (1, {})
     assert seen.rows_in == 6 == 2 + 2 + 1 + 1
     assert [(file.lines, file.rows) for file in seen.files] == [(5, 4), (2, 2)]
 

@@ -19,6 +19,7 @@ from tests.lake.archive import identify, page, track
 from tests.lake.random_archives import Replay, Story, stories
 from tests.lake.retyping import order, wish
 from tests.lake.runs import Runs, utc
+from tests.lake.suppressing import suppress_only
 from tests.lake.test_reference import play
 from tests.lake.work.test_resume import Counting, cancel, load_days
 
@@ -71,7 +72,7 @@ def rows_now(runs: Runs) -> dict[tuple[str, ...], int]:
 
 
 @settings(max_examples=40)
-@given(stories())
+@given(stories(suppression=True))
 def test_whatever_an_archive_holds_the_numbers_are_those_of_the_run(story: Story) -> None:
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
@@ -79,6 +80,7 @@ def test_whatever_an_archive_holds_the_numbers_are_those_of_the_run(story: Story
         patch.setattr(placing, "SPLIT_BYTES", 150)
         runs = Runs(Path(folder), **story.settings)
         for step in story.steps:
+            suppress_only(runs.storage, step.suppressed.users, step.suppressed.visitors)
             if isinstance(step, Replay):
                 units = planned(runs, step.start, step.end, *step.tables)
             else:

@@ -1,0 +1,273 @@
+"""`datalake suppress`: people whose events are not to be in the lake."""
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from datalake_assets.cli.invocation import invocation
+from datalake_assets.cli.output import grid, note, print_json, say, show, working
+from datalake_assets.cli.text import moment, number, plural
+
+if TYPE_CHECKING:
+    from lake.lake import Lake
+    from lake.settings import Source
+    from lake.suppression.entries import Entries
+    from lake.suppression.people import IdKind
+    from lake.suppression.remaining import ReplayRange
+    from lake.suppression.versions import Version
+
+suppress = typer.Typer(
+    no_args_is_help=True, help="People whose events are not loaded: lists by userId, anonymousId."
+)
+_SHOWN = 50
+
+Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="As they stand in events.")]
+File = Annotated[
+    Path | None, typer.Option(help="Read ids from a file, one on each line; - reads stdin.")
+]
+Anonymous = Annotated[
+    bool,
+    typer.Option("--anonymous-id/--user-id", help="What the ids are. Default: values of `userId`."),
+]
+SourceName = Annotated[
+    str | None, typer.Option("--source", help="Slug or id. Default: the whole lake.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@suppress.command()
+def add(
+    context: typer.Context,
+    ids: Ids = None,
+    file: File = None,
+    anonymous: Anonymous = False,
+    source: SourceName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Suppress people: from the next run on their events are dropped, and counted.
+
+    What they have in the lake already stays until its days are replayed; `datalake suppress rows`
+    tells which these are. The raw archive is never changed.
+
+    \b
+    Examples:
+      datalake suppress add 97980cfea0067
+      datalake suppress add --anonymous-id 507f191e810c --source ios_prod
+      datalake suppress add --file forget.txt
+    """
+    _change(context, ids, file, anonymous, source, as_json, adding=True)
+
+
+@suppress.command()
+def remove(
+    context: typer.Context,
+    ids: Ids = None,
+    file: File = None,
+    anonymous: Anonymous = False,
+    source: SourceName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take people off the lists: from the next run on their new events are loaded.
+
+    Events that were dropped meanwhile come back with a replay of their days.
+
+    \b
+    Examples:
+      datalake suppress remove 97980cfea0067
+      datalake suppress remove --anonymous-id 507f191e810c --source ios_prod
+    """
+    _change(context, ids, file, anonymous, source, as_json, adding=False)
+
+
+@suppress.command("list")
+def show_list(context: typer.Context, source: SourceName = None, as_json: AsJson = False) -> None:
+    """Show who is suppressed, where, and since when; of one source, all who are for it.
+
+    \b
+    Examples:
+      datalake suppress list
+      datalake suppress list --source ios_prod --json
+    """
+    from lake.suppression.entries import WHOLE_LAKE
+    from lake.suppression.versions import newest
+
+    lake = invocation(context).lake()
+    chosen = lake.settings.source(source) if source else None
+    slugs = {one.id: one.slug for one in lake.settings.sources} | {WHOLE_LAKE: None}
+    found = [
+        {
+            "kind": row["kind"],
+            "id": row["id"],
+            "source": slugs.get(str(row["source_id"]), row["source_id"]),
+            "since": row["added"],
+        }
+        for row in newest(lake.storage).entries.rows()
+        if chosen is None or row["source_id"] in (WHOLE_LAKE, chosen.id)
+    ]
+    if as_json:
+        return print_json(found)
+    if not found:
+        return note("Nobody is suppressed. `datalake suppress add` puts people on the lists.")
+    left = ("kind", "id", "source", "since (UTC)")
+    rows = [
+        (r["kind"], r["id"], r["source"] or "(all)", moment(_time(r["since"])))
+        for r in found[:_SHOWN]
+    ]
+    show(grid(rows, left))
+    if len(found) > _SHOWN:
+        note(f"… and {number(len(found) - _SHOWN)} more; --json lists all")
+
+
+@suppress.command()
+def rows(context: typer.Context, source: SourceName = None, as_json: AsJson = False) -> None:
+    """Show rows of suppressed people that are in the lake still, and the replays that remove them.
+
+    Reads two columns of every file of the event tables. Exit code 1: there are such rows.
+
+    \b
+    Examples:
+      datalake suppress rows
+      datalake suppress rows --source ios_prod --json
+    """
+    from lake.suppression.remaining import remaining, replay_ranges
+
+    lake = invocation(context).lake()
+    sources = lake.settings.sources if source is None else (lake.settings.source(source),)
+    with working("looking for rows of suppressed people"):
+        found = {one.id: remaining(lake, one) for one in sources}
+    commands = [_command(s, span) for s in sources for span in replay_ranges(found[s.id])]
+    listed = [
+        {"source": s.slug, "table": f"{s.database}.{r.name}", "day": str(r.day), "rows": r.rows}
+        for s in sources
+        for r in found[s.id]
+    ]
+    if as_json:
+        print_json({"rows": listed, "replays": commands})
+    elif listed:
+        lines = [(one["table"], one["day"], number(int(str(one["rows"])))) for one in listed]
+        show(grid(lines, left=("table", "day"), right=("rows",)))
+        say("These replays remove them:")
+        for command in commands:
+            say(f"  {command}")
+    else:
+        say("No row of anybody who is suppressed is in the lake.")
+    if listed:
+        raise typer.Exit(1)
+
+
+def _command(source: "Source", span: "ReplayRange") -> str:
+    tables = "".join(f" --table {table}" for table in span.tables)
+    return f"datalake replay --source {source.slug} --from {span.first} --to {span.end}{tables}"
+
+
+def _time(value: object) -> datetime:
+    assert isinstance(value, datetime)
+    return value
+
+
+def _change(
+    context: typer.Context,
+    ids: list[str] | None,
+    file: Path | None,
+    anonymous: bool,
+    source: str | None,
+    as_json: bool,
+    adding: bool,
+) -> None:
+    from lake.suppression.entries import WHOLE_LAKE
+    from lake.suppression.people import IdKind
+    from lake.suppression.versions import change
+
+    lake = invocation(context).lake()
+    chosen = lake.settings.source(source) if source else None
+    of = chosen.id if chosen else WHOLE_LAKE
+    kind = IdKind.ANONYMOUS if anonymous else IdKind.USER
+    given, now = _given(ids, file), datetime.now(UTC)
+
+    def edit(entries: "Entries") -> "Entries":
+        if adding:
+            return entries.with_ids(given, kind, of, now)
+        return entries.without_ids(given, kind, of)
+
+    before, after = change(lake.storage, edit, now)
+    changed = abs(len(after.entries) - len(before.entries))
+    if as_json:
+        return print_json(_as_dict(after, chosen, kind, len(given), changed, adding))
+    where = f"for {chosen.slug}" if chosen else "for the whole lake"
+    others = len(given) - changed
+    say(
+        f"{plural(changed, kind)} {'added' if adding else 'removed'} {where}"
+        + (f", {number(others)} {'there already' if adding else 'not there'}" if others else "")
+        + f"; {_sizes(after)} suppressed now."
+    )
+    if changed:
+        _explain(lake, adding)
+
+
+def _explain(lake: "Lake", adding: bool) -> None:
+    """What becomes of it, and what does not."""
+    note("From the next run on, syncs and replays use these lists; one under way keeps its own.")
+    if not adding:
+        note("Events that were dropped come back with `datalake replay` of their days.")
+        return
+    note("Rows that are in the lake stay until their days are replayed: which these are, and the")
+    note(
+        "commands, tells `datalake suppress rows`. The raw archive is not touched, and payloads in"
+    )
+    days = max(source.retention.record_log_days for source in lake.settings.sources)
+    note(f"record logs of runs before this go with them, after {plural(days, 'day')}.")
+
+
+def _sizes(version: "Version") -> str:
+    from lake.suppression.people import IdKind
+
+    kinds = version.entries.table["kind"].to_pylist()
+    return " and ".join(f"{plural(kinds.count(kind), kind)}" for kind in IdKind)
+
+
+def _given(ids: list[str] | None, file: Path | None) -> list[str]:
+    """The ids of a command, each once."""
+    from lake.errors import UsageError
+
+    found = list(ids or ())
+    if file is not None:
+        found += [line.strip() for line in _text(file).splitlines()]
+        found = [id for id in found if id]
+    if not found or "" in found:
+        raise UsageError("No id was given: name some, or a file with one on each line (--file).")
+    try:
+        "".join(found).encode()
+    except UnicodeEncodeError:
+        raise UsageError("An id is not UTF-8, so that no event can have it.") from None
+    return list(dict.fromkeys(found))
+
+
+def _text(file: Path) -> str:
+    from lake.errors import UsageError
+
+    try:
+        data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+        return data.decode("utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{file} is not UTF-8 text; put one id on each line.") from None
+
+
+def _as_dict(
+    after: "Version", source: "Source | None", kind: "IdKind", given: int, changed: int, added: bool
+) -> dict[str, Any]:
+    from lake.suppression.people import IdKind
+
+    kinds = after.entries.table["kind"].to_pylist()
+    return {
+        "kind": kind,
+        "source": source.slug if source else None,
+        "given": given,
+        "added" if added else "removed": changed,
+        "version": after.number,
+        "suppressed": {one.value: kinds.count(one) for one in IdKind},
+    }

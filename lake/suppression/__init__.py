@@ -1,0 +1,1 @@
+"""People whose events are not loaded: the lists of them, kept in the lake."""

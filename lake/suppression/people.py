@@ -1,0 +1,72 @@
+"""Whose events are not loaded: by the user, or by the anonymous visitor, that they name."""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from lake.envelope import identifying
+from lake.parse import parse_value
+from lake.rejects import Reject
+from lake.suppression.id_set import IdSet
+
+
+class IdKind(StrEnum):
+    """The field of an event that names a person."""
+
+    USER = "userId"
+    ANONYMOUS = "anonymousId"
+
+
+class _Head(msgspec.Struct, gc=False):
+    userId: Any = None
+    anonymousId: Any = None
+
+
+_decode = msgspec.json.Decoder(_Head, float_hook=msgspec.Raw).decode
+_NAMED = re.compile(rb'"(userId|anonymousId)"\s*:\s*("(?:[^"\\]|\\.)*"|[^\s,"{}\[\]]+)')
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """The people of one source who are suppressed."""
+
+    users: IdSet
+    anonymous: IdSet
+
+    def has(self, event: dict[str, Any]) -> bool:
+        """Whether an event is of one of them; ids that are numbers count as they are written."""
+        user, visitor = identifying(event.get("userId")), identifying(event.get("anonymousId"))
+        return (user is not None and user in self.users) or (
+            visitor is not None and visitor in self.anonymous
+        )
+
+    def may_have(self, line: bytes) -> bool:
+        """The same of a plain line, quickly; an odd one may be anybody's."""
+        try:
+            head = _decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return True
+        user, visitor = head.userId, head.anonymousId
+        if type(user) is str:
+            if user in self.users:
+                return True
+        elif user is not None:
+            return True
+        if type(visitor) is str:
+            return visitor in self.anonymous
+        return visitor is not None
+
+    def are_named_in(self, line: bytes) -> bool:
+        """Whether any of them stands in a line that may be no event, at whatever place."""
+        for field, value in _NAMED.findall(line):
+            try:
+                text = identifying(parse_value(value.decode()))
+            except (Reject, UnicodeDecodeError):
+                continue
+            ids = self.users if field == b"userId" else self.anonymous
+            if text is not None and text in ids:
+                return True
+        return False

@@ -1,0 +1,237 @@
+"""When Dagster launches syncs, by a clock that the test turns."""
+
+import os
+import socket
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from pathlib import Path
+
+import dagster as dg
+import msgspec
+import pytest
+from dagster._core.remote_origin import (
+    RegisteredCodeLocationOrigin,
+    RemoteJobOrigin,
+    RemoteRepositoryOrigin,
+)
+from dagster._utils.schedules import cron_string_iterator
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from datalake_assets import cadence
+from datalake_assets.cadence import FIRST_SYNCS
+from datalake_assets.dead_runs import PROCESS_TAG
+from datalake_assets.definitions import build
+from datalake_assets.snapshot import Snapshot
+from lake.cadence import TWELVE_A_DAY, next_due
+from lake.lake import Lake
+from lake.state.holder import Holder, myself
+from tests.datalake_assets.conftest import InProcessEngine, settings_of
+from tests.lake.archive import Archive, page
+
+NOON = datetime(2026, 10, 20, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+ASKED = "asked for a run"
+
+
+class Clock:
+    """A lake of two sources, and what Dagster and the lake take for the time."""
+
+    def __init__(self, root: Path, instance: dg.DagsterInstance) -> None:
+        self.root, self.instance = root, instance
+        self.now = NOON
+        self.set({})
+
+    def set(self, shop: dict[str, object]) -> None:
+        """Other settings of one of them."""
+        sources = {"id": "a1", "slug": "shop", **shop}, {"id": "b2", "slug": "app"}
+        self.lake = Lake.open(settings_of(self.root, *sources))
+
+    def repository(self) -> dg.RepositoryDefinition:
+        return build(self.lake, Snapshot(), InProcessEngine()).get_repository_def()
+
+    def raw(self, day: str, name: str, *ids: str) -> None:
+        """A raw file of the shop."""
+        events = (page(id, f"{day}T0{n}:00") for n, id in enumerate(ids))
+        Archive(self.root / "segment-logs/a1").day(day).file(name, *events)
+
+    def sync(self) -> dg.ExecuteInProcessResult:
+        job = self.repository().get_job("sync_shop")
+        return job.execute_in_process(instance=self.instance, raise_on_error=False)
+
+    def tick(self, slug: str = "shop") -> str:
+        """What the schedule of a source says now; why it asks for nothing, if it does not."""
+        schedule = self.repository().get_schedule_def(f"sync_{slug}_schedule")
+        context = dg.build_schedule_context(self.instance, scheduled_execution_time=self.now)
+        said = schedule.evaluate_tick(context)
+        assert len(said.run_requests or ()) == (0 if said.skip_message else 1)
+        return said.skip_message or ASKED
+
+    def sense(self, cursor: str | None = None) -> tuple[list[str], str, str]:
+        """The jobs that the sensor of new sources asks for, what it says, and its cursor."""
+        repository = self.repository()
+        sensor = repository.get_sensor_def(FIRST_SYNCS)
+        context = dg.build_sensor_context(
+            self.instance, cursor=cursor, repository_def=repository, sensor_name=FIRST_SYNCS
+        )
+        said = sensor.evaluate_tick(context)
+        jobs = [request.job_name or "" for request in said.run_requests or ()]
+        return sorted(jobs), said.skip_message or "", said.cursor or ""
+
+    def run(self, status: dg.DagsterRunStatus, process: Holder | None = None) -> str:
+        """A sync that is in Dagster's books."""
+        tags = {} if process is None else {PROCESS_TAG: msgspec.json.encode(process).decode()}
+        job = self.repository().get_job("sync_shop")
+        location = RegisteredCodeLocationOrigin("datalake")
+        origin = RemoteJobOrigin(RemoteRepositoryOrigin(location, "__repository__"), job.name)
+        run = self.instance.create_run_for_job(
+            job, status=status, tags=tags, remote_job_origin=origin
+        )
+        return run.run_id
+
+
+@pytest.fixture(scope="module")
+def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dg.DagsterInstance]:
+    """On a disk: what evaluates schedules opens it anew."""
+    with dg.DagsterInstance.local_temp(str(tmp_path_factory.mktemp("home"))) as instance:
+        yield instance
+
+
+@pytest.fixture
+def clock(tmp_path: Path, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Clock:
+    monkeypatch.setenv("DAGSTER_HOME", instance.root_directory)
+    instance.wipe()
+    clock = Clock(tmp_path / "lake", instance)
+    monkeypatch.setattr(cadence, "now", lambda: clock.now)
+    return clock
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(
+        [TWELVE_A_DAY, "30 2 * * *", "0 */2 * * *", "7 * * * *", "15 1-3 * * 0,6", "*/20 2,3 * * *"]
+    ),
+    st.sampled_from(["UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata"]),
+    st.integers(0, 365 * 24 * 60),
+)
+def test_it_is_when_dagster_launches(schedule: str, zone: str, minutes: int) -> None:
+    start = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=minutes)
+    theirs = [
+        t.astimezone(UTC)
+        for t in islice(cron_string_iterator(start.timestamp() + 1, schedule, zone), 5)
+    ]
+    ours, at = [], start
+    for _ in range(5):
+        at = next_due(schedule, zone, at) or at
+        ours.append(at)
+    assert ours == theirs
+
+
+def test_every_source_has_its_own_schedule_and_zone_or_none(tmp_path: Path) -> None:
+    berlin = {"schedule": "0 6 * * *", "schedule_timezone": "Europe/Berlin"}
+    settings = settings_of(
+        tmp_path,
+        {"id": "a1", "slug": "usual"},
+        {"id": "b2", "slug": "daily", **berlin},
+        {"id": "c3", "slug": "never", "schedule": "off"},
+        {"id": "d4", "slug": "not_enabled", "enabled": False},
+    )
+    repository = build(Lake.open(settings), Snapshot()).get_repository_def()
+    assert {s.name: (s.cron_schedule, s.execution_timezone) for s in repository.schedule_defs} == {
+        "sync_usual_schedule": ("0 */2 * * *", "UTC"),
+        "sync_daily_schedule": ("0 6 * * *", "Europe/Berlin"),
+    }
+
+
+def test_a_new_source_waits_for_two_hours_and_says_so(clock: Clock) -> None:
+    said = clock.tick()
+    assert "shop is new: its first sync comes at 2026-10-20 14:00 UTC" in said
+    clock.now += HOUR
+    assert "2026-10-20 14:00" in clock.tick()
+    clock.now += HOUR
+    assert clock.tick() == ASKED
+
+
+def test_a_source_with_data_does_not_wait(clock: Clock) -> None:
+    clock.raw("2026-10-01", "a", "m1")
+    assert clock.sync().success
+    assert clock.tick() == ASKED
+    assert "app is new" in clock.tick("app")
+
+
+def test_the_first_sync_comes_when_it_is_due_and_once(clock: Clock) -> None:
+    jobs, said, cursor = clock.sense()
+    assert (jobs, "shop is new" in said, "app is new" in said, cursor) == ([], True, True, "[]")
+    clock.raw("2026-10-01", "a", "m1")
+    clock.sync()  # somebody did not want to wait
+    clock.now += 2 * HOUR
+    jobs, _, cursor = clock.sense(cursor)
+    assert jobs == ["sync_app"]
+    assert clock.sense(cursor) == ([], "Every source has had its first sync.", cursor)
+
+
+def test_at_once_means_at_the_next_look(clock: Clock) -> None:
+    clock.set({"first_sync_hours": 0})
+    assert clock.sense()[0] == ["sync_shop"]
+
+
+@pytest.mark.parametrize("status", [s for s in dg.DagsterRunStatus if s.name != "MANAGED"])
+def test_while_a_sync_is_queued_or_at_work_no_other_is_asked_for(
+    clock: Clock, status: dg.DagsterRunStatus
+) -> None:
+    clock.set({"first_sync_hours": 0})
+    clock.now = datetime.now(UTC)  # runs have the time at which they really were made
+    run_id = clock.run(status)
+    ended = status.name in ("SUCCESS", "FAILURE", "CANCELED")
+    told = f"Sync {run_id[:8]} of shop ({status.value.lower()} since"
+    assert clock.tick() == ASKED if ended else told in clock.tick()
+    assert clock.sense()[0] == (["sync_shop"] if ended else [])
+
+
+def dead() -> Holder:
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    return Holder(socket.gethostname(), pid, datetime.now(UTC) + HOUR)
+
+
+@pytest.mark.parametrize(("process", "asks"), [(myself, False), (dead, True)])
+def test_a_run_whose_process_is_gone_is_in_nobodys_way(
+    clock: Clock, process: Callable[[], Holder], asks: bool
+) -> None:
+    clock.set({"first_sync_hours": 0})
+    clock.now = datetime.now(UTC)
+    clock.run(dg.DagsterRunStatus.STARTED, process())
+    assert (clock.tick() == ASKED) is asks
+
+
+def test_a_run_that_was_made_and_forgotten_is_in_nobodys_way(clock: Clock) -> None:
+    clock.set({"first_sync_hours": 0})
+    clock.run(dg.DagsterRunStatus.NOT_STARTED)
+    clock.now = datetime.now(UTC) + HOUR
+    assert clock.tick() == ASKED
+
+
+def test_after_an_outage_of_four_days_one_sync_loads_them_day_by_day(clock: Clock) -> None:
+    """Of the ticks that were missed Dagster looks at the last only: see the test after this."""
+    days = [f"2026-10-0{n}" for n in range(1, 6)]
+    clock.raw(days[0], "a", "m0")
+    clock.sync()
+    for n, day in enumerate(days[1:], 1):
+        clock.raw(day, "a", f"m{n}", "m0")  # with a copy of what was there before
+    clock.raw(days[0], "late", "late")
+
+    assert clock.tick() == ASKED
+    materialized = [
+        event.partition
+        for event in clock.sync().get_asset_materialization_events()
+        if event.asset_key == dg.AssetKey(["shop", "page"])
+    ]
+    assert materialized == days
+    rows = Counter[str]()
+    for partition in clock.lake.catalog.partitions("shop", "page"):
+        rows[partition.values[0]] += partition.rows
+    assert rows == Counter([days[0], *days])
