@@ -7,7 +7,7 @@ STORAGES: Mapping[str, bool] = {"a folder": True, "s3://": True, "abfss://": Fal
 CATALOGS: Mapping[str, bool] = {"local": True, "glue": True, "hive": False}
 ENGINES: Mapping[str, bool] = {
     "local": True,
-    "spark://": False,
+    "spark://": True,
     "emr": True,
     "emr-serverless": False,
     "databricks": False,

@@ -61,6 +61,14 @@ class Retention(_Part):
     replaced_hours: fields.Hours = 24
 
 
+class Spark(_Part):
+    """How a standalone cluster is used; nothing of it counts for other engines."""
+
+    python: fields.Program | None = None  # of the workers; else this one's version
+    wait_minutes: fields.Minutes = 10
+    conf: fields.SparkConf = {}
+
+
 class Overridable(_Part):
     """Settings that stand at the top and may be given anew for a single source."""
 
@@ -156,6 +164,7 @@ class Settings(Overridable):
     storage: fields.StoragePlace
     catalog: fields.CatalogChoice = "local"
     engine: fields.EngineChoice = "local"
+    spark: Annotated[Spark, Field(description="allowed: python, wait_minutes, conf")] = Spark()
     sources: Annotated[
         tuple[Source, ...],
         Field(min_length=1, description="allowed: a list of at least one source"),

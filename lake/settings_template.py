@@ -14,12 +14,21 @@ workspace_id: my_workspace
 # (abfss:// comes later.)
 storage: ./data
 
-# Where tables are registered: local | glue | hive. This release has local.
+# Where tables are registered: local | glue | hive. This release has local and glue.
 catalog: local
 
 # Where Spark runs: local | spark://host:port | emr | emr-serverless | databricks.
-# This release has local.
+# This release has local, spark://host:port and emr.
 engine: local
+
+# How a cluster at spark://host:port is used (docs/cluster.md).
+#spark:
+  # The workers' Python, of the same version as the one here. Default: python and that version
+  #python: python3.11
+  # Minutes to wait for executors while others have all cores, or workers are gone.
+  #wait_minutes: 10
+  # Settings of Spark itself, such as spark.cores.max: 16
+  #conf: {}
 
 # One entry for each stream of events.
 sources:

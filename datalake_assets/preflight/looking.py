@@ -46,8 +46,13 @@ def findings(
         from datalake_assets.preflight.cluster import cluster_findings
 
         yield from cluster_findings(lake, sources)
-    else:
-        yield java_finding()
+        return
+    java = java_finding()
+    yield java
+    if lake.settings.engine.startswith("spark://") and readable and java.error is None:
+        from datalake_assets.preflight.spark_cluster import spark_cluster_findings
+
+        yield from spark_cluster_findings(lake.for_source(sources[0]))
 
 
 def before_run(lake: Lake, sources: Iterable[Source]) -> Iterator[Finding]:

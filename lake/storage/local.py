@@ -47,13 +47,15 @@ class LocalStorage(Storage):
 
     @contextmanager
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
+        # Spark may run a task twice at the same time: each writes a file of its own.
         full = self._ready(path)
-        with self.fs.open_output_stream(full) as out:
-            try:
+        aside = _aside(full)
+        try:
+            with self.fs.open_output_stream(aside) as out:
                 yield out
-            except BaseException:
-                Path(full).unlink(missing_ok=True)
-                raise
+            _put(aside, full)
+        finally:
+            Path(aside).unlink(missing_ok=True)
 
     def write(self, path: str, data: bytes) -> None:
         self._write_aside(path, data, os.replace)
@@ -80,7 +82,7 @@ class LocalStorage(Storage):
 
     def _write_aside(self, path: str, data: bytes, put: Callable[[str, str], None]) -> None:
         full = self._ready(path)
-        aside = f"{os.path.dirname(full)}/.{os.path.basename(full)}.{uuid.uuid4().hex}"
+        aside = _aside(full)
         try:
             with open(aside, "wb") as out:
                 out.write(data)
@@ -148,6 +150,25 @@ class LocalStorage(Storage):
 
     def abandon(self, folder: str, run_id: str) -> None:
         """What a run was writing here is a file like others: there is nothing to free."""
+
+
+def _aside(full: str) -> str:
+    """Where a file is written until it is whole: in the same folder, and hidden."""
+    folder, name = os.path.split(full)
+    return f"{folder}/.{name}.{uuid.uuid4().hex}"
+
+
+def _put(aside: str, full: str) -> None:
+    """Put a whole file in place, and remove what tasks that were killed have left of it."""
+    try:
+        os.replace(aside, full)
+    except FileNotFoundError:
+        if not os.path.exists(full):  # else the same task, run twice, has just put it there
+            raise
+    folder, name = os.path.split(full)
+    for left in os.listdir(folder):
+        if left.startswith(f".{name}."):
+            Path(folder, left).unlink(missing_ok=True)
 
 
 def _onto_the_disk(full: str) -> None:

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from lake.settings import Limits, Retention, Settings, Source
+from lake.settings import Limits, Retention, Settings, Source, Spark
 from lake.settings_file import load_settings
 from lake.settings_template import STARTER
 
@@ -26,7 +26,9 @@ def test_the_starter_can_be_used_as_it_is(tmp_path: Path) -> None:
 def test_every_setting_is_in_it_and_may_be_switched_on(tmp_path: Path) -> None:
     keys = set(re.findall(r"(?m)^[ -]*(\w+):", switched_on(STARTER)))
     fields = {
-        name for model in (Settings, Source, Limits, Retention) for name in model.model_fields
+        name
+        for model in (Settings, Source, Limits, Retention, Spark)
+        for name in model.model_fields
     }
     assert keys == fields - {"config_folder"}
     assert load(tmp_path, switched_on(STARTER)).source("web").table_prefix == "web"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import lake
 import spark_resources.jobs
-from spark_resources.emr.shipping.zips import files_below, write_zip
 from spark_resources.jobs import emr_start
+from spark_resources.shipping.zips import files_below, write_zip
 
 
 def code_zip() -> bytes:

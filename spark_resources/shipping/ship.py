@@ -6,8 +6,8 @@ from tempfile import TemporaryFile
 from lake import paths
 from lake.storage import Storage
 from lake.work.run_context import Listener
-from spark_resources.emr.shipping.code import code_zip, start_script, version_of
-from spark_resources.emr.shipping.environment import (
+from spark_resources.shipping.code import code_zip, start_script, version_of
+from spark_resources.shipping.environment import (
     Target,
     environment_version,
     write_environment,
@@ -27,18 +27,20 @@ def ship(storage: Storage, target: Target, listener: Listener) -> Shipped:
     """Bring what is not there yet: our code for each version of it, packages far less often."""
     code, start = code_zip(), start_script()
     ours = paths.shipped_code(version_of(code, start))
-    environment = f"{paths.shipped_code(environment_version(target))}/environment.zip"
+    environment = ship_environment(storage, target, listener)
     shipped = Shipped(f"{ours}/emr_start.py", f"{ours}/datalake.zip", environment)
     # Each is put in place whole, and its path tells its content: what is there, is right.
     for path, content in ((shipped.code, code), (shipped.start, start)):
         if not storage.exists(path):
             storage.write(path, content)
-    if not storage.exists(environment):
-        _ship_environment(storage, target, environment, listener)
     return Shipped(*(storage.full(p) for p in (shipped.start, shipped.code, environment)))
 
 
-def _ship_environment(storage: Storage, target: Target, path: str, listener: Listener) -> None:
+def ship_environment(storage: Storage, target: Target, listener: Listener) -> str:
+    """Where the packages lie for such machines, brought there if nobody has before."""
+    path = f"{paths.shipped_code(environment_version(target))}/environment.zip"
+    if storage.exists(path):
+        return path
     listener.log(
         f"Shipping Python packages for {target.machine}, Python {target.python}, to "
         f"{storage.full(path)}; once for these versions"
@@ -47,3 +49,4 @@ def _ship_environment(storage: Storage, target: Target, path: str, listener: Lis
         write_environment(target, archive)
         archive.seek(0)
         storage.write(path, archive.read())
+    return path

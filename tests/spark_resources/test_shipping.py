@@ -13,17 +13,17 @@ from pathlib import Path
 import pytest
 
 from lake.storage import LocalStorage
-from spark_resources.emr.shipping import ship as shipping
-from spark_resources.emr.shipping.code import code_zip, start_script, version_of
-from spark_resources.emr.shipping.environment import (
+from spark_resources.jobs import emr_start
+from spark_resources.shipping import ship as shipping
+from spark_resources.shipping.code import code_zip, start_script, version_of
+from spark_resources.shipping.environment import (
     Target,
     environment_version,
     machines,
     pins,
     write_environment,
 )
-from spark_resources.emr.shipping.zips import write_zip
-from spark_resources.jobs import emr_start
+from spark_resources.shipping.zips import write_zip
 from tests.emr_node import PYTHON
 from tests.spark_resources.emr.conftest import Heard
 
@@ -120,7 +120,7 @@ def test_code_and_packages_are_brought_once_per_version(
 def test_packages_without_tests_headers_and_services_that_are_not_used(tmp_path: Path) -> None:
     small = Target(HERE.machine, HERE.python)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("spark_resources.emr.shipping.environment.ROOTS", ("botocore", "msgspec"))
+        patch.setattr("spark_resources.shipping.environment.ROOTS", ("botocore", "msgspec"))
         content = BytesIO()
         write_environment(small, content)
     with zipfile.ZipFile(content) as archive:
@@ -135,7 +135,7 @@ def test_packages_without_tests_headers_and_services_that_are_not_used(tmp_path:
 def test_packages_come_compiled(tmp_path: Path) -> None:
     """With nothing to compile and nothing to write beside them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("spark_resources.emr.shipping.environment.ROOTS", ("jmespath",))
+        patch.setattr("spark_resources.shipping.environment.ROOTS", ("jmespath",))
         content = BytesIO()
         write_environment(HERE, content)
     with zipfile.ZipFile(content) as archive:

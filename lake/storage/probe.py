@@ -3,7 +3,7 @@
 import uuid
 
 from lake.errors import InvalidSetting
-from lake.storage import Storage
+from lake.storage.base import Storage
 
 
 def probe(storage: Storage, folder: str) -> str:
