@@ -15,6 +15,12 @@ from datalake_assets.landing import landing
 from datalake_assets.reloading import reload_for_new_tables
 from datalake_assets.snapshot import Snapshot, read_snapshot
 from datalake_assets.sync import SCHEDULES_VARIABLE, sync_job
+from datalake_assets.upkeep import (
+    dagster_upkeep_job,
+    upkeep_asset,
+    upkeep_job,
+    upkeep_schedule,
+)
 from lake.lake import Lake
 from lake.settings_file import load_settings
 from spark_resources.choosing import engine_of
@@ -40,11 +46,19 @@ def build(
     tables = {source.id: event_tables(lake, source, snapshot.of(source.id)) for source in sources}
     syncs = {source.id: sync_job(lake, source) for source in sources}
     scheduled = {source.id: syncs[source.id] for source in sources if source.is_scheduled}
+    upkeeps = {source.id: upkeep_job(lake, source) for source in sources}
+    own_upkeep = dagster_upkeep_job(lake)
     return dg.Definitions(
-        assets=[*(landing(lake, source) for source in sources), *tables.values()],
+        assets=[
+            *(landing(lake, source) for source in sources),
+            *(upkeep_asset(source) for source in sources),
+            *tables.values(),
+        ],
         jobs=[
             check_job(lake),
             *syncs.values(),
+            *upkeeps.values(),
+            own_upkeep,
             *(
                 dg.define_asset_job(
                     replay_job_name(source),
@@ -55,9 +69,13 @@ def build(
             ),
         ],
         schedules=[
-            sync_schedule(lake, source, scheduled[source.id], schedules_running)
-            for source in sources
-            if source.id in scheduled
+            *(
+                sync_schedule(lake, source, scheduled[source.id], schedules_running)
+                for source in sources
+                if source.id in scheduled
+            ),
+            *(upkeep_schedule(upkeeps[s.id], schedules_running) for s in sources if s.enabled),
+            upkeep_schedule(own_upkeep, schedules_running),
         ],
         sensors=[
             reload_for_new_tables(lake, snapshot),

@@ -31,6 +31,14 @@ def replay_job_name(source: Source) -> str:
     return f"replay_{source.name}"
 
 
+def upkeep_key(source: Source) -> dg.AssetKey:
+    return dg.AssetKey([DATABASE, "upkeep", source.name])
+
+
+def upkeep_job_name(source: Source) -> str:
+    return f"upkeep_{source.name}"
+
+
 SOURCE_TAG = "datalake/source"
 ACCEPT_TAG = "datalake/accept_changes"
 """`true` on a replay: take raw files as they are now, though they changed after loading."""

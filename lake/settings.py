@@ -59,6 +59,19 @@ class Retention(_Part):
     record_log_days: fields.Days = 14
     stage_days: fields.Days = 14
     replaced_hours: fields.Hours = 24
+    index_days: fields.Days = 30
+    orphan_days: fields.Days = 7
+    dagster_days: fields.Days = 90
+
+
+class Compaction(_Part):
+    """Which partitions of past days have so many small files that these are put together."""
+
+    enabled: Annotated[bool, Field(description="allowed: true | false")] = True
+    min_files: fields.FileCount = 3
+    below_mb: fields.Megabytes = 64
+    after_days: fields.PastDays = 1
+    run_mb: fields.Megabytes = 10_000
 
 
 class Spark(_Part):
@@ -88,6 +101,9 @@ class Overridable(_Part):
     retention: Annotated[Retention, Field(description="allowed: a mapping of days and hours")] = (
         Retention()
     )
+    compaction: Annotated[
+        Compaction, Field(description="allowed: a mapping of counts, sizes and days")
+    ] = Compaction()
     _workspace_id: str | None = PrivateAttr(None)
 
     @property

@@ -171,6 +171,11 @@ TimeZone = Annotated[
 ]
 Minutes = Annotated[int, _count("allowed: a whole number of minutes from 1 to 1440", most=1440)]
 Count = Annotated[int, _count("allowed: a whole number, 1 or more", most=2**53)]
+FileCount = Annotated[int, _count("allowed: a whole number of files, 2 or more", least=2)]
+Megabytes = Annotated[int, _count("allowed: a whole number of megabytes, 1 or more")]
+PastDays = Annotated[
+    int, _count("allowed: a whole number of days from 0 to 3650", least=0, most=3650)
+]
 NameLength = Annotated[int, _count("allowed: a whole number from 32 to 1024", least=32, most=1024)]
 # Python's own parsers give up some way below a thousand levels.
 Depth = Annotated[int, _count("allowed: a whole number from 1 to 500", most=500)]

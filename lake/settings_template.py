@@ -94,6 +94,22 @@ sources:
   #stage_days: 14
   # Hours for which replaced files stay, so that queries that began before can end.
   #replaced_hours: 24
+  # Days of the id index; should events of an earlier day come, it is made anew from the tables.
+  #index_days: 30
+  # Files that nothing leads to go so many days after that was first seen.
+  #orphan_days: 7
+  # Runs in Dagster, but for those that materialized a partition last; only at the top.
+  #dagster_days: 90
+
+# Small files of one partition are put together, once a day, as soon as its day is past.
+#compaction:
+  #enabled: true
+  # Partitions of at least so many files that are, on average, smaller than so many megabytes.
+  #min_files: 3
+  #below_mb: 64
+  # Days after which a partition is looked at (0: today, too), and megabytes read in one run.
+  #after_days: 1
+  #run_mb: 10000
 
 # AWS, for storage on S3, the glue catalog and the emr engine. Keys are never written here: they
 # come from the environment, a profile, or the machine, as for every program on AWS.

@@ -25,6 +25,7 @@ from datalake_assets.cli import (
     suppress,
     sync,
     tables,
+    upkeep,
 )
 from datalake_assets.cli.invocation import Invocation
 
@@ -73,6 +74,7 @@ for command in (
     sql.sql,
     retype.retype,
     recover.recover,
+    upkeep.upkeep,
     demo.demo,
     dev.dev,
 ):

@@ -110,6 +110,10 @@ class Catalog(Protocol):
         """
         ...
 
+    def leftovers(self, database: str, name: str) -> list[str]:
+        """Folders of the lake in which the catalog kept partitions before types changed."""
+        ...
+
 
 def partition_day(keys: Sequence[str], values: Sequence[str]) -> str:
     """The day a partition lies in, whatever the layout of its table."""

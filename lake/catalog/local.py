@@ -139,6 +139,13 @@ class LocalCatalog:
 
         self._change_table(database, name, switched)
 
+    def leftovers(self, database: str, name: str) -> list[str]:
+        retyped = self._existing(database, name).retyped
+        folders = self.storage.folders(paths.catalog_table(database, name))
+        numbers = (int(folder.partition("-")[2] or 0) for folder in folders)
+        # A switch that is under way fills the folder of a later number.
+        return [paths.catalog_months(database, name, n) for n in numbers if n < retyped]
+
     def _change(
         self,
         database: str,

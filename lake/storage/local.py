@@ -3,10 +3,11 @@
 import fcntl
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,8 @@ import pyarrow as pa
 from pyarrow import fs as pafs
 
 from lake.storage.base import THREADS, Change, Storage, StoredFile
+
+_QUIET_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
@@ -147,6 +150,14 @@ class LocalStorage(Storage):
 
     def delete_folder(self, folder: str) -> None:
         shutil.rmtree(self.full(folder), ignore_errors=True)
+
+    def tidy(self, folder: str) -> None:
+        # Not one that was changed just now: somebody may be about to write into it.
+        before = time.time() - _QUIET_SECONDS
+        for at, _, _ in os.walk(self.full(folder), topdown=False):
+            with suppress(OSError):  # there is something in it, or it is gone
+                if os.stat(at).st_mtime < before:
+                    os.rmdir(at)
 
     def abandon(self, folder: str, run_id: str) -> None:
         """What a run was writing here is a file like others: there is nothing to free."""

@@ -73,6 +73,9 @@ class PlannedCatalog:
         known |= {key: p for key, p in planned.items() if p is None or self._within(p, days)}
         return sorted(_present(known.values()), key=lambda partition: partition.values)
 
+    def leftovers(self, database: str, name: str) -> list[str]:
+        return self._real.leftovers(database, name)
+
     def ensure_database(self, database: str) -> None:
         raise _changes_nothing()
 

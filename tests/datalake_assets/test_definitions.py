@@ -27,6 +27,8 @@ def test_before_the_first_sync_there_are_archives_and_reports(platform: Platform
         "landing/ios_prod",
         "__segment_datalake/sync_reports/web_shop",
         "__segment_datalake/sync_reports/ios_prod",
+        "__segment_datalake/upkeep/web_shop",
+        "__segment_datalake/upkeep/ios_prod",
     }
 
 
@@ -51,11 +53,17 @@ def test_jobs_and_schedules_of_every_source(platform: Platform) -> None:
         "replay_web_shop",
         "sync_ios_prod",
         "replay_ios_prod",
+        "upkeep_web_shop",
+        "upkeep_ios_prod",
+        "upkeep_dagster",
     }
     schedules = {s.name: s.cron_schedule for s in repository.schedule_defs}
     assert schedules == {
         "sync_web_shop_schedule": "0 */2 * * *",
         "sync_ios_prod_schedule": "0 */2 * * *",
+        "upkeep_web_shop_schedule": "30 3 * * *",
+        "upkeep_ios_prod_schedule": "30 3 * * *",
+        "upkeep_dagster_schedule": "30 3 * * *",
     }
 
 
@@ -63,7 +71,11 @@ def test_a_source_that_is_not_enabled_has_no_schedule(tmp_path: Path) -> None:
     off = {"id": "b2", "slug": "off", "enabled": False}
     settings = settings_of(tmp_path, {"id": "a1", "slug": "on"}, off)
     repository = build(Lake.open(settings), Snapshot()).get_repository_def()
-    assert [schedule.name for schedule in repository.schedule_defs] == ["sync_on_schedule"]
+    assert {schedule.name for schedule in repository.schedule_defs} == {
+        "sync_on_schedule",
+        "upkeep_on_schedule",
+        "upkeep_dagster_schedule",
+    }
 
 
 def test_an_asset_tells_what_it_is(platform: Platform) -> None:
@@ -107,7 +119,7 @@ def test_ten_sources_of_two_hundred_tables_load_in_seconds(tmp_path: Path) -> No
     dg.Definitions.validate_loadable(definitions)
 
     assert time.process_time() - began < 60
-    assert len(_keys(definitions)) == 10 * (200 * 2 + 2)
+    assert len(_keys(definitions)) == 10 * (200 * 2 + 3)
 
 
 def many_tables(root: Path, sources: int, tables: int) -> tuple[Lake, Snapshot]:

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from lake.settings import Limits, Retention, Settings, Source, Spark
+from lake.settings import Compaction, Limits, Retention, Settings, Source, Spark
 from lake.settings_file import load_settings
 from lake.settings_template import STARTER
 
@@ -27,7 +27,7 @@ def test_every_setting_is_in_it_and_may_be_switched_on(tmp_path: Path) -> None:
     keys = set(re.findall(r"(?m)^[ -]*(\w+):", switched_on(STARTER)))
     fields = {
         name
-        for model in (Settings, Source, Limits, Retention, Spark)
+        for model in (Settings, Source, Limits, Retention, Compaction, Spark)
         for name in model.model_fields
     }
     assert keys == fields - {"config_folder"}

@@ -139,6 +139,9 @@ class GlueCatalog:
             changes.change_table(self.calls, database, name, changes.with_dropped(version))
             self._drop(database, name, gone, version)
 
+    def leftovers(self, database: str, name: str) -> list[str]:
+        return []  # it keeps nothing in the lake
+
     def retype(
         self,
         database: str,
