@@ -5,6 +5,7 @@ from pathlib import Path
 
 import dagster as dg
 
+from datalake_assets.alerting import alert
 from datalake_assets.cadence import first_syncs, sync_schedule
 from datalake_assets.checking import check_job
 from datalake_assets.console import console
@@ -80,6 +81,7 @@ def build(
         sensors=[
             reload_for_new_tables(lake, snapshot),
             close_dead(lake),
+            alert(lake),
             *([first_syncs(lake, scheduled, schedules_running)] if scheduled else ()),
         ],
         resources={"engine": engine or engine_of(lake.settings)},

@@ -146,6 +146,11 @@ def upkeep_report(source_id: str, run_id: str) -> str:
     return f"{upkeep_reports(source_id)}/{run_id}.json"
 
 
+def alerts(source_id: str) -> str:
+    """What has been told of the source's troubles, and what has still to be."""
+    return f"{source_state(source_id)}/alerts.json"
+
+
 def versions(source_id: str) -> str:
     return f"segment-data/data/{source_id}/_v"
 

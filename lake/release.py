@@ -13,7 +13,7 @@ ENGINES: Mapping[str, bool] = {
     "databricks": False,
 }
 # Settings that will exist: they are refused kindly, not as misspelled.
-LATER_SETTINGS = frozenset({"alerts", "azure"})
+LATER_SETTINGS = frozenset({"azure"})
 
 
 def refusal(choices: Mapping[str, bool], choice: str) -> str | None:

@@ -7,13 +7,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from lake import cadence
 from lake import settings_fields as fields
 from lake.errors import UnknownSource
 from lake.names import NAME_LENGTH, Naming, catalog_table, snake, table_name
 from lake.partitions import DatePartition
+from lake.settings_alerts import Alerts
+from lake.settings_part import Part
 from lake.settings_rules import breaches, inherit
 
 _NATIVE_TABLES = frozenset({"identify", "page", "screen", "group", "alias"})
@@ -27,21 +29,7 @@ class Tracking(StrEnum):
     ALL = "all"
 
 
-class _Part(BaseModel):
-    """Some settings; one that is written without a value has its default."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _leave_out_nulls(cls, data: Any) -> Any:
-        if not isinstance(data, Mapping):
-            return data
-        defaults = {key for key, field in cls.model_fields.items() if not field.is_required()}
-        return {k: v for k, v in data.items() if v is not None or k not in defaults}
-
-
-class Limits(_Part):
+class Limits(Part):
     """Bounds past which only the offending line, column or table suffers."""
 
     line_bytes: fields.Count = 1024 * 1024
@@ -53,7 +41,7 @@ class Limits(_Part):
     column_name: fields.NameLength = NAME_LENGTH
 
 
-class Retention(_Part):
+class Retention(Part):
     """How long what is no longer, or never was, data of a table is kept."""
 
     record_log_days: fields.Days = 14
@@ -64,7 +52,7 @@ class Retention(_Part):
     dagster_days: fields.Days = 90
 
 
-class Compaction(_Part):
+class Compaction(Part):
     """Which partitions of past days have so many small files that these are put together."""
 
     enabled: Annotated[bool, Field(description="allowed: true | false")] = True
@@ -74,15 +62,15 @@ class Compaction(_Part):
     run_mb: fields.Megabytes = 10_000
 
 
-class Spark(_Part):
+class Spark(Part):
     """How a standalone cluster is used; nothing of it counts for other engines."""
 
     python: fields.Program | None = None  # of the workers; else this one's version
     wait_minutes: fields.Minutes = 10
-    conf: fields.SparkConf = {}
+    conf: fields.SparkConf = Field(default_factory=dict)
 
 
-class Overridable(_Part):
+class Overridable(Part):
     """Settings that stand at the top and may be given anew for a single source."""
 
     region: fields.Region | None = None
@@ -104,6 +92,9 @@ class Overridable(_Part):
     compaction: Annotated[
         Compaction, Field(description="allowed: a mapping of counts, sizes and days")
     ] = Compaction()
+    alerts: Annotated[
+        Alerts, Field(description="allowed: a mapping of recipients and switches")
+    ] = Alerts()
     _workspace_id: str | None = PrivateAttr(None)
 
     @property
@@ -220,6 +211,11 @@ class Settings(Overridable):
         """The bucket or container that the lake is in, else its folder."""
         place = self.storage_uri.partition("://")[2]
         return place.split("/")[0] if place else self.storage_uri
+
+    def for_jobs(self) -> dict[str, Any]:
+        """As jobs take them to wherever they run: without alerts, which may hold a secret."""
+        left_out: dict[str, Any] = {"alerts": True, "sources": {"__all__": {"alerts"}}}
+        return self.model_dump(mode="json", exclude=left_out)
 
     def source(self, slug_or_id: str) -> Source:
         """The source with this slug or id."""

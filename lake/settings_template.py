@@ -111,6 +111,40 @@ sources:
   #after_days: 1
   #run_mb: 10000
 
+# Who is told when something goes wrong; without recipients nobody is. Secrets are given as
+# $NAME of an environment variable. Try it with `datalake alerts --test`.
+#alerts:
+  # By e-mail: one address, or a list of them. Default of the sender: the first of them
+  #email_to: [data@example.com]
+  #email_from: datalake@example.com
+  # Security: starttls (port 587) | tls (465) | none (25). The port only where it is another.
+  #smtp_host: localhost
+  #smtp_port: 587
+  #smtp_security: starttls
+  # Whom to log in as, if at all.
+  #smtp_user: datalake
+  #smtp_password: $DATALAKE_SMTP_PASSWORD
+  # By SNS: a topic, for which the role (or whoever runs Dagster) needs sns:Publish.
+  #sns_topic_arn: arn:aws:sns:eu-west-1:123456789012:datalake
+  # By web hook: Slack's, or any other that takes JSON with `text`.
+  #webhook: $DATALAKE_WEBHOOK
+  # Where people see Dagster's pages, for links to runs.
+  #ui_url: https://dagster.example.com
+  # The 1st, 5th and 20th failure in a row, and recovery.
+  #sync_failures: true
+  #replay_failures: true
+  # Checks of what is published: those that fail, and those that warn.
+  #failed_checks: true
+  #check_warnings: false
+  # Hours without new rows where there used to be some. Default: off
+  #no_data_hours: 24
+  # More rows of a sync rejected, in 100 that came; more cells rescued, per 100 rows loaded.
+  # Default: off
+  #rejected_percent: 5
+  #rescued_percent: 5
+  # Whether messages show the first bad record, or only say where it is.
+  #show_record: true
+
 # AWS, for storage on S3, the glue catalog and the emr engine. Keys are never written here: they
 # come from the environment, a profile, or the machine, as for every program on AWS.
 # Default of the region: from the environment or profile.

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from datalake_assets.cli import (
+    alerts,
     audit,
     aws,
     check,
@@ -66,6 +67,7 @@ for command in (
     sync.sync,
     replay.replay,
     status.status,
+    alerts.alerts,
     reports.reports,
     records.records,
     find.find,

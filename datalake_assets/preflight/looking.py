@@ -42,6 +42,14 @@ def findings(
     yield catalog_finding(lake.for_source(sources[0]))
     if lake.settings.catalog == "glue":
         yield from glue_findings(lake, sources)
+    yield from _engine_findings(lake, sources, readable)
+    if any(source.alerts.has_recipients for source in sources):
+        from datalake_assets.preflight.alerts import alert_findings
+
+        yield from alert_findings(sources)
+
+
+def _engine_findings(lake: Lake, sources: list[Source], readable: bool) -> Iterator[Finding]:
     if lake.settings.engine == "emr":
         from datalake_assets.preflight.cluster import cluster_findings
 

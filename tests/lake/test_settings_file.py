@@ -163,7 +163,6 @@ def test_the_error_counts_and_says_which_file_and_which_code(tmp_path: Path) -> 
         ("engine: emr-serverless", "not in this release; allowed: local | spark://host:port | emr"),
         ("engine: databricks", "not in this release; allowed: local | spark://host:port | emr"),
         ("engine: spark://host", "allowed: local | spark://host:port | emr | "),
-        ("alerts: {email: a@b.c}", "alerts: not in this release; leave it out"),
         ("azure:", "azure: not in this release; leave it out"),
     ],
 )
