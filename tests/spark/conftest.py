@@ -12,6 +12,7 @@ import pytest
 from dagster_pyspark import LazyPySparkResource
 from pyspark.sql import SparkSession
 
+from spark_resources.class_archive import with_archive
 from spark_resources.local import SPARK_CONFIG, LocalEngine
 from spark_resources.shipping import environment, ship
 from spark_resources.shipping.environment import Target
@@ -20,7 +21,7 @@ from tests.spark.hive import Hive
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[LocalEngine]:
-    config = SPARK_CONFIG | {"spark.master": "local[2]"}
+    config = with_archive(SPARK_CONFIG) | {"spark.master": "local[2]"}
     yield LocalEngine(pyspark=LazyPySparkResource(spark_config=config))
     SparkSession.builder.getOrCreate().stop()
 
