@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from datalake_assets.cli import (
-    alerts,
     audit,
     aws,
     check,
@@ -26,7 +25,6 @@ from datalake_assets.cli import (
     suppress,
     sync,
     tables,
-    upkeep,
 )
 from datalake_assets.cli.invocation import Invocation
 
@@ -67,7 +65,6 @@ for command in (
     sync.sync,
     replay.replay,
     status.status,
-    alerts.alerts,
     reports.reports,
     records.records,
     find.find,
@@ -76,7 +73,6 @@ for command in (
     sql.sql,
     retype.retype,
     recover.recover,
-    upkeep.upkeep,
     demo.demo,
     dev.dev,
 ):

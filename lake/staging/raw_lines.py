@@ -22,7 +22,7 @@ class RawLines:
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         rest = b""
-        for piece in self.pieces():
+        for piece in self._pieces():
             *whole, rest = (rest + piece).split(b"\n")
             for line in whole:
                 self.lines += 1
@@ -32,8 +32,7 @@ class RawLines:
             self.lines += 1
             yield self.lines, rest
 
-    def pieces(self) -> Iterator[bytes]:
-        """The content as it comes, unpacked."""
+    def _pieces(self) -> Iterator[bytes]:
         try:
             with self.open() as stream:
                 first = stream.read(PIECE)

@@ -1,11 +1,10 @@
 """Runs that may have left files behind which nothing leads to: noted now, cleaned up later."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 import msgspec
 
 from lake import paths
-from lake.clock import now
 from lake.report import RunFacts
 from lake.state.codec import decode, encode
 from lake.storage import Storage
@@ -20,7 +19,7 @@ class Abandoned(msgspec.Struct, frozen=True):
 
 def note_abandoned(storage: Storage, run: RunFacts) -> None:
     """To be done before the run is over, so that nobody forgets it; may be repeated."""
-    found = Abandoned(run.run_id, now())
+    found = Abandoned(run.run_id, datetime.now(UTC))
     storage.write(_path(run.source_id, run.run_id), encode(found))
 
 

@@ -36,14 +36,13 @@ def _remove(storage: Storage, place: str) -> Removed:
     if place.endswith(".arrow"):
         had = storage.files(place.rpartition("/")[0], recursive=False)
         storage.delete(place)
-        return counted(file for file in had if file.path == place)
+        return _counted(file for file in had if file.path == place)
     had = storage.files(place)
     storage.delete_folder(place)
-    return counted(had)
+    return _counted(had)
 
 
-def counted(files: Iterable[StoredFile]) -> Removed:
-    """How much these are."""
+def _counted(files: Iterable[StoredFile]) -> Removed:
     return sum((Removed(1, file.size) for file in files), Removed())
 
 

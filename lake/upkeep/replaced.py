@@ -1,7 +1,7 @@
 """What manifests replaced goes after a grace time, in which queries that began before can end."""
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import msgspec
 
@@ -39,23 +39,9 @@ def clean_replaced(
         yield removed
 
 
-def due_places(
-    storage: Storage, catalog: Catalog, state: SourceState, hours: int, at: datetime
-) -> list[str]:
-    """What a clean-up would remove."""
-    before = at - timedelta(hours=hours)
-    found: list[str] = []
-    for manifest in replacing(storage, state):
-        if (manifest.made or manifest.run.start_time) >= before:
-            break
-        needed = state_places(state) | _in_catalog(catalog, state, manifest)
-        found += [place for place in vacated(manifest) if place not in needed]
-    return found
-
-
 def replacing(storage: Storage, state: SourceState) -> Iterator[Manifest]:
     """The manifests that are not cleaned up after yet, the oldest first."""
-    first = cleaned_up_to(storage, state.source_id) + 1
+    first = _read(storage, state.source_id).manifest + 1
     for number in range(first, state.manifest + 1):
         manifest = read_manifest(storage, state.source_id, number)
         if manifest is not None:
@@ -85,11 +71,10 @@ def _in_catalog(catalog: Catalog, state: SourceState, manifest: Manifest) -> set
     }
 
 
-def cleaned_up_to(storage: Storage, source_id: str) -> int:
-    """The number of the last manifest after which all is cleaned up."""
+def _read(storage: Storage, source_id: str) -> Cleaned:
     path = paths.cleaned(source_id)
     data = storage.read(path)
-    return 0 if data is None else decode(data, Cleaned, path).manifest
+    return Cleaned() if data is None else decode(data, Cleaned, path)
 
 
 def _note(storage: Storage, source_id: str, manifest: int) -> None:

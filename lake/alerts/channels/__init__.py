@@ -1,1 +1,0 @@
-"""The ways messages take: e-mail, SNS, web hooks."""
