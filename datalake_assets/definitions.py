@@ -5,6 +5,7 @@ from pathlib import Path
 
 import dagster as dg
 
+from datalake_assets.alerting import alert
 from datalake_assets.cadence import first_syncs, sync_schedule
 from datalake_assets.checking import check_job
 from datalake_assets.console import console
@@ -12,10 +13,15 @@ from datalake_assets.dead_runs import close_dead
 from datalake_assets.event_tables import event_tables
 from datalake_assets.keys import replay_job_name
 from datalake_assets.landing import landing
-from datalake_assets.published_checks import PublishedChecks
 from datalake_assets.reloading import reload_for_new_tables
 from datalake_assets.snapshot import Snapshot, read_snapshot
 from datalake_assets.sync import SCHEDULES_VARIABLE, sync_job
+from datalake_assets.upkeep import (
+    dagster_upkeep_job,
+    upkeep_asset,
+    upkeep_job,
+    upkeep_schedule,
+)
 from lake.lake import Lake
 from lake.settings_file import load_settings
 from spark_resources.choosing import engine_of
@@ -41,37 +47,41 @@ def build(
     tables = {source.id: event_tables(lake, source, snapshot.of(source.id)) for source in sources}
     syncs = {source.id: sync_job(lake, source) for source in sources}
     scheduled = {source.id: syncs[source.id] for source in sources if source.is_scheduled}
-    checks = PublishedChecks.of(lake, snapshot)
+    upkeeps = {source.id: upkeep_job(lake, source) for source in sources}
+    own_upkeep = dagster_upkeep_job(lake)
     return dg.Definitions(
-        assets=[*(landing(lake, source) for source in sources), *tables.values()],
+        assets=[
+            *(landing(lake, source) for source in sources),
+            *(upkeep_asset(source) for source in sources),
+            *tables.values(),
+        ],
         jobs=[
             check_job(lake),
             *syncs.values(),
-            *checks.jobs.values(),
-            checks.freshness,
+            *upkeeps.values(),
+            own_upkeep,
             *(
                 dg.define_asset_job(
                     replay_job_name(source),
-                    # A replay has checks of its own; those of what is published have jobs.
-                    selection=dg.AssetSelection.assets(*tables[source.id].keys)
-                    - dg.AssetSelection.checks(checks.by_source[source.id]),
+                    selection=dg.AssetSelection.assets(*tables[source.id].keys),
                     description=f"Replay of {source.slug}: load days again from the archive.",
                 )
                 for source in sources
             ),
         ],
-        asset_checks=[*checks.by_source.values()],
         schedules=[
             *(
                 sync_schedule(lake, source, scheduled[source.id], schedules_running)
                 for source in sources
                 if source.id in scheduled
             ),
-            *checks.schedules(schedules_running),
+            *(upkeep_schedule(upkeeps[s.id], schedules_running) for s in sources if s.enabled),
+            upkeep_schedule(own_upkeep, schedules_running),
         ],
         sensors=[
             reload_for_new_tables(lake, snapshot),
             close_dead(lake),
+            alert(lake),
             *([first_syncs(lake, scheduled, schedules_running)] if scheduled else ()),
         ],
         resources={"engine": engine or engine_of(lake.settings)},

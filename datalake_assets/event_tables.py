@@ -51,7 +51,13 @@ class ReplayConfig(dg.Config):
 
 def event_tables(lake: Lake, source: Source, known: SourceSnapshot) -> dg.AssetsDefinition:
     """One multi-asset with a table, its schema and its checks for each event type."""
-    tables = known.tables_of(source)
+    tables = [
+        schema
+        for schema in known.tables.values()
+        if schema.database == source.database
+        and schema.name == source.catalog_table(schema.table)
+        and not source.skips(schema.table)
+    ]
     partitions = days(source.start or known.first_day)
 
     @dg.multi_asset(

@@ -31,8 +31,12 @@ def replay_job_name(source: Source) -> str:
     return f"replay_{source.name}"
 
 
-def check_tables_job_name(source: Source) -> str:
-    return f"check_tables_{source.name}"
+def upkeep_key(source: Source) -> dg.AssetKey:
+    return dg.AssetKey([DATABASE, "upkeep", source.name])
+
+
+def upkeep_job_name(source: Source) -> str:
+    return f"upkeep_{source.name}"
 
 
 SOURCE_TAG = "datalake/source"

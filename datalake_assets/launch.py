@@ -17,6 +17,7 @@ from datalake_assets.keys import (
     schema_key,
     sync_job_name,
     table_key,
+    upkeep_job_name,
 )
 from datalake_assets.reloading import LOCATION
 from datalake_assets.replayable import first_day, refuse_replay
@@ -84,6 +85,11 @@ def launch_replay(
         tags=dict(zip(RANGE_TAGS, (f"{window.start:%Y-%m-%d}", f"{last:%Y-%m-%d}"), strict=True)),
         asset_selection=[*keys, reports_key(source)],
     )
+
+
+def launch_upkeep(lake: Lake, source: Source) -> Outcome:
+    """The upkeep of one source, here and now."""
+    return execute(_definitions(lake).resolve_job_def(upkeep_job_name(source)), source, {})
 
 
 def _with_first_day(lake: Lake, source: Source, snapshot: Snapshot) -> Snapshot:

@@ -7,10 +7,12 @@ import dagster as dg
 
 from lake import paths
 from lake.counts import TableReport
+from lake.names import snake
 from lake.report import RunFacts
 from lake.schema import TableSchema
 from lake.settings import Source
 from lake.storage import Storage, StoredFile
+from lake.upkeep.report import UpkeepReport
 from lake.work.checks import CheckResult
 
 Metadata = dict[str, dg.MetadataValue]
@@ -88,23 +90,39 @@ def archive(files: list[StoredFile], storage: Storage, source: Source) -> Metada
     return shown
 
 
+def upkeep_numbers(report: UpkeepReport) -> Metadata:
+    """What an upkeep found and left, in numbers that the UI plots."""
+    compacted = report.compacted
+    shown: dict[str, int] = {
+        "partitions_compacted": compacted.partitions,
+        "files_compacted": compacted.files_before,
+        "files_after_compaction": compacted.files_after,
+        "bytes_compacted": compacted.bytes_before,
+        "bytes_after_compaction": compacted.bytes_after,
+        "index_days_dropped": len(report.index_days),
+        "orphans_waiting": report.orphans.files,
+    }
+    for area, before in report.before.items():
+        name, after = snake(area), report.after[area]
+        shown |= {f"{name}_files_before": before.files, f"{name}_files_after": after.files}
+        shown |= {f"{name}_bytes_before": before.bytes, f"{name}_bytes_after": after.bytes}
+    for reason, gone in report.removed.items():
+        shown |= {f"removed_{snake(reason)}_files": gone.files}
+        shown |= {f"removed_{snake(reason)}_bytes": gone.bytes}
+    told = {"warnings": dg.MetadataValue.md("\n".join(f"- {w}" for w in report.warnings))}
+    return {
+        **{name: dg.MetadataValue.int(value) for name, value in shown.items()},
+        **(told if report.warnings else {}),
+        "run_id": dg.MetadataValue.text(report.run_id),
+    }
+
+
 def evidence(check: CheckResult) -> Metadata:
     """The numbers a check's verdict rests on."""
-    shown = {name: _shown(value) for name, value in check.evidence.items()}
-    if run_id := check.evidence.get("dagster_run"):
-        shown["dagster_run"] = dg.MetadataValue.dagster_run(run_id)
-    return shown
+    return {name: _shown(value) for name, value in check.evidence.items()}
 
 
-def _shown(value: bool | int | float | str | tuple[str, ...]) -> dg.MetadataValue:
-    match value:
-        case bool():
-            return dg.MetadataValue.bool(value)
-        case int():
-            return dg.MetadataValue.int(value)
-        case float():
-            return dg.MetadataValue.float(value)
-        case str():
-            return dg.MetadataValue.text(value)
-        case _:
-            return dg.MetadataValue.md("\n".join(f"- {one}" for one in value))
+def _shown(value: bool | int | str) -> dg.MetadataValue:
+    if isinstance(value, bool):
+        return dg.MetadataValue.bool(value)
+    return dg.MetadataValue.int(value) if isinstance(value, int) else dg.MetadataValue.text(value)

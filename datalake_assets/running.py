@@ -42,7 +42,7 @@ def new_job(
 ) -> LakeJob:
     """A job that begins now."""
     return LakeJob(
-        settings_json=settings.model_dump(mode="json"),
+        settings_json=settings.for_jobs(),
         source_id=source.id,
         run_id=str(time.time_ns()),
         start_time=datetime.now(UTC),

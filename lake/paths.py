@@ -35,7 +35,11 @@ def stage(source_id: str, run_id: str) -> str:
 
 def pipes(run_id: str) -> str:
     """What a run on a cluster tells while it goes on; gone after each run, like all staging."""
-    return f"segment-stage/_pipes/{run_id}"
+    return f"{all_pipes()}/{run_id}"
+
+
+def all_pipes() -> str:
+    return "segment-stage/_pipes"
 
 
 def shipped_code(version: str) -> str:
@@ -122,6 +126,29 @@ def suppression() -> str:
 
 def suppression_list(number: int) -> str:
     return f"{suppression()}/{number:010d}.parquet"
+
+
+def pruned(source_id: str) -> str:
+    """Up to which number manifests may be gone."""
+    return f"{source_state(source_id)}/upkeep/pruned.json"
+
+
+def orphans(source_id: str) -> str:
+    """Files that nothing leads to, each with when that was first seen."""
+    return f"{source_state(source_id)}/upkeep/orphans.json"
+
+
+def upkeep_reports(source_id: str) -> str:
+    return f"{source_state(source_id)}/upkeep/reports"
+
+
+def upkeep_report(source_id: str, run_id: str) -> str:
+    return f"{upkeep_reports(source_id)}/{run_id}.json"
+
+
+def alerts(source_id: str) -> str:
+    """What has been told of the source's troubles, and what has still to be."""
+    return f"{source_state(source_id)}/alerts.json"
 
 
 def versions(source_id: str) -> str:

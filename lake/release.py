@@ -7,13 +7,13 @@ STORAGES: Mapping[str, bool] = {"a folder": True, "s3://": True, "abfss://": Fal
 CATALOGS: Mapping[str, bool] = {"local": True, "glue": True, "hive": False}
 ENGINES: Mapping[str, bool] = {
     "local": True,
-    "spark://": False,
+    "spark://": True,
     "emr": True,
     "emr-serverless": False,
     "databricks": False,
 }
 # Settings that will exist: they are refused kindly, not as misspelled.
-LATER_SETTINGS = frozenset({"alerts", "azure"})
+LATER_SETTINGS = frozenset({"azure"})
 
 
 def refusal(choices: Mapping[str, bool], choice: str) -> str | None:

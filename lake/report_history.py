@@ -1,6 +1,6 @@
 """The sync reports of a lake, newest first, read from their files one day at a time."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -10,6 +10,7 @@ import msgspec
 from lake.catalog.sync_reports import DATABASE, NAME
 from lake.errors import StateError
 from lake.lake import Lake
+from lake.storage import Storage
 
 _LINES = msgspec.json.Decoder(dict[str, Any])
 
@@ -75,11 +76,17 @@ def newest_reports(lake: Lake, source_ids: Collection[str] | None = None) -> Ite
             folders.setdefault(day, []).append(partition.location)
     for day in sorted(folders, reverse=True):
         files = [file.path for folder in folders[day] for file in lake.storage.files(folder)]
-        contents = zip(files, lake.storage.read_many(files), strict=True)
-        runs = [_report(path, data) for path, data in contents if data]
         yield from sorted(
-            runs, key=lambda run: (run.source["start_time"], run.run_id), reverse=True
+            read_reports(lake.storage, files),
+            key=lambda run: (run.source["start_time"], run.run_id),
+            reverse=True,
         )
+
+
+def read_reports(storage: Storage, files: Sequence[str]) -> Iterator[RunReport]:
+    """The reports in some files; those that are not there are left out."""
+    contents = zip(files, storage.read_many(files), strict=True)
+    return (_report(path, data) for path, data in contents if data)
 
 
 def _report(path: str, data: bytes) -> RunReport:

@@ -7,13 +7,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from lake import cadence
 from lake import settings_fields as fields
 from lake.errors import UnknownSource
 from lake.names import NAME_LENGTH, Naming, catalog_table, snake, table_name
 from lake.partitions import DatePartition
+from lake.settings_alerts import Alerts
+from lake.settings_part import Part
 from lake.settings_rules import breaches, inherit
 
 _NATIVE_TABLES = frozenset({"identify", "page", "screen", "group", "alias"})
@@ -27,21 +29,7 @@ class Tracking(StrEnum):
     ALL = "all"
 
 
-class _Part(BaseModel):
-    """Some settings; one that is written without a value has its default."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _leave_out_nulls(cls, data: Any) -> Any:
-        if not isinstance(data, Mapping):
-            return data
-        defaults = {key for key, field in cls.model_fields.items() if not field.is_required()}
-        return {k: v for k, v in data.items() if v is not None or k not in defaults}
-
-
-class Limits(_Part):
+class Limits(Part):
     """Bounds past which only the offending line, column or table suffers."""
 
     line_bytes: fields.Count = 1024 * 1024
@@ -53,15 +41,36 @@ class Limits(_Part):
     column_name: fields.NameLength = NAME_LENGTH
 
 
-class Retention(_Part):
+class Retention(Part):
     """How long what is no longer, or never was, data of a table is kept."""
 
     record_log_days: fields.Days = 14
     stage_days: fields.Days = 14
     replaced_hours: fields.Hours = 24
+    index_days: fields.Days = 30
+    orphan_days: fields.Days = 7
+    dagster_days: fields.Days = 90
 
 
-class Overridable(_Part):
+class Compaction(Part):
+    """Which partitions of past days have so many small files that these are put together."""
+
+    enabled: Annotated[bool, Field(description="allowed: true | false")] = True
+    min_files: fields.FileCount = 3
+    below_mb: fields.Megabytes = 64
+    after_days: fields.PastDays = 1
+    run_mb: fields.Megabytes = 10_000
+
+
+class Spark(Part):
+    """How a standalone cluster is used; nothing of it counts for other engines."""
+
+    python: fields.Program | None = None  # of the workers; else this one's version
+    wait_minutes: fields.Minutes = 10
+    conf: fields.SparkConf = Field(default_factory=dict)
+
+
+class Overridable(Part):
     """Settings that stand at the top and may be given anew for a single source."""
 
     region: fields.Region | None = None
@@ -70,7 +79,6 @@ class Overridable(_Part):
     iam_role_arn: fields.RoleArn | None = None
     external_id: fields.ExternalId | None = None
     dedup_days: fields.Days = 7
-    freshness_hours: fields.Hours | None = None
     load_without_message_id: Annotated[bool, Field(description="allowed: true | false")] = False
     tracking: Annotated[Tracking, Field(description="allowed: rejected | all")] = Tracking.REJECTED
     suppression: Annotated[bool, Field(description="allowed: true | false")] = True
@@ -81,6 +89,12 @@ class Overridable(_Part):
     retention: Annotated[Retention, Field(description="allowed: a mapping of days and hours")] = (
         Retention()
     )
+    compaction: Annotated[
+        Compaction, Field(description="allowed: a mapping of counts, sizes and days")
+    ] = Compaction()
+    alerts: Annotated[
+        Alerts, Field(description="allowed: a mapping of recipients and switches")
+    ] = Alerts()
     _workspace_id: str | None = PrivateAttr(None)
 
     @property
@@ -157,6 +171,7 @@ class Settings(Overridable):
     storage: fields.StoragePlace
     catalog: fields.CatalogChoice = "local"
     engine: fields.EngineChoice = "local"
+    spark: Annotated[Spark, Field(description="allowed: python, wait_minutes, conf")] = Spark()
     sources: Annotated[
         tuple[Source, ...],
         Field(min_length=1, description="allowed: a list of at least one source"),
@@ -196,6 +211,11 @@ class Settings(Overridable):
         """The bucket or container that the lake is in, else its folder."""
         place = self.storage_uri.partition("://")[2]
         return place.split("/")[0] if place else self.storage_uri
+
+    def for_jobs(self) -> dict[str, Any]:
+        """As jobs take them to wherever they run: without alerts, which may hold a secret."""
+        left_out: dict[str, Any] = {"alerts": True, "sources": {"__all__": {"alerts"}}}
+        return self.model_dump(mode="json", exclude=left_out)
 
     def source(self, slug_or_id: str) -> Source:
         """The source with this slug or id."""

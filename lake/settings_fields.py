@@ -7,12 +7,14 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from lake import cadence, release
+from lake.settings_spark import spark_conf
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", re.ASCII)
 _IP = re.compile(r"\d+(\.\d+){3}", re.ASCII)
-_SPARK_MASTER = re.compile(r"spark://[^\s/:]+:\d{1,5}", re.ASCII)
+_MASTER = r"[^\s/:,]+:\d{1,5}"
+_SPARK_MASTER = re.compile(rf"spark://{_MASTER}(,{_MASTER})*", re.ASCII)  # several stand by
 
 
 def _storage(text: str) -> str:
@@ -121,6 +123,14 @@ CatalogChoice = Annotated[
 EngineChoice = Annotated[
     str, AfterValidator(_engine), Field(description=f"allowed: {' | '.join(release.ENGINES)}")
 ]
+SparkConf = Annotated[
+    dict[str, str],
+    BeforeValidator(spark_conf),
+    Field(description="allowed: a mapping of Spark's own settings, as `spark.cores.max: 16`"),
+]
+Program = Annotated[
+    str, _text("allowed: a program's name or absolute path, as python3.11", r"^[\w./+-]+$")
+]
 RawFolder = Annotated[
     str,
     AfterValidator(_below_storage),
@@ -159,7 +169,13 @@ TimeZone = Annotated[
     AfterValidator(_time_zone),
     Field(description="allowed: a time zone such as Europe/Berlin, or UTC"),
 ]
+Minutes = Annotated[int, _count("allowed: a whole number of minutes from 1 to 1440", most=1440)]
 Count = Annotated[int, _count("allowed: a whole number, 1 or more", most=2**53)]
+FileCount = Annotated[int, _count("allowed: a whole number of files, 2 or more", least=2)]
+Megabytes = Annotated[int, _count("allowed: a whole number of megabytes, 1 or more")]
+PastDays = Annotated[
+    int, _count("allowed: a whole number of days from 0 to 3650", least=0, most=3650)
+]
 NameLength = Annotated[int, _count("allowed: a whole number from 32 to 1024", least=32, most=1024)]
 # Python's own parsers give up some way below a thousand levels.
 Depth = Annotated[int, _count("allowed: a whole number from 1 to 500", most=500)]

@@ -62,13 +62,17 @@ def _errors(model: type[BaseModel], data: object) -> list[ErrorDetails]:
 def _placed(document: Document, model: type[BaseModel], at: Loc, error: ErrorDetails) -> Placed:
     inner, kind = error["loc"], error["type"]
     loc = (*at, *inner)
+    if isinstance(loc[-1], int) and loc not in document.lines:
+        loc = loc[:-1]  # one value where a list may stand, too
     if kind == "extra_forbidden" and inner[-1] in LATER_SETTINGS:
         return _at(document, loc, "not in this release", "leave it out")
     if kind == "extra_forbidden":
         return _at(document, loc, "unknown setting", _instead(model, inner))
     if kind == "missing":
         return _at(document, loc, "missing", _allowed(model, inner))
-    seen = f"seen {_shown(error['input'])}"
+    seen = "seen a value that is not repeated here"
+    if not _is_secret(model, inner):
+        seen = f"seen {_shown(error['input'])}"
     if loc not in document.lines:
         seen += " (its default)"
     allowed = str(error["ctx"]["error"]) if kind == "value_error" else _allowed(model, inner)
@@ -93,10 +97,20 @@ def _instead(model: type[BaseModel], loc: Loc) -> str:
 def _allowed(model: type[BaseModel], loc: Loc) -> str:
     if not loc:
         return "allowed: a mapping of settings"
+    return _description(_field(model, loc))
+
+
+def _field(model: type[BaseModel], loc: Loc) -> FieldInfo:
+    """The setting that a place is, or is in."""
     owner, field = model, str(loc[0])
     if len(loc) > 1 and (inner := _model_at(model, loc[:1])) is not model:
         owner, field = inner, str(loc[1])
-    return _description(owner.model_fields[field])
+    return owner.model_fields[field]
+
+
+def _is_secret(model: type[BaseModel], loc: Loc) -> bool:
+    extra = _field(model, loc).json_schema_extra if loc else None
+    return isinstance(extra, dict) and bool(extra.get("secret"))
 
 
 def _description(field: FieldInfo) -> str:

@@ -14,12 +14,21 @@ workspace_id: my_workspace
 # (abfss:// comes later.)
 storage: ./data
 
-# Where tables are registered: local | glue | hive. This release has local.
+# Where tables are registered: local | glue | hive. This release has local and glue.
 catalog: local
 
 # Where Spark runs: local | spark://host:port | emr | emr-serverless | databricks.
-# This release has local.
+# This release has local, spark://host:port and emr.
 engine: local
+
+# How a cluster at spark://host:port is used (docs/cluster.md).
+#spark:
+  # The workers' Python, of the same version as the one here. Default: python and that version
+  #python: python3.11
+  # Minutes to wait for executors while others have all cores, or workers are gone.
+  #wait_minutes: 10
+  # Settings of Spark itself, such as spark.cores.max: 16
+  #conf: {}
 
 # One entry for each stream of events.
 sources:
@@ -50,10 +59,6 @@ sources:
 
 # Events with the same messageId are duplicates if received at most so many days apart.
 #dedup_days: 7
-
-# The check `freshness` warns if the newest event is older than so many hours.
-# Default: judged by how long the source was silent before
-#freshness_hours: 12
 
 # true: events without messageId are loaded under the hash of their line, not rejected.
 #load_without_message_id: false
@@ -89,6 +94,56 @@ sources:
   #stage_days: 14
   # Hours for which replaced files stay, so that queries that began before can end.
   #replaced_hours: 24
+  # Days of the id index; should events of an earlier day come, it is made anew from the tables.
+  #index_days: 30
+  # Files that nothing leads to go so many days after that was first seen.
+  #orphan_days: 7
+  # Runs in Dagster, but for those that materialized a partition last; only at the top.
+  #dagster_days: 90
+
+# Small files of one partition are put together, once a day, as soon as its day is past.
+#compaction:
+  #enabled: true
+  # Partitions of at least so many files that are, on average, smaller than so many megabytes.
+  #min_files: 3
+  #below_mb: 64
+  # Days after which a partition is looked at (0: today, too), and megabytes read in one run.
+  #after_days: 1
+  #run_mb: 10000
+
+# Who is told when something goes wrong; without recipients nobody is. Secrets are given as
+# $NAME of an environment variable. Try it with `datalake alerts --test`.
+#alerts:
+  # By e-mail: one address, or a list of them. Default of the sender: the first of them
+  #email_to: [data@example.com]
+  #email_from: datalake@example.com
+  # Security: starttls (port 587) | tls (465) | none (25). The port only where it is another.
+  #smtp_host: localhost
+  #smtp_port: 587
+  #smtp_security: starttls
+  # Whom to log in as, if at all.
+  #smtp_user: datalake
+  #smtp_password: $DATALAKE_SMTP_PASSWORD
+  # By SNS: a topic, for which the role (or whoever runs Dagster) needs sns:Publish.
+  #sns_topic_arn: arn:aws:sns:eu-west-1:123456789012:datalake
+  # By web hook: Slack's, or any other that takes JSON with `text`.
+  #webhook: $DATALAKE_WEBHOOK
+  # Where people see Dagster's pages, for links to runs.
+  #ui_url: https://dagster.example.com
+  # The 1st, 5th and 20th failure in a row, and recovery.
+  #sync_failures: true
+  #replay_failures: true
+  # Checks of what is published: those that fail, and those that warn.
+  #failed_checks: true
+  #check_warnings: false
+  # Hours without new rows where there used to be some. Default: off
+  #no_data_hours: 24
+  # More rows of a sync rejected, in 100 that came; more cells rescued, per 100 rows loaded.
+  # Default: off
+  #rejected_percent: 5
+  #rescued_percent: 5
+  # Whether messages show the first bad record, or only say where it is.
+  #show_record: true
 
 # AWS, for storage on S3, the glue catalog and the emr engine. Keys are never written here: they
 # come from the environment, a profile, or the machine, as for every program on AWS.

@@ -49,6 +49,8 @@ class RunInProgress:
 
     @property
     def kind(self) -> str:
+        if self.run.upkeep:
+            return "upkeep"
         return "replay" if self.run.run.replay else "sync"
 
 

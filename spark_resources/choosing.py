@@ -10,6 +10,10 @@ def engine_of(settings: Settings) -> SparkEngine:
         from spark_resources.emr.engine import EmrEngine
 
         return EmrEngine()
+    if settings.engine.startswith("spark://"):
+        from spark_resources.cluster.engine import ClusterEngine
+
+        return ClusterEngine()
     from spark_resources.local import local_engine
 
     return local_engine()

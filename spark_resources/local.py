@@ -11,6 +11,7 @@ from dagster_pyspark import LazyPySparkResource
 
 from lake.work.dry_run import PlannedUnit
 from lake.work.run_context import Listener, Published
+from spark_resources.class_archive import with_archive
 from spark_resources.engine import SparkEngine
 from spark_resources.java import require_java
 from spark_resources.jobs.dataflow import SparkDataflow
@@ -36,6 +37,7 @@ SPARK_CONFIG: dict[str, Any] = {
             "-XX:+UseSerialGC",
         ]
     ),
+    "spark.python.daemon.module": "spark_resources.worker_daemon",
     # What is shuffled and kept is packed already.
     "spark.shuffle.compress": "false",
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
@@ -69,4 +71,4 @@ class LocalEngine(SparkEngine):
 
 
 def local_engine() -> LocalEngine:
-    return LocalEngine(pyspark=LazyPySparkResource(spark_config=SPARK_CONFIG))
+    return LocalEngine(pyspark=LazyPySparkResource(spark_config=with_archive(SPARK_CONFIG)))

@@ -1,9 +1,12 @@
-"""What tests of all packages share: a local AWS, and a count of the faults that were injected."""
+"""What tests of all packages share: a local AWS, servers for alerts, a count of faults injected."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+import trustme
 
+from tests.alert_servers import PASSWORD, Hook, MailBox, mail_server, web_hook
 from tests.aws_server import AwsServer, fresh_sessions, running_server
 from tests.injected import injected
 
@@ -25,6 +28,35 @@ def aws(aws_server: AwsServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsS
     aws_server.reset()
     with fresh_sessions():
         yield aws_server
+
+
+@pytest.fixture(scope="session")
+def authority() -> trustme.CA:
+    """Signs the certificates of servers for alerts."""
+    return trustme.CA()
+
+
+@pytest.fixture
+def trusted(authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the authority has signed is right, here and now."""
+    authority.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
+
+
+@pytest.fixture
+def mail_box(
+    authority: trustme.CA, trusted: None, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[MailBox]:
+    monkeypatch.setenv("DATALAKE_SMTP_PASSWORD", PASSWORD)
+    with mail_server(authority) as box:
+        yield box
+
+
+@pytest.fixture
+def hook(authority: trustme.CA, trusted: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hook]:
+    with web_hook(authority) as hook:
+        monkeypatch.setenv("DATALAKE_WEBHOOK", hook.url)
+        yield hook
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -9,6 +9,7 @@ from pydantic import PrivateAttr
 from benchmarks.marks import Marks
 from datalake_assets.running import new_job
 from lake.settings_file import load_settings
+from spark_resources.class_archive import with_archive
 from spark_resources.jobs.dataflow import SparkDataflow
 from spark_resources.local import SPARK_CONFIG, LocalEngine
 
@@ -36,7 +37,7 @@ class MarkedEngine(LocalEngine):
 
 def main(settings_file: Path) -> None:
     settings = load_settings(settings_file, {}, settings_file.parent)
-    engine = MarkedEngine(pyspark=LazyPySparkResource(spark_config=SPARK_CONFIG))
+    engine = MarkedEngine(pyspark=LazyPySparkResource(spark_config=with_archive(SPARK_CONFIG)))
     for source in settings.sources:
         job = new_job(settings, source, "")
         rows = sum(unit.report.row_count for unit in engine.run(job, Silent()))

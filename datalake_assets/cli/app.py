@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from datalake_assets.cli import (
+    alerts,
     audit,
     aws,
     check,
@@ -25,6 +26,7 @@ from datalake_assets.cli import (
     suppress,
     sync,
     tables,
+    upkeep,
 )
 from datalake_assets.cli.invocation import Invocation
 
@@ -65,6 +67,7 @@ for command in (
     sync.sync,
     replay.replay,
     status.status,
+    alerts.alerts,
     reports.reports,
     records.records,
     find.find,
@@ -73,6 +76,7 @@ for command in (
     sql.sql,
     retype.retype,
     recover.recover,
+    upkeep.upkeep,
     demo.demo,
     dev.dev,
 ):

@@ -36,7 +36,7 @@ def dev(
     chosen = _or_demo(invocation(context))
     settings = chosen.settings()
     _require_free(host, port)
-    if settings.engine == "local":
+    if settings.engine != "emr":
         _warn_without_java()
     from datalake_assets.home import ensure_home
     from datalake_assets.in_use import claim

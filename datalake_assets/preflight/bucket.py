@@ -5,11 +5,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from datalake_assets.preflight.finding import Finding, looked
-from datalake_assets.preflight.probe import probe
 from lake import paths
 from lake.aws.refusals import Doing, aws_call
 from lake.errors import InvalidSetting, LakeError
 from lake.lake import Lake
+from lake.storage.probe import probe
 from lake.storage.s3 import S3Storage
 
 if TYPE_CHECKING:

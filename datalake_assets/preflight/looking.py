@@ -42,12 +42,25 @@ def findings(
     yield catalog_finding(lake.for_source(sources[0]))
     if lake.settings.catalog == "glue":
         yield from glue_findings(lake, sources)
+    yield from _engine_findings(lake, sources, readable)
+    if any(source.alerts.has_recipients for source in sources):
+        from datalake_assets.preflight.alerts import alert_findings
+
+        yield from alert_findings(sources)
+
+
+def _engine_findings(lake: Lake, sources: list[Source], readable: bool) -> Iterator[Finding]:
     if lake.settings.engine == "emr":
         from datalake_assets.preflight.cluster import cluster_findings
 
         yield from cluster_findings(lake, sources)
-    else:
-        yield java_finding()
+        return
+    java = java_finding()
+    yield java
+    if lake.settings.engine.startswith("spark://") and readable and java.error is None:
+        from datalake_assets.preflight.spark_cluster import spark_cluster_findings
+
+        yield from spark_cluster_findings(lake.for_source(sources[0]))
 
 
 def before_run(lake: Lake, sources: Iterable[Source]) -> Iterator[Finding]:

@@ -39,6 +39,9 @@ class Doing(Enum):
     CREATE_SCHEMA = _Told("create tables in Glue catalog", ("glue:CreateTable",))
     DELETE_TABLE = _Told("delete table from Glue catalog", ("glue:DeleteTable",))
 
+    PUBLISH = _Told("publish to SNS topic {place}", ("sns:Publish",))
+    LOOK_AT_TOPIC = _Told("look at SNS topic {place}", ("sns:GetTopicAttributes",))
+
     ASSUME_ROLE = _Told("assume role {place}", ("sts:AssumeRole",))
 
     @property
@@ -60,7 +63,7 @@ class Doing(Enum):
         return _SERVICES[self.service]
 
 
-_SERVICES = {"s3": "S3", "elasticmapreduce": "EMR", "glue": "Glue", "sts": "STS"}
+_SERVICES = {"s3": "S3", "elasticmapreduce": "EMR", "glue": "Glue", "sts": "STS", "sns": "SNS"}
 _BY_OPERATION = {
     "HeadObject": Doing.DOWNLOAD,
     "GetObject": Doing.DOWNLOAD,
@@ -111,6 +114,8 @@ _BY_OPERATION = {
     "DeleteTableVersion": Doing.DELETE_TABLE,
     "BatchDeleteTableVersion": Doing.DELETE_TABLE,
     "DeleteDatabase": Doing.DELETE_TABLE,
+    "Publish": Doing.PUBLISH,
+    "GetTopicAttributes": Doing.LOOK_AT_TOPIC,
     "AssumeRole": Doing.ASSUME_ROLE,
 }
 

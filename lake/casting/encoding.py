@@ -16,7 +16,6 @@ from enum import StrEnum
 from typing import Any
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -56,32 +55,29 @@ def encode(values: list[Any]) -> tuple[Encoding, pa.Array]:
 _KINDS = {Encoding.INT: Kind.INT64, Encoding.BOOL: Kind.BOOL}
 
 
-def kinds_of(values: list[Any], encoding: Encoding, array: pa.Array) -> set[Kind]:
-    """The kinds that values are of, given how they are encoded; as `kind_of` tells of each."""
+def kinds_of(encoding: Encoding, array: pa.Array) -> set[Kind]:
+    """The kinds that the values of a column are of, given how they are encoded."""
     if encoding in _KINDS:
         return {_KINDS[encoding]}
     if encoding is Encoding.TEXT:
         return {Kind.DATE if all_dates(array) else Kind.TEXT}
-    if encoding is Encoding.NUMBER:
-        return _kinds_of_numbers(values, array)
-    return {kind_of(value) for value in values if value is not None}
-
-
-# Of these forms nothing but the kind need be known, and most numbers have one of them.
-_FORMS = {r"^-?\d{1,18}$": Kind.INT64, r"^-?\d{1,31}\.\d+$": Kind.NUMBER}
-
-
-def _kinds_of_numbers(values: list[Any], texts: pa.Array) -> set[Kind]:
     kinds: set[Kind] = set()
-    others = texts.is_valid().to_numpy(zero_copy_only=False)
+    others = array.is_valid()
     for form, kind in _FORMS.items():
-        matches = pc.match_substring_regex(texts, form).fill_null(False)
-        found = matches.to_numpy(zero_copy_only=False)
-        if found.any():
+        matches = pc.match_substring_regex(array, form).fill_null(False)
+        if pc.any(matches).as_py():
             kinds.add(kind)
-            others = others & ~found
-    kinds.update(kind_of(values[place]) for place in np.flatnonzero(others))
-    return kinds
+            others = pc.and_not(others, matches)
+    odd = pc.unique(array.filter(others)).to_pylist()
+    return kinds.union(kind_of(parse_value(text)) for text in odd)
+
+
+# Of these forms nothing but the kind need be known, and most values have one of them.
+_FORMS = {
+    r"^-?\d{1,18}$": Kind.INT64,
+    r"^-?\d{1,31}\.\d+$": Kind.NUMBER,
+    r"^\[": Kind.ARRAY,
+}
 
 
 def _verbatim(values: list[Any]) -> pa.Array:
@@ -98,6 +94,8 @@ _ENCODER = msgspec.json.Encoder()
 
 def joined(parts: Sequence[tuple[Encoding, pa.Array]]) -> tuple[Encoding, pa.Array]:
     """Parts of one column as one, in the plainest encoding that holds them all."""
+    if len(parts) == 1:
+        return parts[0]
     encodings = {encoding for encoding, _ in parts}
     if len(encodings) == 1:
         [encoding] = encodings

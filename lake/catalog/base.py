@@ -77,10 +77,6 @@ class Catalog(Protocol):
         """Add the columns that are missing, at the end and in this order, in one update."""
         ...
 
-    def restore(self, table: CatalogTable) -> None:
-        """Give an entry that somebody changed its columns and its location back, or make it."""
-        ...
-
     def partitions(
         self, database: str, name: str, days: Days | None = None
     ) -> list[CatalogPartition]:
@@ -112,6 +108,10 @@ class Catalog(Protocol):
         Readers see the types and files from before it or from after it, as nearly at once as the
         backend can.
         """
+        ...
+
+    def leftovers(self, database: str, name: str) -> list[str]:
+        """Folders of the lake in which the catalog kept partitions before types changed."""
         ...
 
 

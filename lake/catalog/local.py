@@ -74,16 +74,6 @@ class LocalCatalog:
 
         self._change_table(database, name, grown)
 
-    def restore(self, table: CatalogTable) -> None:
-        if not self.create_table(table):
-            self._change_table(
-                table.database,
-                table.name,
-                lambda found: msgspec.structs.replace(
-                    found, columns=table.columns, location=table.location, format=table.format
-                ),
-            )
-
     def partitions(
         self, database: str, name: str, days: Days | None = None
     ) -> list[CatalogPartition]:
@@ -148,6 +138,13 @@ class LocalCatalog:
             return msgspec.structs.replace(table, columns=columns, retyped=version)
 
         self._change_table(database, name, switched)
+
+    def leftovers(self, database: str, name: str) -> list[str]:
+        retyped = self._existing(database, name).retyped
+        folders = self.storage.folders(paths.catalog_table(database, name))
+        numbers = (int(folder.partition("-")[2] or 0) for folder in folders)
+        # A switch that is under way fills the folder of a later number.
+        return [paths.catalog_months(database, name, n) for n in numbers if n < retyped]
 
     def _change(
         self,

@@ -1,37 +1,42 @@
 """Whether two events of one id say the same: a hash of all but what their transport stamps on."""
 
-from collections.abc import Iterable
+from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 import msgspec
-from isal import isal_zlib
+import numpy as np
+
+from lake.staging.kernel.memory import address
+from lake.staging.kernel.payload import path_hash, payload_of
+from lake.staging.kernel.text import PADDING
+from lake.staging.leaves import Path, leaves
 
 UNKNOWN = 0
 """Of events whose raw line is not at hand: an index made again from the tables."""
 
 # They differ between two deliveries of one message; `timestamp` is derived from the others.
 STAMPS = ("receivedAt", "sentAt", "timestamp")
+_STAMPS = frozenset((stamp,) for stamp in STAMPS)
 _encode = msgspec.json.Encoder().encode
 
 
 def payload_hash(event: dict[str, Any]) -> int:
-    """The hash of an event: the same whatever the order of its keys, and with nulls or without."""
-    content = {key: value for key, value in event.items() if key not in STAMPS}
-    return _hash(_encode(_in_order(content)))
+    """The hash of an event: the same whatever the order of its keys, and with nulls or without.
+
+    It is what the kernel finds for the same event.
+    """
+    cells = [(path, value) for path, value in leaves(event) if path not in _STAMPS]
+    texts = [value.encode() if type(value) is str else _encode(value) for _, value in cells]
+    data = np.frombuffer(b"".join(texts) + bytes(PADDING), np.uint8)
+    ends = np.array([0, *accumulate(map(len, texts))], np.int64)
+    is_text = np.array([type(value) is str for _, value in cells], np.bool_)
+    paths = np.array([_path(path) for path, _ in cells], np.uint64)
+    return int(payload_of(address(data), ends, is_text, paths))
 
 
-def payload_hashes(records: Iterable[object]) -> list[int]:
-    """The same of events as records whose fields are in order of name, rid of their stamps."""
-    return list(map(_hash, map(_encode, records)))
-
-
-def _hash(content: bytes) -> int:
-    return isal_zlib.crc32(content) or 1
-
-
-def _in_order(content: dict[str, Any]) -> dict[str, Any]:
-    return {
-        key: _in_order(value) if type(value) is dict else value
-        for key, value in sorted(content.items())
-        if value is not None
-    }
+@lru_cache(100_000)
+def _path(path: Path) -> int:
+    keys = np.frombuffer(b"".join(key.encode() for key in path) + bytes(PADDING), np.uint8)
+    ends = np.array([0, *accumulate(len(key.encode()) for key in path)], np.int64)
+    return int(path_hash(address(keys), ends))

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from lake.counts import CastCounts
 from lake.dedup.ids import checksum
+from lake.loading.data_file import ENCODING, ROW_GROUP
 from lake.loading.staged_table import StagedTable
 from lake.loading.typed_rows import TypedRows
 from lake.names import MESSAGE_ID, RESCUED_DATA, Naming
@@ -20,8 +21,6 @@ from lake.staging.blob import Blob
 from lake.staging.table_rows import FILE, ID, LINE, PAYLOAD, split_key
 from lake.storage import Storage
 from lake.tracking.records import BatchType, RecordLog
-
-ROW_GROUP = 128 * 1024
 
 
 @dataclass(frozen=True)
@@ -143,8 +142,7 @@ def _write(
 def _written(storage: Storage, rows: pa.Table, schema: TableSchema, file: LoadedFile) -> LoadedFile:
     """The file written, and what its own footer says."""
     with storage.open_output(file.path) as out:
-        # Without Arrow's own schema in it the file says the same to every reader.
-        pq.write_table(rows, out, compression="zstd", row_group_size=ROW_GROUP, store_schema=False)
+        pq.write_table(rows, out, row_group_size=ROW_GROUP, **ENCODING)
     with storage.open_input(file.path) as back:
         footer = pq.read_metadata(back)
         return msgspec.structs.replace(

@@ -22,7 +22,7 @@ class RawLines:
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         rest = b""
-        for piece in self._pieces():
+        for piece in self.pieces():
             *whole, rest = (rest + piece).split(b"\n")
             for line in whole:
                 self.lines += 1
@@ -32,7 +32,8 @@ class RawLines:
             self.lines += 1
             yield self.lines, rest
 
-    def _pieces(self) -> Iterator[bytes]:
+    def pieces(self) -> Iterator[bytes]:
+        """The content as it comes, unpacked."""
         try:
             with self.open() as stream:
                 first = stream.read(PIECE)

@@ -1,17 +1,16 @@
-"""The lines of a table as columns: which field goes where, who wins a column, what is rescued."""
+"""The events of a table as columns: which field goes where, who wins a column, what is rescued."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lake.dedup.payloads import STAMPS, payload_hash, payload_hashes
+import numpy as np
+import pyarrow as pa
+
 from lake.names import Naming, column_name, is_spelled_like_column, pointer
 from lake.rejects import Reason, Reject
 from lake.settings import Limits
 from lake.staging.leaves import Event, Path, leaves, rescued_members
-from lake.staging.records import Parsed, Records
-
-_NONE = type(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +26,12 @@ class TakenApart:
 
     values: dict[Path, list[Any]]
     rescued: dict[int, list[str]] = field(default_factory=dict)
-    payload_hashes: list[int] = field(default_factory=list)
-    # Fields never seen before: the row in which each was, and its place there.
-    discovered: dict[Path, tuple[int, int]] = field(default_factory=dict)
+    # Where each field is first: the row, and its place there.
+    first: dict[Path, tuple[int, int]] = field(default_factory=dict)
 
 
 class TableColumns:
-    """Takes the lines of one table apart; remembers its columns from one time to the next."""
+    """Takes the events of one table apart; remembers its columns from one time to the next."""
 
     def __init__(
         self,
@@ -46,10 +44,8 @@ class TableColumns:
         self._partition_keys = partition_keys
         self._limits = limits
         self._known = known  # columns that the table has in the lake
-        self._records = Records(limits)
         self._columns: dict[Path, str | None] = {}
         self._fields: dict[str | None, list[Path]] = {}
-        self._discovered: set[Path] = set()
 
     def column(self, path: Path) -> str | None:
         """The column a field goes to, if it may have one."""
@@ -62,83 +58,65 @@ class TableColumns:
         """Whether a field goes to a column that the lake has not yet got."""
         return self._columns[path] not in self._known
 
-    def event(self, line: bytes) -> Event:
-        return self._records.event(line)
-
-    def take_apart(
-        self, lines: Sequence[bytes], given_ids: Mapping[int, str]
-    ) -> TakenApart | Refused:
-        """Lines in order of arrival; some have no id of their own and are given one."""
-        parsed = self._records.parse(lines, given_ids)
-        if parsed.refused:
-            return Refused(parsed.refused)
-        taken = TakenApart(self._gather(lines, parsed))
-        if refused := self._over_limit(lines, taken):
-            return Refused(refused)
+    def take_apart(self, events: Sequence[Event]) -> TakenApart | Refused:
+        """Events in order of arrival."""
+        taken = TakenApart({})
+        for row, event in enumerate(events):
+            for place, (path, value) in enumerate(leaves(event)):
+                values = taken.values.get(path)
+                if values is None:
+                    values = taken.values[path] = [None] * len(events)
+                    taken.first[path] = row, place
+                values[row] = value
+        if not self.have_room(taken.values):
+            return Refused(self._over_limit(events))
         self._register(taken.values)
-        self._settle(lines, parsed, taken)
-        taken.payload_hashes = self._payload_hashes(parsed)
-        self._discover(lines, parsed, taken)
+        self._settle(events, taken)
         return taken
 
-    def _gather(self, lines: Sequence[bytes], parsed: Parsed) -> dict[Path, list[Any]]:
-        """The values of every field that has any."""
-        rows = len(lines)
-        found: dict[Path, list[Any]] = {}
-        objects: list[Path] = []
-        if len(parsed.walked) < rows:
-            for path, values in self._records.shape.columns(parsed.records):
-                types = set(map(type, values))
-                if dict in types:
-                    objects.append(path)
-                if types != {_NONE}:
-                    found[path] = values
-        for row, event in parsed.walked.items():
-            _put(found, rows, row, leaves(event))
-        for path in objects:
-            self._open(lines, parsed, found, path)
-        return found
+    def contested(self, found: Mapping[Path, pa.Array]) -> np.ndarray:
+        """The rows in which fields meet in a column, or have none: `take_apart` settles them."""
+        self._register(found)
+        rows = np.zeros(len(next(iter(found.values()))), np.bool_)
+        for column, fields in self._fields.items():
+            least = 1 if column is None else 2
+            if len(fields) < 2 and column is not None:
+                continue
+            present = [found[path] for path in fields if path in found]
+            if len(present) >= least:
+                masks = [array.is_valid().to_numpy(zero_copy_only=False) for array in present]
+                rows |= np.sum(masks, axis=0) >= least
+        return np.flatnonzero(rows)
 
-    def _open(
-        self, lines: Sequence[bytes], parsed: Parsed, found: dict[Path, list[Any]], path: Path
-    ) -> None:
-        """Take apart the objects in a field that was taken for one of values."""
-        values = found.pop(path)
-        rows = [row for row, value in enumerate(values) if type(value) is dict]
-        for row in rows:
-            event = parsed.walked.setdefault(row, self.event(lines[row]))
-            _put(found, len(values), row, leaves(values[row], path))
-            values[row] = None
-        if any(value is not None for value in values):
-            found[path] = values
-        else:  # it was null whenever it was seen: now it is known to be an object
-            self._records.remember(event)
+    def have_room(self, paths: Iterable[Path]) -> bool:
+        """Whether the table may have the columns of these fields, too."""
+        return len(self._have() | self._columns_of(paths)) <= self._limits.columns
 
-    def _over_limit(self, lines: Sequence[bytes], taken: TakenApart) -> dict[int, Reject]:
+    def _over_limit(self, events: Sequence[Event]) -> dict[int, Reject]:
         """The rows that would give the table too many columns, beginning with the first."""
-        have = self._known | {column for column in self._fields if column is not None}
-        most = self._limits.columns
-        if len(have | self._columns_of(taken.values)) <= most:
-            return {}
+        have, most = self._have(), self._limits.columns
         refused: dict[int, Reject] = {}
-        for row, line in enumerate(lines):
-            columns = self._columns_of(path for path, _ in leaves(self.event(line)))
+        for row, event in enumerate(events):
+            columns = self._columns_of(path for path, _ in leaves(event))
             if len(have | columns) > most:
                 refused[row] = Reject(Reason.TOO_MANY_COLUMNS, f"{most} columns")
             else:
                 have |= columns
         return refused
 
+    def _have(self) -> set[str]:
+        return {*self._known, *(column for column in self._fields if column is not None)}
+
     def _columns_of(self, paths: Iterable[Path]) -> set[str]:
         return {column for column in map(self.column, paths) if column is not None}
 
-    def _register(self, found: Mapping[Path, list[Any]]) -> None:
+    def _register(self, found: Iterable[Path]) -> None:
         for path in found:
             if path not in self._columns:
                 column = self._columns[path] = self.column(path)
                 self._fields.setdefault(column, []).append(path)
 
-    def _settle(self, lines: Sequence[bytes], parsed: Parsed, taken: TakenApart) -> None:
+    def _settle(self, events: Sequence[Event], taken: TakenApart) -> None:
         """Where fields of one event meet in a column, one has it and the rest is rescued."""
         homeless: dict[int, dict[str, Any]] = {}
         values = taken.values
@@ -147,51 +125,26 @@ class TableColumns:
                 continue
             present = [path for path in fields if path in values]
             for row, rivals in _meetings(values, present, 1 if column is None else 2):
-                event = parsed.walked.get(row) or self.event(lines[row])
-                winner = None if column is None else self._winner(rivals, event)
+                winner = None if column is None else self._winner(rivals, events[row])
                 for path in rivals:
                     if path != winner:
                         homeless.setdefault(row, {})[pointer(path)] = values[path][row]
                         values[path][row] = None
             for path in present:
-                if all(value is None for value in values[path]):
-                    del values[path]
+                left = next((row for row, v in enumerate(values[path]) if v is not None), None)
+                if left is None:
+                    del values[path], taken.first[path]
+                else:
+                    taken.first[path] = left, _order(events[left])[path]
         taken.rescued = {row: rescued_members(homeless[row]) for row in sorted(homeless)}
 
     def _winner(self, rivals: list[Path], event: Event) -> Path:
-        order = {path: place for place, (path, _) in enumerate(leaves(event))}
         spelled = [path for path in rivals if is_spelled_like_column(path, self._naming)]
-        return min(spelled or rivals, key=order.__getitem__)
-
-    def _payload_hashes(self, parsed: Parsed) -> list[int]:
-        if len(parsed.walked) == len(parsed.records):
-            return [payload_hash(parsed.walked[row]) for row in range(len(parsed.records))]
-        hashes = payload_hashes(self._records.shape.without(parsed.records, STAMPS))
-        for row, event in parsed.walked.items():
-            hashes[row] = payload_hash(event)
-        return hashes
-
-    def _discover(self, lines: Sequence[bytes], parsed: Parsed, taken: TakenApart) -> None:
-        """Where fields are seen for the first time: columns are in this order."""
-        orders: dict[int, dict[Path, int]] = {}
-        for path in taken.values.keys() - self._discovered:
-            values = taken.values[path]
-            row = next(row for row, value in enumerate(values) if value is not None)
-            if row not in orders:
-                event = parsed.walked.get(row) or self.event(lines[row])
-                orders[row] = {path: place for place, (path, _) in enumerate(leaves(event))}
-            taken.discovered[path] = row, orders[row][path]
-        self._discovered.update(taken.discovered)
+        return min(spelled or rivals, key=_order(event).__getitem__)
 
 
-def _put(
-    found: dict[Path, list[Any]], rows: int, row: int, cells: Iterator[tuple[Path, Any]]
-) -> None:
-    for path, value in cells:
-        values = found.get(path)
-        if values is None:
-            values = found[path] = [None] * rows
-        values[row] = value
+def _order(event: Event) -> dict[Path, int]:
+    return {path: place for place, (path, _) in enumerate(leaves(event))}
 
 
 def _meetings(

@@ -1,13 +1,15 @@
 """The rows a task has gathered for one table, until they leave it as Arrow batches."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from lake.casting.encoding import Encoding, encode, joined, kinds_of
+from lake.dedup.payloads import payload_hash
 from lake.envelope import open_envelope
 from lake.kinds import Kind
 from lake.names import pointer
@@ -15,7 +17,8 @@ from lake.partitions import DatePartition
 from lake.rejects import Reject
 from lake.staging.blob import Blob, BlobKind, to_ipc
 from lake.staging.hours import HOUR_US, partition_of
-from lake.staging.leaves import Path
+from lake.staging.leaves import Event, Path
+from lake.staging.places import places, split_places
 from lake.staging.seen import Place, SeenColumn, SeenTable
 from lake.staging.table_columns import Refused, TableColumns
 
@@ -23,7 +26,7 @@ FILE, LINE, ID, RECEIVED = "#file", "#line", "#id", "#received"
 RESCUED, PAYLOAD, HASH = "#rescued", "#payload", "#hash"
 """Columns that accompany staged rows; field names of events always begin with a slash."""
 
-CHUNK = 512  # lines taken apart at once: many for Arrow, few enough for the processor's cache
+CHUNK = 512  # events read carefully that are taken apart at once
 
 
 def rows_key(table: str, partition: str) -> str:
@@ -36,39 +39,56 @@ def split_key(key: str) -> tuple[str, str]:
 
 
 @dataclass(slots=True)
-class _Lines:
-    """Lines that wait to be taken apart, and where each is from."""
+class Origins:
+    """Where rows are from, with their ids, and the hashes of their payloads or all of them."""
 
-    lines: list[bytes] = field(default_factory=list)
-    files: list[int] = field(default_factory=list)
-    numbers: list[int] = field(default_factory=list)
-    received: list[int] = field(default_factory=list)
-    ids: list[bytes] = field(default_factory=list)
-    given: dict[int, str] = field(default_factory=dict)
+    files: Sequence[int] | np.ndarray
+    numbers: Sequence[int] | np.ndarray
+    ids: Sequence[bytes] | pa.Array
+    received: Sequence[int] | np.ndarray
+    hashes: Sequence[int] | np.ndarray
+    payloads: Sequence[bytes] | None = None
 
-    def origins(self, hashes: list[int], keep_payloads: bool) -> pa.Table:
-        """Where each row is from, with its id and the hash of its payload, or all of it."""
+    def table(self) -> pa.Table:
         columns = {
             FILE: pa.array(self.files, pa.int32()),
             LINE: pa.array(self.numbers, pa.int32()),
             ID: pa.array(self.ids, pa.binary(16)),
             RECEIVED: pa.array(self.received, pa.int64()),
-            HASH: pa.array(hashes, pa.uint32()),
+            HASH: pa.array(self.hashes, pa.uint32()),
         }
-        if keep_payloads:
-            columns[PAYLOAD] = pa.array(self.lines, pa.binary()).cast(pa.string())
+        if self.payloads is not None:
+            columns[PAYLOAD] = pa.array(self.payloads, pa.binary()).cast(pa.string())
         return pa.table(columns)
 
-    def without(self, rows: set[int]) -> "_Lines":
-        kept = [row for row in range(len(self.lines)) if row not in rows]
-        return _Lines(
-            [self.lines[row] for row in kept],
-            [self.files[row] for row in kept],
-            [self.numbers[row] for row in kept],
-            [self.received[row] for row in kept],
-            [self.ids[row] for row in kept],
-            {new: self.given[old] for new, old in enumerate(kept) if old in self.given},
-        )
+
+class PartColumn(NamedTuple):
+    """A field over all rows of a part: its values, where it is first, and what it has seen."""
+
+    encoding: Encoding
+    array: pa.Array
+    first: Place
+    kinds: Callable[[], set[Kind]]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some rows of a table, and what the first of them calls itself."""
+
+    origins: pa.Table
+    columns: Mapping[Path, PartColumn]
+    called: tuple[Place, str]
+
+
+class CarefulRow(NamedTuple):
+    """An event that was read one by one, and where it is from."""
+
+    event: Event
+    line: bytes
+    file: int
+    number: int
+    received: int
+    id: bytes
 
 
 class RefusedRow(NamedTuple):
@@ -90,7 +110,7 @@ class Taken:
 
 
 class TableRows:
-    """Rows of one table in order of arrival."""
+    """Rows of one table, in parts: of events that were plain, and of those read carefully."""
 
     def __init__(
         self, table: str, columns: TableColumns, layout: DatePartition, keep_payloads: bool
@@ -99,9 +119,9 @@ class TableRows:
         self._columns = columns
         self._layout = layout
         self._keep_payloads = keep_payloads
-        self._waiting = _Lines()
+        self._waiting: list[CarefulRow] = []
         self._first: dict[Path, Place] = {}
-        self._original: str | None = None
+        self._original: tuple[Place, str] | None = None
         self._start()
 
     def _start(self) -> None:
@@ -112,55 +132,61 @@ class TableRows:
         self._rescued: dict[int, list[str]] = {}
 
     def __len__(self) -> int:
-        """Rows that were taken in; lines that wait are not among them."""
+        """Rows that were taken in; those that wait are not among them."""
         return self._rows
 
-    def add(
-        self, line: bytes, file: int, number: int, received: int, id: bytes, given: str | None
-    ) -> bool:
-        """Take a line in, if not at once; whether it is time to settle."""
-        waiting = self._waiting
-        if given is not None:
-            waiting.given[len(waiting.lines)] = given
-        waiting.lines.append(line)
-        waiting.files.append(file)
-        waiting.numbers.append(number)
-        waiting.received.append(received)
-        waiting.ids.append(id)
-        return len(waiting.lines) >= CHUNK
+    def add(self, row: CarefulRow) -> bool:
+        """Take a row in, if not at once; whether it is time to settle."""
+        self._waiting.append(row)
+        return len(self._waiting) >= CHUNK
 
     def settle(self) -> Taken:
-        """Take apart all lines that wait."""
-        part, self._waiting = self._waiting, _Lines()
+        """Take apart all rows that wait."""
+        part, self._waiting = self._waiting, []
         refused: list[RefusedRow] = []
-        while part.lines:
-            taken = self._columns.take_apart(part.lines, part.given)
-            if not isinstance(taken, Refused):
-                break
-            refused += [
-                RefusedRow(part.files[row], part.numbers[row], part.received[row], why)
-                for row, why in taken.rows.items()
-            ]
-            part = part.without(set(taken.rows))
-        else:
+        taken = self._columns.take_apart([row.event for row in part])
+        if isinstance(taken, Refused):
+            for at, why in taken.rows.items():
+                refused.append(RefusedRow(part[at].file, part[at].number, part[at].received, why))
+            part = [row for at, row in enumerate(part) if at not in taken.rows]
+            taken = self._columns.take_apart([row.event for row in part])
+        if not part or isinstance(taken, Refused):
             return Taken(np.empty(0, np.int32), np.empty(0, np.int64), refused)
-        if self._original is None:
-            envelope = open_envelope(self._columns.event(part.lines[0]))
-            self._original = envelope.event or envelope.type
-        for path, (row, place) in taken.discovered.items():
-            self._first[path] = part.files[row], part.numbers[row], place
-        for path, values in taken.values.items():
-            encoding, array = encode(values)
-            self._cells.setdefault(path, {})[len(self._origins)] = encoding, array
-            if self._columns.is_new(path):  # the others have their types
-                kinds = kinds_of(values, encoding, array)
-                self._kinds.setdefault(path, set()).update(kinds)
         for row, members in taken.rescued.items():
             self._rescued[self._rows + row] = members
-        origins = part.origins(taken.payload_hashes, self._keep_payloads)
-        self._origins.append(origins)
-        self._rows += len(origins)
-        return Taken(origins[FILE].to_numpy(), origins[RECEIVED].to_numpy(), refused)
+        origins = Origins(
+            [row.file for row in part],
+            [row.number for row in part],
+            [row.id for row in part],
+            [row.received for row in part],
+            [payload_hash(row.event) for row in part],
+            [row.line for row in part] if self._keep_payloads else None,
+        )
+        columns: dict[Path, PartColumn] = {}
+        for path, values in taken.values.items():
+            encoding, array = encode(values)
+            row_of, place = taken.first[path]
+            first = part[row_of].file, part[row_of].number, place
+            columns[path] = PartColumn(encoding, array, first, partial(kinds_of, encoding, array))
+        envelope = open_envelope(part[0].event)
+        called = (part[0].file, part[0].number, 0), envelope.event or envelope.type
+        self.take(Part(origins.table(), columns, called))
+        return Taken(np.array(origins.files), np.array(origins.received), refused)
+
+    def may_take(self, cells: Mapping[Path, pa.Array]) -> np.ndarray | None:
+        """The rows of these columns that have to be read carefully; None says all of them."""
+        return self._columns.contested(cells) if self._columns.have_room(cells) else None
+
+    def take(self, part: Part) -> None:
+        """Take in rows that are in columns, and settled."""
+        self._original = min(self._original or part.called, part.called)
+        for path, column in part.columns.items():
+            self._first[path] = min(self._first.get(path, column.first), column.first)
+            self._cells.setdefault(path, {})[len(self._origins)] = column.encoding, column.array
+            if self._columns.is_new(path):  # the others have their types
+                self._kinds.setdefault(path, set()).update(column.kinds())
+        self._origins.append(part.origins)
+        self._rows += len(part.origins)
 
     def ids(self) -> pa.Table:
         """The message ids of the rows, with all that is needed to compare them."""
@@ -178,14 +204,15 @@ class TableRows:
         partitions = [partition_of(self._layout, int(hour) * HOUR_US) for hour in hours]
         names, of_hour = np.unique(np.array(partitions, dtype=object), return_inverse=True)
         codes = of_hour[codes]
-        in_order = bool(np.all(codes[:-1] <= codes[1:]))
-        order = np.argsort(codes, kind="stable")
+        where = places(origins[FILE].to_numpy(), origins[LINE].to_numpy())
+        order = np.lexsort((where, codes))  # within a partition, in order of arrival
         staged, seen = self._table(origins.drop_columns(HASH))
-        if not in_order:
+        if np.any(order[:-1] > order[1:]):
             staged = staged.take(pa.array(order))
         starts = np.searchsorted(codes[order], np.arange(len(names) + 1))
-        first = origins[FILE][0].as_py(), origins[LINE][0].as_py(), 0
-        account = SeenTable(self.table, self._original or "", first, seen)
+        [file], [line] = split_places(where[[np.argmin(where)]])
+        original = self._original[1] if self._original else ""
+        account = SeenTable(self.table, original, (int(file), int(line), 0), seen)
         for name, start, end in zip(names, starts[:-1], starts[1:], strict=True):
             part = staged.slice(start, end - start)
             data = to_ipc(part)

@@ -15,20 +15,23 @@ from lake.parse import parse_line
 from lake.partitions import DatePartition
 from lake.rejects import Reason, Reject
 from lake.settings import Limits
+from lake.staging.account import Account
 from lake.staging.blob import Blob, BlobKind, to_ipc
-from lake.staging.glance import Glances
-from lake.staging.hours import HOUR_US, hour_of
-from lake.staging.places import place
+from lake.staging.hours import HOUR_US
+from lake.staging.kernel.events import ANONYMOUS, USER
+from lake.staging.kernel.fields import NONE
+from lake.staging.leaves import Event
+from lake.staging.line_block import LineBlock
+from lake.staging.plain_events import Block, PlainEvents
 from lake.staging.raw_lines import RawLines
-from lake.staging.seen import SKIPPED, SUPPRESSED, RejectedSample, Seen, SeenFile, SeenTable
+from lake.staging.seen import SeenTable
 from lake.staging.table_columns import TableColumns
-from lake.staging.table_rows import TableRows
+from lake.staging.table_rows import CarefulRow, Origins, Part, PartColumn, TableRows
 from lake.storage import Storage
 from lake.suppression.people import People
 from lake.suppression.suppression import Suppression
 
-FLUSH_BYTES = 64 << 20  # of raw lines; bounds the memory of a task, not what it may read
-SAMPLES = 3  # rejected rows shown of each reason and task
+FLUSH_BYTES = 32 << 20  # of raw lines; bounds the memory of a task, not what it may read
 STANDARD = {naming: frozenset(c.name(naming) for c in STANDARD_COLUMNS) for naming in Naming}
 
 
@@ -92,54 +95,152 @@ def stage(job: StageJob, task: int, files: Sequence[RawFile]) -> Iterator[Blob]:
 class _StageTask:
     job: StageJob
     task: int
-    seen: Seen = field(default_factory=Seen)
-    files: dict[int, SeenFile] = field(default_factory=dict)
     tables: dict[str, TableRows] = field(default_factory=dict)
-    gathered: int = 0
+    skip_lines: dict[int, int] = field(default_factory=dict)
     people: People | None = None  # who are suppressed
 
+    def __post_init__(self) -> None:
+        self.plain = PlainEvents(self.job.limits, self.job.naming)
+        self.account = Account(self.job.start_us, self.job.ahead_us)
+
     def run(self, files: Sequence[RawFile]) -> Iterator[Blob]:
-        glances = Glances(self.job.limits, self.job.naming)
+        block = LineBlock(self.job.limits.line_bytes)
         if self.job.suppression is not None:
             self.people = self.job.suppression.people(self.job.storage)
         for file in files:
-            yield from self._file(file, glances)
+            seen = self.account.begin(file.number, file.skip_hours)
+            self.skip_lines[file.number] = file.skip_lines
+            raw = RawLines(
+                lambda file=file: self.job.storage.open_stream(file.path),  # type: ignore[misc]
+                self.job.limits.line_bytes,
+            )
+            block.begin(file.number, 0)
+            for piece in raw.pieces():
+                seen.lines += block.add(piece)
+                if block.size > FLUSH_BYTES:
+                    yield from self._take(block)
+            seen.lines += block.end(whole=raw.broken is None)
+            if raw.broken:
+                seen.broken = raw.broken
+                cut_off = Reject(Reason.CUT_OFF, raw.broken)
+                self._reject(file.number, seen.lines + 1, cut_off, None, None)
+        yield from self._take(block)
+        yield Blob(BlobKind.SEEN, "", self.task, 1, self.account.seen.encode())
+
+    def _take(self, lines: LineBlock) -> Iterator[Blob]:
+        """Take in all whole lines of a block: the plain ones at once, the others one by one."""
+        block = self.plain.read(lines)
+        skip = np.array([self.skip_lines.get(file, 0) for file in range(self._most_files)])
+        fresh = block.numbers > skip[block.files] if len(block.files) else np.zeros(0, np.bool_)
+        if self.people is not None:
+            block.table[self._may_be_suppressed(block, self.people)] = NONE
+        odd = fresh & (block.table == NONE)
+        if self._is_cramped(block, fresh):
+            odd = fresh
+        for rows in self._by_table(block, fresh & ~odd):
+            odd[self._take_plain(block, rows)] = True
+        for row in np.flatnonzero(odd).tolist():
+            line = block.line(row)[: self.job.limits.line_bytes + 1]
+            if line.strip():
+                self._read_carefully(int(block.files[row]), int(block.numbers[row]), line)
+        lines.clear()
         yield from self._flush()
-        self.seen.files = list(self.files.values())
-        yield Blob(BlobKind.SEEN, "", self.task, 1, self.seen.encode())
 
-    def _file(self, file: RawFile, glances: Glances) -> Iterator[Blob]:
-        seen = self.files[file.number] = SeenFile(file.number, hours=set(file.skip_hours))
-        lines = RawLines(
-            lambda: self.job.storage.open_stream(file.path), self.job.limits.line_bytes
+    def _may_be_suppressed(self, block: Block, people: People) -> np.ndarray:
+        """The rows that name one of these people, or somebody in an unusual way."""
+        named = np.zeros(len(block.table), np.bool_)
+        for who, ids in ((USER, people.users), (ANONYMOUS, people.anonymous)):
+            rows = np.flatnonzero(block.events.envelope[:, who] != NONE)
+            texts = block.texts(block.events.envelope[rows, who])
+            named[rows] |= np.array([text is None or text in ids for text in texts], np.bool_)
+        return np.flatnonzero(named)
+
+    @property
+    def _most_files(self) -> int:
+        return max(self.skip_lines, default=-1) + 1
+
+    def _is_cramped(self, block: Block, fresh: np.ndarray) -> bool:
+        """Whether there may be more new tables than are allowed: then order matters."""
+        found = np.unique(block.table[fresh & (block.table != NONE)])
+        new = {self.plain.tables[table] for table in found} - self.job.columns.keys()
+        new -= self.tables.keys()
+        odd = np.flatnonzero(fresh & (block.table == NONE)).tolist()
+        room = self._room
+        if len(new) + len(odd) > room:
+            new.update(filter(None, (self._table_of(block.line(row)) for row in odd)))
+            new -= self.job.columns.keys() | self.tables.keys()
+        return len(new) > room
+
+    def _table_of(self, line: bytes) -> str | None:
+        try:
+            envelope = open_envelope(parse_line(line, self.job.limits))
+            return table_name(envelope.type, envelope.event, self.job.naming)
+        except Reject:
+            return None
+
+    @property
+    def _room(self) -> int:
+        """How many more tables there may be."""
+        known = len(self.job.columns)
+        new = len(self.tables.keys() - self.job.columns.keys())
+        room = self.job.limits.tables - known - new
+        return room if self.job.room is None else min(room, self.job.room - new)
+
+    def _by_table(self, block: Block, fresh: np.ndarray) -> Iterator[np.ndarray]:
+        """The plain rows that belong to this unit, by table and hour, in order of first rows."""
+        rows = np.flatnonzero(fresh & (block.table != NONE))
+        if self.job.window is not None:
+            received = block.events.received[rows]
+            first, after = self.job.window
+            rows = rows[(received >= first) & (received < after)]
+        tables = block.table[rows]
+        order = np.lexsort((block.events.received[rows] // HOUR_US, tables))
+        groups = np.split(rows[order], np.flatnonzero(np.diff(tables[order])) + 1)
+        yield from sorted((group for group in groups if len(group)), key=np.min)
+
+    def _take_plain(self, block: Block, rows: np.ndarray) -> np.ndarray:
+        """Take in plain rows of one table; those that have to be read carefully."""
+        table = self.plain.tables[block.table[rows[0]]]
+        nothing: np.ndarray = rows[:0]
+        if self.job.tables is not None and table not in self.job.tables:
+            return nothing
+        if table in self.job.skip:
+            self.account.skip(block.files[rows], block.numbers[rows], block.events.received[rows])
+            return nothing
+        of_table = self.tables.get(table)
+        if of_table is None:
+            of_table = self.job.new_rows(table)
+        odd = nothing
+        columns = dict(self.plain.columns(block, rows))
+        contested = of_table.may_take({path: column.array for path, column in columns.items()})
+        if contested is None:
+            return rows
+        if len(contested):
+            odd, rows = rows[contested], np.delete(rows, contested)
+            if not len(rows):
+                return np.asarray(odd)
+            columns = dict(self.plain.columns(block, rows))
+        self.tables[table] = of_table
+        origins = Origins(
+            block.files[rows],
+            block.numbers[rows],
+            block.ids(rows),
+            block.events.received[rows],
+            block.events.payload[rows],
+            [block.line(row) for row in rows.tolist()] if self.job.keep_payloads else None,
         )
-        people = self.people
-        for number, line in lines:
-            if number <= file.skip_lines or not line.strip():
-                continue
-            glance = glances.at(line)
-            rows = self.tables.get(glance.table) if glance else None
-            if (
-                glance is None
-                or rows is None
-                or glance.table in self.job.skip
-                or (people is not None and people.may_have(line))
-            ):
-                self._read_carefully(seen, number, line)
-            elif self.job.wants(glance.table, glance.received_at):
-                identity = hash_id(glance.message_id)
-                if rows.add(line, file.number, number, glance.received_at, identity, None):
-                    self._settle(rows)
-            self.gathered += len(line)
-            if self.gathered > FLUSH_BYTES:
-                yield from self._flush()
-        seen.lines = lines.lines
-        if lines.broken:
-            seen.broken = lines.broken
-            self._reject(seen, lines.lines + 1, Reject(Reason.CUT_OFF, lines.broken), None, None)
+        first = int(rows.min())
+        called = block.place(first), self.plain.original(block, first)
+        parts = {
+            path: PartColumn(c.encoding, c.array, block.place(c.first_row, c.place), c.kinds)
+            for path, c in columns.items()
+        }
+        of_table.take(Part(origins.table(), parts, called))
+        self.account.take(block.files[rows], block.events.received[rows])
+        return odd
 
-    def _read_carefully(self, seen: SeenFile, number: int, line: bytes) -> None:
-        """Take in one row that is odd or the first of its table, or count why not."""
+    def _read_carefully(self, file: int, number: int, line: bytes) -> None:
+        """Take in one row that is odd, or count why not."""
         table: str | None = None
         received: int | None = None
         try:
@@ -150,39 +251,38 @@ class _StageTask:
             if not self.job.wants(table, received):
                 return
             if self.people is not None and self.people.has(event):
-                self.seen.suppressed[table] = self.seen.suppressed.get(table, 0) + 1
-                return self._leave_out(SUPPRESSED, seen, number, received)
+                return self.account.suppress(table, file, number, received)
             if table in self.job.skip:
-                self.seen.skipped += 1
-                return self._leave_out(SKIPPED, seen, number, received)
-            identity, given = self._identity(envelope.message_id, line)
+                return self.account.skip([file], [number], [received])
+            identity, event = self._identified(envelope.message_id, event, line)
             rows = self.tables.get(table)
             new = rows is None
             if rows is None:
                 rows = self._new_table(table)
-            if rows.add(line, seen.number, number, received, hash_id(identity), given) or new:
+            row = CarefulRow(event, line, file, number, received, hash_id(identity))
+            if rows.add(row) or new:
                 self._settle(rows)
             if new and len(rows):
                 self.tables[table] = rows
         except Reject as reject:
             if table is not None and received is not None:
-                self._notice([seen.number], [received])
-            self._reject(seen, number, reject, table, received)
+                self.account.notice([file], [received])
+            self._reject(file, number, reject, table, received)
 
-    def _leave_out(self, why: str, seen: SeenFile, number: int, received: int) -> None:
-        """Account for a row that is as it should be, but not wanted."""
-        self._notice([seen.number], [received])
-        self._note(why, seen.number, number)
-        seen.rows += 1
+    def _reject(
+        self, file: int, line: int, why: Reject, table: str | None, received: int | None
+    ) -> None:
+        if self.job.wants(table, received):
+            self.account.reject(file, line, why, table)
 
-    def _identity(self, identity: str | None, line: bytes) -> tuple[str, str | None]:
-        """The id of a row, and again if it is one that we give it."""
+    def _identified(self, identity: str | None, event: Event, line: bytes) -> tuple[str, Event]:
+        """The id of an event, and the event with an id that we give it if it has none."""
         if identity is not None:
-            return identity, None
+            return identity, event
         if not self.job.hash_missing_ids:
             raise Reject(Reason.NO_MESSAGE_ID)
         given = sha256(line).hexdigest()
-        return given, given
+        return given, event | {"messageId": given}
 
     def _new_table(self, table: str) -> TableRows:
         """Rows for one more table, if the limits leave room for it."""
@@ -194,49 +294,12 @@ class _StageTask:
         return self.job.new_rows(table)
 
     def _settle(self, rows: TableRows) -> None:
-        """Take the lines of a table apart, and account for them."""
+        """Take the rows of a table apart that wait, and account for them."""
         taken = rows.settle()
-        self._notice(taken.files, taken.received)
-        for number, count in zip(*np.unique(taken.files, return_counts=True), strict=True):
-            self.files[int(number)].rows += int(count)
+        self.account.take(taken.files, taken.received)
         for row in taken.refused:
-            seen = self.files[row.file]
-            if row.why.reason is Reason.TOO_MANY_COLUMNS:
-                self._notice([row.file], [row.received])
-                self._reject(seen, row.number, row.why, rows.table, row.received)
-            else:  # it only looked like an event of this table
-                self._reject(seen, row.number, row.why, None, None)
-
-    def _notice(
-        self, files: Sequence[int] | np.ndarray, received: Sequence[int] | np.ndarray
-    ) -> None:
-        """Remember when rows were received."""
-        times = np.asarray(received, np.int64)
-        for file, hour in set(
-            zip(np.asarray(files).tolist(), (times // HOUR_US).tolist(), strict=True)
-        ):
-            self.files[file].hours.add(hour_of(hour * HOUR_US))
-        if self.job.start_us is not None:
-            self.seen.early += int(np.count_nonzero(times < self.job.start_us))
-        if self.job.ahead_us is not None:
-            self.seen.ahead += int(np.count_nonzero(times > self.job.ahead_us))
-
-    def _reject(
-        self, seen: SeenFile, line: int, why: Reject, table: str | None, received: int | None
-    ) -> None:
-        if not self.job.wants(table, received):
-            return
-        seen.rows += 1
-        self._note(why.reason, seen.number, line)
-        reasons = self.seen.rejected.setdefault(table or "", {})
-        reasons[why.reason] = reasons.get(why.reason, 0) + 1
-        if sum(sample.reason == why.reason for sample in self.seen.samples) < SAMPLES:
-            sample = RejectedSample(seen.number, line, why.reason, str(why))
-            self.seen.samples.append(sample)
-
-    def _note(self, reason: str, file: int, line: int) -> None:
-        """Remember a row that is not loaded, for the record log."""
-        self.seen.not_loaded.setdefault(reason, []).append(place(file, line))
+            self.account.notice([row.file], [row.received])
+            self._reject(row.file, row.number, row.why, rows.table, row.received)
 
     def _flush(self) -> Iterator[Blob]:
         """Let go of everything gathered."""
@@ -248,10 +311,9 @@ class _StageTask:
         for rows in full:
             for out in rows.flush(self.task):
                 if isinstance(out, SeenTable):
-                    self.seen.tables.append(out)
+                    self.account.seen.tables.append(out)
                 else:
                     yield out
-        self.gathered = 0
 
     def _ids(self, full: Sequence[TableRows]) -> Iterator[Blob]:
         """The message ids of all tables, by hash bucket."""

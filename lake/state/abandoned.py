@@ -1,10 +1,11 @@
 """Runs that may have left files behind which nothing leads to: noted now, cleaned up later."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 import msgspec
 
 from lake import paths
+from lake.clock import now
 from lake.report import RunFacts
 from lake.state.codec import decode, encode
 from lake.storage import Storage
@@ -19,7 +20,7 @@ class Abandoned(msgspec.Struct, frozen=True):
 
 def note_abandoned(storage: Storage, run: RunFacts) -> None:
     """To be done before the run is over, so that nobody forgets it; may be repeated."""
-    found = Abandoned(run.run_id, datetime.now(UTC))
+    found = Abandoned(run.run_id, now())
     storage.write(_path(run.source_id, run.run_id), encode(found))
 
 

@@ -6,7 +6,8 @@ import msgspec
 
 from lake.errors import StateError
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""2: days may have left the id index, which version 1 would take for days without events."""
 
 T = TypeVar("T", bound=msgspec.Struct)
 

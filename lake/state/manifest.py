@@ -13,6 +13,7 @@ from lake.schema import TableSchema
 from lake.state.abandoned import note_abandoned
 from lake.state.codec import decode, encode
 from lake.state.ledger import LedgerEntry
+from lake.state.pruned import read_pruned
 from lake.state.replays import ReplayStep
 from lake.storage import Storage
 from lake.types import LakeType
@@ -22,6 +23,7 @@ class RunKind(StrEnum):
     SYNC = "sync"
     REPLAY = "replay"
     RETYPE = "retype"  # no run: somebody wished another type
+    UPKEEP = "upkeep"  # no rows come or go: files are put together, or forgotten
     CLOSED = "closed"  # no run: a dead one was overtaken, see `lake.work.dead_runs`
 
 
@@ -94,6 +96,7 @@ class Manifest(msgspec.Struct, frozen=True):
     shadows: tuple[PartitionChange, ...] = ()  # these files, where no reader looks yet
     retyped: tuple[str, ...] = ()  # tables that have the types wished of them from now on
     replay: ReplayStep | None = None
+    index_from: str | None = None  # days before it have no index from now on, but for new ones
     made: datetime | None = None  # just before the commit
     unused: tuple[str, ...] = ()  # index files and shadows that nothing leads to from now on
 
@@ -120,7 +123,11 @@ def commit(storage: Storage, manifest: Manifest) -> None:
     path = paths.manifest(manifest.source_id, manifest.number)
     data = encode(manifest)
     # If the answer to a first attempt was lost, the one that is there already is this one.
-    if not storage.create(path, data) and storage.read(path) != data:
+    won = storage.create(path, data) or storage.read(path) == data
+    if won and manifest.number <= read_pruned(storage, manifest.source_id):
+        storage.delete(path)  # another had it, so long ago that it is no longer kept
+        won = False
+    if not won:
         note_abandoned(storage, manifest.run)
         raise CommitConflict(
             f"Another run committed manifest {manifest.number} of source {manifest.source_id} "

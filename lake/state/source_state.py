@@ -35,6 +35,7 @@ class SourceState(msgspec.Struct, frozen=True):
     rows: dict[str, int] = {}  # of the tables
     dropped: dict[str, set[tuple[str, ...]]] = {}  # partitions of tables that were, at some time
     index: dict[str, tuple[IndexFile, ...]] = {}  # by received day
+    index_from: str | None = None  # a day before it that has no index may have rows all the same
     wishes: dict[str, dict[str, LakeType]] = {}  # types that columns of tables are to have
     shadows: dict[str, Shadows] = {}  # of tables whose switch to the types wished is under way
     replays: Replays = Replays()
@@ -71,6 +72,7 @@ class SourceState(msgspec.Struct, frozen=True):
             rows=rows,
             dropped=dropped,
             index=index,
+            index_from=max(filter(None, (self.index_from, manifest.index_from)), default=None),
             wishes=wishes,
             shadows=_shadows(self.shadows, manifest),
             replays=self.replays.after(

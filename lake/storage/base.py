@@ -137,5 +137,9 @@ class Storage(ABC):
         """Remove all below a folder, also what is half-written."""
 
     @abstractmethod
+    def tidy(self, folder: str) -> None:
+        """Remove folders below it in which nothing is left; some stores have no such thing."""
+
+    @abstractmethod
     def abandon(self, folder: str, run_id: str) -> None:
         """Free what a dead run has half-written below a folder, in files named after it."""

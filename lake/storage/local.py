@@ -3,10 +3,11 @@
 import fcntl
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,8 @@ import pyarrow as pa
 from pyarrow import fs as pafs
 
 from lake.storage.base import THREADS, Change, Storage, StoredFile
+
+_QUIET_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
@@ -47,13 +50,15 @@ class LocalStorage(Storage):
 
     @contextmanager
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
+        # Spark may run a task twice at the same time: each writes a file of its own.
         full = self._ready(path)
-        with self.fs.open_output_stream(full) as out:
-            try:
+        aside = _aside(full)
+        try:
+            with self.fs.open_output_stream(aside) as out:
                 yield out
-            except BaseException:
-                Path(full).unlink(missing_ok=True)
-                raise
+            _put(aside, full)
+        finally:
+            Path(aside).unlink(missing_ok=True)
 
     def write(self, path: str, data: bytes) -> None:
         self._write_aside(path, data, os.replace)
@@ -80,7 +85,7 @@ class LocalStorage(Storage):
 
     def _write_aside(self, path: str, data: bytes, put: Callable[[str, str], None]) -> None:
         full = self._ready(path)
-        aside = f"{os.path.dirname(full)}/.{os.path.basename(full)}.{uuid.uuid4().hex}"
+        aside = _aside(full)
         try:
             with open(aside, "wb") as out:
                 out.write(data)
@@ -146,8 +151,35 @@ class LocalStorage(Storage):
     def delete_folder(self, folder: str) -> None:
         shutil.rmtree(self.full(folder), ignore_errors=True)
 
+    def tidy(self, folder: str) -> None:
+        # Not one that was changed just now: somebody may be about to write into it.
+        before = time.time() - _QUIET_SECONDS
+        for at, _, _ in os.walk(self.full(folder), topdown=False):
+            with suppress(OSError):  # there is something in it, or it is gone
+                if os.stat(at).st_mtime < before:
+                    os.rmdir(at)
+
     def abandon(self, folder: str, run_id: str) -> None:
         """What a run was writing here is a file like others: there is nothing to free."""
+
+
+def _aside(full: str) -> str:
+    """Where a file is written until it is whole: in the same folder, and hidden."""
+    folder, name = os.path.split(full)
+    return f"{folder}/.{name}.{uuid.uuid4().hex}"
+
+
+def _put(aside: str, full: str) -> None:
+    """Put a whole file in place, and remove what tasks that were killed have left of it."""
+    try:
+        os.replace(aside, full)
+    except FileNotFoundError:
+        if not os.path.exists(full):  # else the same task, run twice, has just put it there
+            raise
+    folder, name = os.path.split(full)
+    for left in os.listdir(folder):
+        if left.startswith(f".{name}."):
+            Path(folder, left).unlink(missing_ok=True)
 
 
 def _onto_the_disk(full: str) -> None:

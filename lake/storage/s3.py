@@ -230,6 +230,9 @@ class S3Storage(Storage):
             delete_keys(self.client, self.bucket, keys)
             abort_uploads(self.client, self.bucket, below)
 
+    def tidy(self, folder: str) -> None:
+        """S3 has no folders that could be empty."""
+
     def abandon(self, folder: str, run_id: str) -> None:
         with self._call(Doing.DELETE, folder):
             abort_uploads(self.client, self.bucket, self._below(folder), run_id)

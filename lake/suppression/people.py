@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-import msgspec
-
 from lake.envelope import identifying
 from lake.parse import parse_value
 from lake.rejects import Reject
@@ -20,12 +18,6 @@ class IdKind(StrEnum):
     ANONYMOUS = "anonymousId"
 
 
-class _Head(msgspec.Struct, gc=False):
-    userId: Any = None
-    anonymousId: Any = None
-
-
-_decode = msgspec.json.Decoder(_Head, float_hook=msgspec.Raw).decode
 _NAMED = re.compile(rb'"(userId|anonymousId)"\s*:\s*("(?:[^"\\]|\\.)*"|[^\s,"{}\[\]]+)')
 
 
@@ -42,22 +34,6 @@ class People:
         return (user is not None and user in self.users) or (
             visitor is not None and visitor in self.anonymous
         )
-
-    def may_have(self, line: bytes) -> bool:
-        """The same of a plain line, quickly; an odd one may be anybody's."""
-        try:
-            head = _decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return True
-        user, visitor = head.userId, head.anonymousId
-        if type(user) is str:
-            if user in self.users:
-                return True
-        elif user is not None:
-            return True
-        if type(visitor) is str:
-            return visitor in self.anonymous
-        return visitor is not None
 
     def are_named_in(self, line: bytes) -> bool:
         """Whether any of them stands in a line that may be no event, at whatever place."""

@@ -24,6 +24,7 @@ class CleanUp:
     replaced: Removed
     abandoned: Removed
     staging: tuple[str, ...]  # runs
+    staged: Removed  # by these
 
     def __bool__(self) -> bool:
         return bool(self.replaced or self.abandoned or self.staging)
@@ -47,5 +48,5 @@ def clean_up(
         if time.monotonic() > end:
             break
     abandoned = clean_abandoned(storage, catalog, state, before)
-    staging = clean_staging(storage, source.id, now)
-    return CleanUp(replaced, abandoned, tuple(staging))
+    staging = clean_staging(storage, source.id, now, source.retention.stage_days)
+    return CleanUp(replaced, abandoned, tuple(staging), sum(staging.values(), Removed()))

@@ -36,13 +36,14 @@ def _remove(storage: Storage, place: str) -> Removed:
     if place.endswith(".arrow"):
         had = storage.files(place.rpartition("/")[0], recursive=False)
         storage.delete(place)
-        return _counted(file for file in had if file.path == place)
+        return counted(file for file in had if file.path == place)
     had = storage.files(place)
     storage.delete_folder(place)
-    return _counted(had)
+    return counted(had)
 
 
-def _counted(files: Iterable[StoredFile]) -> Removed:
+def counted(files: Iterable[StoredFile]) -> Removed:
+    """How much these are."""
     return sum((Removed(1, file.size) for file in files), Removed())
 
 

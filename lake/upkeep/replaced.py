@@ -1,7 +1,7 @@
 """What manifests replaced goes after a grace time, in which queries that began before can end."""
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -39,9 +39,23 @@ def clean_replaced(
         yield removed
 
 
+def due_places(
+    storage: Storage, catalog: Catalog, state: SourceState, hours: int, at: datetime
+) -> list[str]:
+    """What a clean-up would remove."""
+    before = at - timedelta(hours=hours)
+    found: list[str] = []
+    for manifest in replacing(storage, state):
+        if (manifest.made or manifest.run.start_time) >= before:
+            break
+        needed = state_places(state) | _in_catalog(catalog, state, manifest)
+        found += [place for place in vacated(manifest) if place not in needed]
+    return found
+
+
 def replacing(storage: Storage, state: SourceState) -> Iterator[Manifest]:
     """The manifests that are not cleaned up after yet, the oldest first."""
-    first = _read(storage, state.source_id).manifest + 1
+    first = cleaned_up_to(storage, state.source_id) + 1
     for number in range(first, state.manifest + 1):
         manifest = read_manifest(storage, state.source_id, number)
         if manifest is not None:
@@ -71,10 +85,11 @@ def _in_catalog(catalog: Catalog, state: SourceState, manifest: Manifest) -> set
     }
 
 
-def _read(storage: Storage, source_id: str) -> Cleaned:
+def cleaned_up_to(storage: Storage, source_id: str) -> int:
+    """The number of the last manifest after which all is cleaned up."""
     path = paths.cleaned(source_id)
     data = storage.read(path)
-    return Cleaned() if data is None else decode(data, Cleaned, path)
+    return 0 if data is None else decode(data, Cleaned, path).manifest
 
 
 def _note(storage: Storage, source_id: str, manifest: int) -> None:

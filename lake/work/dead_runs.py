@@ -18,7 +18,7 @@ from lake.state.codec import decode
 from lake.state.lease import read_lease
 from lake.state.manifest import Manifest, RunKind, commit, read_manifest
 from lake.storage import Storage
-from lake.work.open_runs import OpenRun, close_failed_run, report_failure
+from lake.work.open_runs import OpenRun, close_failed_run, close_upkeep, report_failure
 from lake.work.publish import apply, catch_up
 
 INTERRUPTED = Failure(
@@ -49,12 +49,15 @@ def close_dead_runs(storage: Storage, catalog: Catalog, source_id: str, now: dat
     reported = [
         one.run.run_id
         for one in dead
-        if report_failure(storage, one.run, one.after_manifest, now, INTERRUPTED)
+        if not one.upkeep and report_failure(storage, one.run, one.after_manifest, now, INTERRUPTED)
     ]
     if read_lease(storage, source_id) is None:
         _overtake(storage, catalog, dead[0].run)
         for one in dead:
-            close_failed_run(storage, catalog, one.run, one.after_manifest, now, INTERRUPTED)
+            if one.upkeep:
+                close_upkeep(storage, one.run)
+            else:
+                close_failed_run(storage, catalog, one.run, one.after_manifest, now, INTERRUPTED)
     return reported
 
 

@@ -15,6 +15,7 @@ from lake.work.full_disk import full_disk
 from lake.work.open_runs import close_failed_run, committed, opened_run, write_failure
 from lake.work.run_context import now
 
+CANCELLED = Failure("Segment.Internal", "The run was cancelled before it was done.")
 _NOTHING_COMMITTED = sys.maxsize  # a manifest's number that no manifest comes after
 
 
@@ -66,7 +67,7 @@ def _report_only(storage: Storage, run: RunFacts, after_manifest: int, failure: 
 def failure_of(error: BaseException) -> Failure:
     """What a report says of an error."""
     if isinstance(error, KeyboardInterrupt) or type(error).__name__.endswith("InterruptedError"):
-        return Failure("Segment.Internal", "The run was cancelled before it was done.")
+        return CANCELLED
     if isinstance(error, GeneratorExit):
         return Failure("Segment.Internal", "The run was stopped between two units of its work.")
     told = error if isinstance(error, LakeError) else recognised(error) or full_disk(error)

@@ -32,13 +32,18 @@ def index_window(work: UnitWork, days: Sequence[str]) -> IndexWindow:
     replaced: list[str] = []
     for day in around:
         known = work.state.index.get(day, ())
-        if day in replayed or not all(there[f.path] for f in known):
+        if day in replayed or _is_unknown(work, day) or not all(there[f.path] for f in known):
             anew = list(_made_from_lake(work, day))
             made += anew
             replaced.append(day)
             known = tuple(anew)
         files += known
     return IndexWindow(tuple(files), tuple(made), tuple(replaced))
+
+
+def _is_unknown(work: UnitWork, day: str) -> bool:
+    """Whether the index has let go of a day, so that only the tables know its events."""
+    return day < (work.state.index_from or "") and day not in work.state.index
 
 
 def _around(days: Sequence[str], reach: int) -> list[str]:

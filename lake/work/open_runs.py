@@ -28,20 +28,26 @@ class OpenRun(msgspec.Struct, frozen=True):
     after_manifest: int
     holder: Holder
     replay: Replay | None = None
+    upkeep: bool = False  # it loads nothing, so that it has neither report nor record log
 
 
 @contextmanager
 def opened_run(
-    storage: Storage, run: RunFacts, after_manifest: int, replay: Replay | None = None
+    storage: Storage,
+    run: RunFacts,
+    after_manifest: int,
+    replay: Replay | None = None,
+    upkeep: bool = False,
 ) -> Iterator[None]:
     """Make known that the run goes on, while the block runs."""
     path = paths.open_run(run.source_id, run.run_id)
 
     def content() -> bytes:
-        return encode(OpenRun(run, after_manifest, myself(), replay))
+        return encode(OpenRun(run, after_manifest, myself(), replay, upkeep))
 
     storage.write(path, content())
-    write_metadata(storage, run, "running")
+    if not upkeep:
+        write_metadata(storage, run, "running")
     with renewed(lambda: storage.write(path, content()), path):
         yield
     with suppress(LakeError, OSError):  # the run is over; who looks next finds its report
@@ -109,10 +115,21 @@ def _wind_up(storage: Storage, catalog: Catalog, run: RunFacts, status: str) -> 
     catalog.put_partitions(DATABASE, NAME, [partition])
     write_metadata(storage, run, status)
     if status == "failed":
-        note_abandoned(storage, run)
-        storage.abandon("segment-data", run.run_id)
+        _leave_behind(storage, run)
     storage.delete_folder(paths.stage(run.source_id, run.run_id))
     storage.delete(paths.open_run(run.source_id, run.run_id))
+
+
+def close_upkeep(storage: Storage, run: RunFacts) -> None:
+    """A run without a report that broke off is over: what it committed stays. May be repeated."""
+    _leave_behind(storage, run)
+    storage.delete(paths.open_run(run.source_id, run.run_id))
+
+
+def _leave_behind(storage: Storage, run: RunFacts) -> None:
+    """What it wrote and did not commit goes after the grace time."""
+    note_abandoned(storage, run)
+    storage.abandon("segment-data", run.run_id)
 
 
 def committed(storage: Storage, run: RunFacts, after_manifest: int) -> UnitReport:

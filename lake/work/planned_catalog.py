@@ -12,7 +12,6 @@ from lake.catalog.base import (
 from lake.partitions import DatePartition
 from lake.state.manifest import Manifest
 from lake.state.source_state import SourceState, partition_name
-from lake.work.publish import catalog_partition
 
 Planned = dict[str, CatalogPartition | None]
 """By partition; None is one that is dropped."""
@@ -33,7 +32,16 @@ class PlannedCatalog:
         for change in manifest.partitions:
             planned = self._tables.setdefault(after.tables[change.table].key, {})
             planned[partition_name(change.values)] = (
-                None if change.dropped else catalog_partition(change, manifest.number)
+                None
+                if change.dropped
+                else CatalogPartition(
+                    change.values,
+                    change.location,
+                    manifest.number,
+                    change.rows,
+                    change.bytes,
+                    change.files,
+                )
             )
 
     def databases(self) -> list[str]:
@@ -65,13 +73,13 @@ class PlannedCatalog:
         known |= {key: p for key, p in planned.items() if p is None or self._within(p, days)}
         return sorted(_present(known.values()), key=lambda partition: partition.values)
 
+    def leftovers(self, database: str, name: str) -> list[str]:
+        return self._real.leftovers(database, name)
+
     def ensure_database(self, database: str) -> None:
         raise _changes_nothing()
 
     def create_table(self, table: CatalogTable) -> bool:
-        raise _changes_nothing()
-
-    def restore(self, table: CatalogTable) -> None:
         raise _changes_nothing()
 
     def append_columns(self, database: str, name: str, columns: object) -> None:

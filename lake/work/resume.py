@@ -17,7 +17,7 @@ from lake.work.run_context import RunContext
 from lake.work.unit import Window
 
 _IMMATERIAL = {
-    *("enabled", "slug", "start", "tracking", "retention"),
+    *("enabled", "slug", "start", "tracking", "retention", "compaction", "alerts"),
     *("schedule", "schedule_timezone", "first_sync_hours"),
     "suppression",  # who is suppressed counts by itself
     *("region", "emr_cluster_id", "glue_catalog_id", "iam_role_arn", "external_id"),

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Protocol
 
 from lake.catalog.base import Catalog
+from lake.clock import now
 from lake.counts import UnitReport
 from lake.report import RunFacts
 from lake.settings import Settings, Source
@@ -13,6 +13,8 @@ from lake.state.manifest import Manifest, RunKind
 from lake.storage import Storage
 from lake.work.checks import CheckResult
 from lake.work.dataflow import Dataflow
+
+__all__ = ["Listener", "Published", "RunContext", "now"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,3 @@ class RunContext:
     @property
     def run_id(self) -> str:
         return self.facts.run_id
-
-
-def now() -> datetime:
-    return datetime.now(UTC)

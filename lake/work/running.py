@@ -1,7 +1,7 @@
 """A run under way: what it has done so far, its lease, its commits, and its report in the end."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 
@@ -9,7 +9,7 @@ import msgspec
 
 from lake.counts import UnitReport
 from lake.errors import LakeError
-from lake.state.lease import Lease, held_lease, make_way
+from lake.state.lease import Lease, held_lease, make_way, remove_dead_lease
 from lake.state.manifest import Manifest, commit
 from lake.state.replays import Replay
 from lake.state.source_state import SourceState
@@ -18,7 +18,7 @@ from lake.upkeep.clean_up import clean_up
 from lake.work.dead_runs import close_dead_runs
 from lake.work.failing import close_failed, failure_of
 from lake.work.layout import refuse_changed_layout
-from lake.work.open_runs import close_run, opened_run
+from lake.work.open_runs import close_run, close_upkeep, opened_run
 from lake.work.process import process
 from lake.work.publish import apply, catch_up
 from lake.work.record_log import last_numbers
@@ -76,6 +76,20 @@ class Run:
                 close_failed(storage, catalog, facts, before, failure, self.catch_up)
                 raise
         self._clean_up()
+
+    @contextmanager
+    def unreported(self) -> Iterator[None]:
+        """A run that loads nothing: it is known while it goes on, and has no report."""
+        context = self.context
+        remove_dead_lease(context.storage, context.source.id)  # there may be no need to take it
+        with opened_run(context.storage, context.facts, self.state.manifest, upkeep=True):
+            try:
+                yield
+            except BaseException:
+                with suppress(Exception):  # else the next run does it
+                    self.catch_up()
+                    close_upkeep(context.storage, context.facts)
+                raise
 
     def _clean_up(self) -> None:
         """Remove what is due; the run is over and has done its work, whatever becomes of it."""

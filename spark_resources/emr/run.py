@@ -29,11 +29,11 @@ from spark_resources.emr.reporting import (
     report_left,
     shown_as_open,
 )
-from spark_resources.emr.shipping.environment import Target, machines
-from spark_resources.emr.shipping.ship import ship
 from spark_resources.emr.step import spark_step
 from spark_resources.jobs.lake_job import LakeJob
 from spark_resources.jobs.messages import JobFailed, Message, UnitPlanned, UnitPublished
+from spark_resources.shipping.environment import Target, machines
+from spark_resources.shipping.ship import ship
 
 
 @dataclass

@@ -3,20 +3,14 @@
 from collections.abc import Sequence
 
 from spark_resources.emr.cluster_like import Json
-from spark_resources.emr.shipping.ship import Shipped
+from spark_resources.session import DATAFLOW
+from spark_resources.shipping.ship import Shipped
 
 # Two tasks each. The rows are in Python's memory, not in that of the JVM.
 _EXECUTORS = {
     "spark.executor.cores": "2",
     "spark.executor.memory": "2g",
     "spark.executor.memoryOverhead": "4g",
-}
-_SESSION = {
-    # A row is a batch of events: few of them at a time between the JVM and Python.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "16",
-    # Groups are large or few; making partitions fewer would only take slots away.
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.session.timeZone": "UTC",
 }
 
 
@@ -25,7 +19,7 @@ def spark_step(
 ) -> Json:
     """In client mode: the step's log is the driver's, and who cancels it reaches the driver."""
     settings = {
-        **_SESSION,
+        **DATAFLOW,
         **_EXECUTORS,
         "spark.default.parallelism": str(slots),
         "spark.pyspark.python": f"python{python}",

@@ -27,6 +27,8 @@ def test_before_the_first_sync_there_are_archives_and_reports(platform: Platform
         "landing/ios_prod",
         "__segment_datalake/sync_reports/web_shop",
         "__segment_datalake/sync_reports/ios_prod",
+        "__segment_datalake/upkeep/web_shop",
+        "__segment_datalake/upkeep/ios_prod",
     }
 
 
@@ -47,21 +49,21 @@ def test_jobs_and_schedules_of_every_source(platform: Platform) -> None:
 
     assert {job for job in repository.job_names if not job.startswith("__")} == {
         "check",
-        "check_freshness",
-        "check_tables_web_shop",
-        "check_tables_ios_prod",
         "sync_web_shop",
         "replay_web_shop",
         "sync_ios_prod",
         "replay_ios_prod",
+        "upkeep_web_shop",
+        "upkeep_ios_prod",
+        "upkeep_dagster",
     }
     schedules = {s.name: s.cron_schedule for s in repository.schedule_defs}
     assert schedules == {
         "sync_web_shop_schedule": "0 */2 * * *",
         "sync_ios_prod_schedule": "0 */2 * * *",
-        "check_tables_web_shop_schedule": "30 4 * * *",
-        "check_tables_ios_prod_schedule": "30 4 * * *",
-        "check_freshness_schedule": "10 * * * *",
+        "upkeep_web_shop_schedule": "30 3 * * *",
+        "upkeep_ios_prod_schedule": "30 3 * * *",
+        "upkeep_dagster_schedule": "30 3 * * *",
     }
 
 
@@ -71,8 +73,8 @@ def test_a_source_that_is_not_enabled_has_no_schedule(tmp_path: Path) -> None:
     repository = build(Lake.open(settings), Snapshot()).get_repository_def()
     assert {schedule.name for schedule in repository.schedule_defs} == {
         "sync_on_schedule",
-        "check_tables_on_schedule",
-        "check_freshness_schedule",
+        "upkeep_on_schedule",
+        "upkeep_dagster_schedule",
     }
 
 
@@ -117,7 +119,7 @@ def test_ten_sources_of_two_hundred_tables_load_in_seconds(tmp_path: Path) -> No
     dg.Definitions.validate_loadable(definitions)
 
     assert time.process_time() - began < 60
-    assert len(_keys(definitions)) == 10 * (200 * 2 + 2)
+    assert len(_keys(definitions)) == 10 * (200 * 2 + 3)
 
 
 def many_tables(root: Path, sources: int, tables: int) -> tuple[Lake, Snapshot]:

@@ -1,4 +1,4 @@
-"""What is broken off: syncs, replays, and changes of types."""
+"""What is broken off: syncs, replays, changes of types, and compactions."""
 
 from tests.lake.archive import identify, track
 from tests.lake.faults import Case
@@ -102,6 +102,22 @@ def sync_and_replay(runs: Runs) -> None:
     runs.replay("2026-10-01", "2026-10-04")
 
 
+def scattered(runs: Runs) -> None:
+    """Partitions of several files, some of them written before the table had all its columns."""
+    for number, name in enumerate("abc"):
+        runs.archive.day("2026-10-01").file(
+            name,
+            track("Order", f"m{number}", f"2026-10-01T07:{30 - number}", **{name: number}),
+            track("Order", f"n{number}", f"2026-10-02T07:{30 - number}", n=number),
+            identify(f"i{number}", f"2026-10-01T07:{10 + number}"),
+        )
+        runs.sync()
+
+
+def compaction(runs: Runs) -> None:
+    runs.compact()
+
+
 SYNCS = (
     Case(nothing, first_sync, Runs.sync),
     Case(first_sync, growing_sync, Runs.sync),
@@ -115,4 +131,5 @@ CHANGES_OF_TYPES = (
     Case(wished, switch_of_types, switch_of_types, COLUMN, once=True),
     Case(half_replayed, sync_amid_a_switch, sync_and_replay, COLUMN),
 )
-CASES = (*SYNCS, *REPLAYS, *CHANGES_OF_TYPES)
+COMPACTIONS = (Case(scattered, compaction, compaction),)
+CASES = (*SYNCS, *REPLAYS, *CHANGES_OF_TYPES, *COMPACTIONS)

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from lake import paths
 from lake.catalog.base import Catalog, CatalogPartition, CatalogTable
 from lake.catalog.local import LocalCatalog
+from lake.compaction.compact import Compacted, compact
 from lake.counts import UnitReport
 from lake.dedup.index import read_index
 from lake.report import RunFacts
@@ -24,6 +25,7 @@ from lake.storage import LocalStorage, Storage
 from lake.work.dataflow import Dataflow, InProcess
 from lake.work.run import replay, sync
 from lake.work.run_context import RunContext
+from lake.work.running import Run
 from lake.work.unit import Window
 from tests.lake.archive import Archive
 
@@ -110,6 +112,12 @@ class Runs:
         window = Window(utc(start), utc(end))
         context = self.context(RunKind.REPLAY, window)
         return replay(context, window, frozenset(tables) or None, accept)
+
+    def compact(self, at: str = "2026-10-20") -> Compacted:
+        """Put small files together, as on a certain day."""
+        run = Run(self.context(RunKind.UPKEEP))
+        with run.unreported():
+            return sum(compact(run, utc(at)), Compacted())
 
     def tables(self) -> list[str]:
         return [table.name for table in self.catalog.tables(self.source.database)]

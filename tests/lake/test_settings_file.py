@@ -127,7 +127,8 @@ sources:
         "a folder | s3://",
         "lake.yaml:2 catalog: seen 'glu'; allowed: local | glue | hive (in this release: "
         "local | glue)",
-        "lake.yaml:3 engine: seen 'databricks'; not in this release; allowed: local | emr",
+        "lake.yaml:3 engine: seen 'databricks'; not in this release; allowed: "
+        "local | spark://host:port | emr",
         "lake.yaml:4 dedup_days: seen 'never'; allowed: a whole number of days from 1 to 3650",
         "lake.yaml:6 limits.depth: seen '0'; allowed: a whole number from 1 to 500",
         "lake.yaml:7 limits.width: unknown setting; allowed: line_bytes, depth, columns, tables, "
@@ -159,11 +160,9 @@ def test_the_error_counts_and_says_which_file_and_which_code(tmp_path: Path) -> 
     ("line", "expected"),
     [
         ("catalog: hive", "not in this release; allowed: local | glue"),
-        ("engine: emr-serverless", "not in this release; allowed: local | emr"),
-        ("engine: databricks", "not in this release; allowed: local | emr"),
-        ("engine: spark://host:7077", "not in this release; allowed: local | emr"),
+        ("engine: emr-serverless", "not in this release; allowed: local | spark://host:port | emr"),
+        ("engine: databricks", "not in this release; allowed: local | spark://host:port | emr"),
         ("engine: spark://host", "allowed: local | spark://host:port | emr | "),
-        ("alerts: {email: a@b.c}", "alerts: not in this release; leave it out"),
         ("azure:", "azure: not in this release; leave it out"),
     ],
 )
@@ -171,6 +170,35 @@ def test_what_is_not_built_yet_is_refused_as_such(tmp_path: Path, line: str, exp
     [problem] = problems(tmp_path, f"{GOOD}{line}\n")
     assert problem.startswith("lake.yaml:6 ")
     assert expected in problem
+
+
+def test_a_cluster_and_what_is_said_of_it(tmp_path: Path) -> None:
+    lake = load(
+        tmp_path,
+        f"{GOOD}engine: spark://one:7077,other:7077\n"
+        "spark:\n  python: /opt/python3.11\n  conf:\n    spark.cores.max: 16\n"
+        "    spark.speculation: true\n",
+    )
+    assert lake.spark.python == "/opt/python3.11"
+    assert lake.spark.wait_minutes == 10
+    assert lake.spark.conf == {"spark.cores.max": "16", "spark.speculation": "true"}
+
+
+@pytest.mark.parametrize(
+    ("conf", "told"),
+    [
+        ("{cores: 2}", "`cores` is no setting of Spark: they begin with `spark.`"),
+        ("{spark.master: local}", "`spark.master` cannot be set here: it is `engine`"),
+        ("{spark.executor.memory: 2}", "is '2'; allowed: a size such as 2g"),
+        ("{spark.executor.cores: 0}", "is '0'; allowed: a whole number, 1 or more"),
+        ("{spark.x: [1]}", "`spark.x` is ''; allowed: text, a number, true or false"),
+        ("spark.x", "allowed: a mapping of Spark's own settings"),
+    ],
+)
+def test_settings_of_spark_are_looked_at(tmp_path: Path, conf: str, told: str) -> None:
+    [problem] = problems(tmp_path, f"{GOOD}spark:\n  conf: {conf}\n")
+    assert problem.startswith("lake.yaml:7 spark.conf: seen ")
+    assert told in problem
 
 
 BUCKET = (

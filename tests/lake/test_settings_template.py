@@ -2,8 +2,10 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
-from lake.settings import Limits, Retention, Settings, Source
+from lake.settings import Compaction, Limits, Retention, Settings, Source, Spark
+from lake.settings_alerts import Alerts
 from lake.settings_file import load_settings
 from lake.settings_template import STARTER
 
@@ -26,21 +28,22 @@ def test_the_starter_can_be_used_as_it_is(tmp_path: Path) -> None:
 def test_every_setting_is_in_it_and_may_be_switched_on(tmp_path: Path) -> None:
     keys = set(re.findall(r"(?m)^[ -]*(\w+):", switched_on(STARTER)))
     fields = {
-        name for model in (Settings, Source, Limits, Retention) for name in model.model_fields
+        name
+        for model in (Settings, Source, Limits, Retention, Compaction, Spark, Alerts)
+        for name in model.model_fields
     }
     assert keys == fields - {"config_folder"}
     assert load(tmp_path, switched_on(STARTER)).source("web").table_prefix == "web"
 
 
 def test_what_is_switched_off_shows_the_default(tmp_path: Path) -> None:
-    chosen = {
-        "table_prefix",
-        "start",
-        "freshness_hours",
-        "region",
-        "emr_cluster_id",
-        "glue_catalog_id",
-        "iam_role_arn",
+    chosen: dict[str, Any] = dict.fromkeys(
+        ("table_prefix", "start", "region", "emr_cluster_id", "glue_catalog_id", "iam_role_arn"),
+        True,
+    )
+    chosen["alerts"] = {
+        *("email_to", "email_from", "smtp_port", "smtp_user", "sns_topic_arn", "webhook", "ui_url"),
+        *("no_data_hours", "rejected_percent", "rescued_percent"),
     }
     usual, explicit = load(tmp_path, STARTER), load(tmp_path, switched_on(STARTER))
     assert explicit.sources[0].model_dump(exclude=chosen) == (

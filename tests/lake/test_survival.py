@@ -1,4 +1,5 @@
-"""Syncs, replays, changes of types, crashes and recoveries in any order, held to the plain rules.
+"""Syncs, replays, compactions, changes of types, crashes and recoveries in any order, held to
+the plain rules.
 
 The manifests say in which order units of work got into the lake; the reference carries out the
 same units, and the lake has to be what it makes of them, with every report.
@@ -79,7 +80,7 @@ class Survival(RuleBasedStateMachine):
         self.patch.setattr(os, "fsync", lambda _: None)
         self.patch.setattr(placing, "SPLIT_BYTES", 150)
         self.patch.setattr(InProcess, "slots", 2)
-        self.runs = Runs(self.root, start=DAYS[0])
+        self.runs = Runs(self.root, start=DAYS[0], compaction={"min_files": 2})
         self.place = Folders(self.root)
         self.reference = ReferenceLake(self.runs.source)
         self.archive: dict[str, list[bytes]] = {}
@@ -110,6 +111,14 @@ class Survival(RuleBasedStateMachine):
     @rule(range=ranges, tables=tables)
     def replay(self, range: list[str], tables: tuple[str, ...]) -> None:
         self._done(lambda runs: runs.replay(*range, *self._known(tables)))
+
+    @rule()
+    def compact(self) -> None:
+        self._done(Runs.compact)
+
+    @rule(fault=faults)
+    def broken_compaction(self, fault: tuple[Fault, int]) -> None:
+        self._broken(Runs.compact, fault)
 
     @rule(fault=faults)
     def broken_sync(self, fault: tuple[Fault, int]) -> None:

@@ -3,21 +3,47 @@
 Hive is one for all: it takes half a minute to start, and tests have tables of their own in it.
 """
 
+import os
+import shutil
 from collections.abc import Iterator
+from typing import IO
 
 import pytest
 from dagster_pyspark import LazyPySparkResource
 from pyspark.sql import SparkSession
 
+from spark_resources.class_archive import with_archive
 from spark_resources.local import SPARK_CONFIG, LocalEngine
+from spark_resources.shipping import environment, ship
+from spark_resources.shipping.environment import Target
 from tests.spark.hive import Hive
 
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[LocalEngine]:
-    config = SPARK_CONFIG | {"spark.master": "local[2]"}
+    config = with_archive(SPARK_CONFIG) | {"spark.master": "local[2]"}
     yield LocalEngine(pyspark=LazyPySparkResource(spark_config=config))
     SparkSession.builder.getOrCreate().stop()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _packages_are_packed_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """For all that ship them: it takes a quarter of a minute, and they are always the same."""
+    kept = tmp_path_factory.getbasetemp().parent  # for all processes that run these tests
+
+    def write_environment(target: Target, out: IO[bytes]) -> None:
+        packed = kept / f"environment-{environment.environment_version(target)}.zip"
+        if not packed.exists():
+            aside = kept / f"{packed.name}.{os.getpid()}"
+            with aside.open("wb") as archive:
+                environment.write_environment(target, archive)
+            aside.replace(packed)
+        with packed.open("rb") as archive:
+            shutil.copyfileobj(archive, out)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ship, "write_environment", write_environment)
+        yield
 
 
 @pytest.fixture(scope="session")

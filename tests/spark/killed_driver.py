@@ -10,6 +10,7 @@ from pathlib import Path
 from dagster_pyspark import LazyPySparkResource
 
 from lake.work import placing
+from spark_resources.class_archive import with_archive
 from spark_resources.local import SPARK_CONFIG, LocalEngine
 from tests.lake.fault_cases import CASES
 from tests.lake.killed import KillingStorage, Kills
@@ -19,7 +20,7 @@ from tests.lake.runs import Runs
 def main(root: str, step: str, where: str = "") -> None:
     placing.SPLIT_BYTES = 150  # small lakes have several files, too
     kills = Kills(at=int(where)) if where.isdecimal() else Kills(where=where or None)
-    config = SPARK_CONFIG | {"spark.master": "local[2]"}
+    config = with_archive(SPARK_CONFIG) | {"spark.master": "local[2]"}
     engine = LocalEngine(pyspark=LazyPySparkResource(spark_config=config))
     runs = Runs(Path(root), first_run=10, store=KillingStorage(root, kills))
     runs.flow = engine.dataflow

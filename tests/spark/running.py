@@ -7,8 +7,8 @@ from lake.counts import UnitReport
 from lake.lake import Lake
 from lake.sample import SampleSource
 from lake.settings import Settings
+from spark_resources.engine import SparkEngine
 from spark_resources.jobs.lake_job import LakeJob
-from spark_resources.local import LocalEngine
 
 
 class Silent:
@@ -23,7 +23,7 @@ def open_lake(root: Path, source: SampleSource) -> Lake:
     return Lake.open(Settings.model_validate(settings))
 
 
-def run(engine: LocalEngine, lake: Lake, **what: object) -> UnitReport:
+def run(engine: SparkEngine, lake: Lake, **what: object) -> UnitReport:
     """Run a job to its end; what it did."""
     job: LakeJob = new_job(lake.settings, lake.settings.sources[0], "", **what)  # type: ignore[arg-type]
     return sum((unit.report for unit in engine.run(job, Silent())), UnitReport())

@@ -107,12 +107,6 @@ class GlueCatalog:
         self._existing(database, name)
         changes.change_table(self.calls, database, name, changes.with_columns(list(columns)))
 
-    def restore(self, table: CatalogTable) -> None:
-        if not self.create_table(table):
-            self._existing(table.database, table.name)
-            change = changes.restored(new_table(table, self.root)["StorageDescriptor"])
-            changes.change_table(self.calls, table.database, table.name, change)
-
     def partitions(
         self, database: str, name: str, days: Days | None = None
     ) -> list[CatalogPartition]:
@@ -144,6 +138,9 @@ class GlueCatalog:
         if gone:
             changes.change_table(self.calls, database, name, changes.with_dropped(version))
             self._drop(database, name, gone, version)
+
+    def leftovers(self, database: str, name: str) -> list[str]:
+        return []  # it keeps nothing in the lake
 
     def retype(
         self,

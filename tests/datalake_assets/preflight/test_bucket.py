@@ -9,10 +9,10 @@ import pytest
 from botocore.awsrequest import AWSResponse
 
 from datalake_assets.preflight.bucket import bucket_findings, bucket_region
-from datalake_assets.preflight.probe import probe
 from lake.errors import InvalidSetting
 from lake.lake import Lake
 from lake.storage import LocalStorage
+from lake.storage.probe import probe
 from lake.storage.s3 import S3Storage
 from tests.aws_server import AwsServer
 from tests.datalake_assets.preflight.conftest import LAKE, MakeLake, signs, told

@@ -43,7 +43,7 @@ def test_values_are_staged_in_the_plainest_encoding_that_holds_them_all(
 ) -> None:
     how, array = encode(values)
     assert (how, array.to_pylist()) == (encoding, staged)
-    assert kinds_of(values, how, array) == kinds
+    assert kinds_of(how, array) == kinds
 
 
 @given(COLUMNS)
@@ -57,7 +57,7 @@ def test_every_value_comes_back_as_it_was(values: list[Any]) -> None:
 
 @given(COLUMNS)
 def test_the_kinds_of_a_column_lead_to_the_type_that_its_values_do(values: list[Any]) -> None:
-    kinds = kinds_of(values, *encode(values))
+    kinds = kinds_of(*encode(values))
     assert infer(kinds) is infer(set(map(kind_of, values)))
 
 
@@ -68,7 +68,7 @@ def test_none_is_no_value_and_leaves_a_gap(values: list[Any]) -> None:
     same, gappy = encode(with_gaps)
     assert (same, gappy.drop_null().to_pylist()) == (encoding, array.to_pylist())
     assert [cell is None for cell in gappy.to_pylist()] == [cell is None for cell in with_gaps]
-    assert kinds_of(with_gaps, same, gappy) == kinds_of(values, encoding, array)
+    assert kinds_of(same, gappy) == kinds_of(encoding, array)
 
 
 @given(st.lists(COLUMNS, min_size=1, max_size=4))

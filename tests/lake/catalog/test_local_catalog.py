@@ -39,11 +39,11 @@ def test_looking_into_an_empty_lake_writes_nothing(tmp_path: Path) -> None:
 def test_a_file_of_a_newer_format_is_refused_and_left_as_it_is(
     catalog: LocalCatalog, path: str
 ) -> None:
-    newer = json.dumps({"format_version": 2, "table": "in some other shape"}).encode()
+    newer = json.dumps({"format_version": 99, "table": "in some other shape"}).encode()
     catalog.storage.write(path, newer)
-    with pytest.raises(StateError, match="has format version 2; this release knows up to 1"):
+    with pytest.raises(StateError, match="has format version 99; this release knows up to"):
         catalog.put_partitions("shop", "track_order", [at("x", 1)])
-    with pytest.raises(StateError, match="format version 2"):
+    with pytest.raises(StateError, match="format version 99"):
         catalog.partitions("shop", "track_order")
     assert catalog.storage.read(path) == newer
 

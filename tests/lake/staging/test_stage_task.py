@@ -11,6 +11,7 @@ from lake.names import Naming
 from lake.partitions import DatePartition
 from lake.rejects import Reason
 from lake.settings import Limits
+from lake.staging import raw_lines
 from lake.staging import task as staging
 from lake.staging.blob import Blob, BlobKind, from_ipc
 from lake.staging.seen import Seen
@@ -237,6 +238,7 @@ def test_a_task_lets_go_of_its_rows_now_and_then(
     lines = [track("Order", f"m{n}", "2026-10-01T07:00", **{f"p{n}": n}) for n in range(5)]
     whole = Staged(tmp_path / "whole", lines)
     monkeypatch.setattr(staging, "FLUSH_BYTES", 1)
+    monkeypatch.setattr(raw_lines, "PIECE", len(as_line(lines[0])) + 1)
     pieces = Staged(tmp_path / "pieces", lines)
     assert len(whole.of(BlobKind.ROWS)) == 1
     assert len(pieces.of(BlobKind.ROWS)) == 5

@@ -92,7 +92,11 @@ def test_a_dead_process_on_this_machine_holds_nothing(storage: Storage, dead_pid
         pass
 
 
-@pytest.mark.parametrize(("born", "alive"), [(myself().born, True), ("", True), ("0ld-1", False)])
+@pytest.mark.parametrize(
+    ("born", "alive"),
+    [(myself().born, True), ("", True), ("0ld-1", False)],
+    ids=["mine", "unknown", "other"],
+)
 def test_a_number_that_another_process_has_by_now_holds_nothing(born: str, alive: bool) -> None:
     assert Holder(myself().host, os.getpid(), LATER, born).alive is alive
 

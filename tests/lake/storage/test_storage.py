@@ -173,6 +173,17 @@ def test_a_write_that_fails_leaves_nothing(storage: Storage, size: int) -> None:
     assert storage.files("") == []
 
 
+def test_a_task_that_runs_twice_at_once_writes_its_file_whole(storage: Storage) -> None:
+    with storage.open_output("o/x") as slow:
+        slow.write(b"the sa")
+        with storage.open_output("o/x") as fast:
+            fast.write(b"the same")
+        assert storage.read("o/x") == b"the same"
+        slow.write(b"me")
+    assert storage.read("o/x") == b"the same"
+    assert [file.path for file in storage.files("")] == ["o/x"]
+
+
 def test_a_file_is_placed_once(storage: Storage) -> None:
     put(storage, "stage/x", "stage/y")
     storage.place("stage/x", "data/x")

@@ -1,17 +1,13 @@
 """Whose event a line is."""
 
-import msgspec
 import pyarrow as pa
 import pytest
-from hypothesis import given
 
 from lake.parse import parse_line
 from lake.rejects import Reject
 from lake.settings import Limits
 from lake.suppression.id_set import IdSet
 from lake.suppression.people import People
-from tests.lake.archive import as_line
-from tests.lake.random_archives import events
 
 PEOPLE = People(IdSet(pa.array(["1.50", "7", "zoe"])), IdSet(pa.array(["1e3", "a1"])))
 
@@ -40,20 +36,6 @@ PEOPLE = People(IdSet(pa.array(["1.50", "7", "zoe"])), IdSet(pa.array(["1e3", "a
 def test_an_event_is_of_the_user_and_the_visitor_it_names(line: str, suppressed: bool) -> None:
     event = parse_line(line.encode(), Limits())
     assert PEOPLE.has(event) is suppressed
-    assert PEOPLE.may_have(line.encode()) or not suppressed
-
-
-@given(events())
-def test_a_quick_look_misses_nobody(event: dict[str, object]) -> None:
-    people = People(IdSet(pa.array(["1.0", "4", "u1"])), IdSet(pa.array(["u2", "ü3"])))
-    line = as_line(event)
-    try:
-        parsed = parse_line(line, Limits())
-    except Reject:
-        return
-    plain = all(isinstance(parsed.get(key), str | None) for key in ("userId", "anonymousId"))
-    # Of what is odd it need not be sure.
-    assert people.may_have(line) == people.has(parsed) or (people.may_have(line) and not plain)
 
 
 @pytest.mark.parametrize(
@@ -73,9 +55,3 @@ def test_who_is_named_in_a_line_that_is_no_event(line: bytes, named: bool) -> No
     with pytest.raises(Reject):
         parse_line(line, Limits())
     assert PEOPLE.are_named_in(line) is named
-
-
-def test_an_odd_id_is_looked_at_twice() -> None:
-    odd = msgspec.json.encode({"userId": 5})
-    assert PEOPLE.may_have(odd)
-    assert not PEOPLE.has(msgspec.json.decode(odd))

@@ -17,7 +17,7 @@ TABLE = "track_order"
 
 
 class Story:
-    """Syncs and replays in random order, and all states that they bring partitions to."""
+    """Syncs, replays and compactions in random order, and all states that they bring about."""
 
     def __init__(self, runs: Runs, seed: int) -> None:
         self.runs, self.random = runs, random.Random(seed)
@@ -37,6 +37,7 @@ class Story:
                 lambda: self.replay(),
                 lambda: self.replay(TABLE),
                 lambda: self.replay("identify"),
+                lambda: self.runs.compact(),
             ]
         )
         step()

@@ -54,6 +54,11 @@ def growing_archive(runs: Runs, chance: random.Random) -> None:
         runs.sync()
 
 
+def compactions(runs: Runs, chance: random.Random) -> None:
+    for _ in range(6):
+        runs.compact()
+
+
 def put_one(runs: Runs, day: str, name: str) -> None:
     line = track("Order", f"{day} {name}", f"{day}T09:00", n=1, late=name)
     aside = runs.archive.day(day).file(f".{name}", line)
@@ -77,7 +82,9 @@ def test_two_syncs_at_once_load_every_event_once(in_memory: Path, leases: bool) 
 
 
 @pytest.mark.parametrize("leases", [True, False], ids=["with leases", "without"])
-def test_syncs_and_replays_of_three_machines_in_any_order(in_memory: Path, leases: bool) -> None:
+def test_syncs_replays_and_compactions_of_four_machines_in_any_order(
+    in_memory: Path, leases: bool
+) -> None:
     tell(in_memory, seed=7, leases=leases)
 
 
@@ -95,7 +102,7 @@ def test_many_such_orders(in_memory: Path, leases: bool) -> None:
 def tell(root: Path, seed: int, leases: bool) -> None:
     runs = Runs(root)
     ids = put_files(runs, "ab")
-    works = [syncs_and_replays, syncs_and_replays, growing_archive]
+    works = [syncs_and_replays, syncs_and_replays, growing_archive, compactions]
     told = at_once(root, works, seed, leases)
     runs.sync()
     check_invariants(runs)

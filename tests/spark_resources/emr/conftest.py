@@ -17,7 +17,7 @@ from lake.work.run_context import Published
 from lake.work.unit import Window
 from spark_resources.emr.pace import Pace
 from spark_resources.emr.run import EmrRun
-from spark_resources.emr.shipping.environment import Target, environment_version
+from spark_resources.shipping.environment import Target, environment_version
 from tests.aws_server import AwsServer
 from tests.emr_cluster import LocalEmr, local_emr
 from tests.emr_node import PYTHON, without_spark

@@ -1,0 +1,1 @@
+"""How the same sync gains by a second worker of a standalone cluster."""

@@ -1,0 +1,36 @@
+"""A sync on a standalone cluster of this machine: `python -m … LAKE_YAML WORKERS`."""
+
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.marks import Marks
+from benchmarks.ours.engine import Silent
+from benchmarks.standalone import standalone
+from datalake_assets.running import new_job
+from lake.lake import Lake
+from lake.settings import Settings
+from lake.settings_file import load_settings
+from spark_resources.cluster.session import ClusterSession
+from spark_resources.jobs.lake_job import run_job
+
+
+def main(settings_file: Path, workers: int) -> None:
+    found = load_settings(settings_file, {}, settings_file.parent)
+    marks = Marks()
+    with tempfile.TemporaryDirectory() as folder, standalone(Path(folder), workers) as cluster:
+        spark = {"python": sys.executable}
+        told = {**found.model_dump(mode="json"), "engine": cluster.url, "spark": spark}
+        settings = Settings.model_validate(told)
+        storage = Lake.open(settings).storage
+        with ClusterSession(settings, storage, Silent()) as session:
+            session.dataflow()
+            marks.is_ready()
+            job = new_job(settings, settings.sources[0], "")
+            rows = sum(unit.report.row_count for unit in run_job(job, session.dataflow, Silent()))
+    print(f"{rows} rows on {workers} workers")
+    marks.write()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,191 @@
+"""What Dagster knows that alerts need: runs that ended, how, and what their checks said."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+from dagster import DagsterEventType as Event
+
+from datalake_assets.keys import landing_key, replay_job_name, reports_key, sync_job_name
+from lake.alerts.attempt import Attempt, CheckRun, Outcome, Verdict
+from lake.alerts.fate import Fate
+from lake.settings import Source
+
+_WILL_RETRY = "dagster/will_retry"
+_ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
+_AT_ONCE = 200  # runs of a look
+_OVERLAP = timedelta(seconds=30)  # runs may be stored in another order than they ended
+_WRONG_USE = 2  # exit code: whoever asked for the run was told
+_EVIDENCE = 4  # numbers of a check that are told
+
+
+@dataclass
+class EndedRuns:
+    """Runs that have ended since a moment, by the sources they were for."""
+
+    until: datetime
+    failures: dict[str, list[Attempt]] = field(default_factory=dict)  # by source id
+    check_runs: dict[str, list[CheckRun]] = field(default_factory=dict)
+
+
+def ended_runs(
+    instance: dg.DagsterInstance, sources: Sequence[Source], since: datetime
+) -> EndedRuns:
+    """A bounded number; the rest is found by the next look, from where this one ended."""
+    filters = dg.RunsFilter(statuses=_ENDED, updated_after=since - _OVERLAP)
+    records = instance.get_run_records(
+        filters, limit=_AT_ONCE, order_by="update_timestamp", ascending=True
+    )
+    found = EndedRuns(since)
+    for record in records:
+        found.until = max(found.until, _utc(record.update_timestamp))
+        _take(found, instance, sources, record)
+    return found
+
+
+def fate_of(instance: dg.DagsterInstance, dagster_run_id: str) -> Fate | None:
+    run = instance.get_run_by_id(dagster_run_id)
+    if run is None:
+        return None
+    return Fate(
+        work=run.root_run_id or run.run_id,
+        over=run.is_finished,
+        failed=run.status is dg.DagsterRunStatus.FAILURE,
+        will_retry=_will_retry(run),
+    )
+
+
+def _take(
+    found: EndedRuns,
+    instance: dg.DagsterInstance,
+    sources: Sequence[Source],
+    record: dg.RunRecord,
+) -> None:
+    run = record.dagster_run
+    failed = run.status is dg.DagsterRunStatus.FAILURE
+    mine = [(source, replay) for source in sources for replay in _loads(run, source)]
+    if failed and not _will_retry(run):
+        for source, replay in mine:
+            if (attempt := _failure(instance, record, replay)) is not None:
+                found.failures.setdefault(source.id, []).append(attempt)
+    if failed and mine:
+        return  # its checks stopped it, and that is told of the run
+    verdicts: dict[str, list[Verdict]] = {}
+    for key, verdict in _verdicts(instance, run.run_id):
+        if (owner := owner_of(key, sources)) is not None:
+            verdicts.setdefault(owner.id, []).append(verdict)
+    for source_id, said in verdicts.items():
+        one = CheckRun(run.run_id, _ended(record), tuple(said))
+        found.check_runs.setdefault(source_id, []).append(one)
+
+
+def _loads(run: dg.DagsterRun, source: Source) -> Iterator[bool]:
+    """False if the run is a sync of the source, True if a replay, nothing if neither."""
+    if run.job_name == sync_job_name(source):
+        yield False
+    elif run.job_name == replay_job_name(source) or any(
+        owner_of(key, [source]) for key in run.asset_selection or ()
+    ):
+        yield True
+
+
+def owner_of(key: dg.AssetKey, sources: Sequence[Source]) -> Source | None:
+    """The source that an asset is of; where prefixes overlap, that with the longest."""
+    for source in sources:
+        if key in (reports_key(source), landing_key(source)):
+            return source
+    path = key.path
+    mine = [
+        source
+        for source in sources
+        if len(path) > 1
+        and path[0] == source.database
+        and path[1].startswith(source.catalog_table(""))
+    ]
+    return max(mine, key=lambda source: len(source.table_prefix or ""), default=None)
+
+
+def _failure(instance: dg.DagsterInstance, record: dg.RunRecord, replay: bool) -> Attempt | None:
+    """A run that failed, for the case that it never came to a report."""
+    run = record.dagster_run
+    error, code, exit_code = _told(instance, run.run_id)
+    if replay and exit_code == _WRONG_USE:
+        return None
+    ended = _ended(record)
+    started = datetime.fromtimestamp(record.start_time, UTC) if record.start_time else ended
+    return Attempt(
+        id=run.run_id,
+        work=run.root_run_id or run.run_id,
+        replay=replay,
+        outcome=Outcome.FAILED,
+        started=started,
+        ended=ended,
+        dagster_run_id=run.run_id,
+        error_code=code,
+        error=error,
+    )
+
+
+def _told(instance: dg.DagsterInstance, run_id: str) -> tuple[str, str, int]:
+    """The error, its code and exit code, in the words of what failed first."""
+    events = {Event.STEP_FAILURE, Event.RUN_FAILURE}
+    for record in instance.get_records_for_run(run_id, of_type=events, limit=5).records:
+        event = record.event_log_entry.dagster_event
+        if event is None:
+            continue
+        if event.is_step_failure and (told := event.step_failure_data.user_failure_data):
+            code = told.metadata.get("error_code")
+            exit_code = told.metadata.get("exit_code")
+            return (
+                told.description or "",
+                str(code.value) if code else "",
+                int(str(exit_code.value)) if exit_code else 1,
+            )
+        said = event.step_failure_data.error if event.is_step_failure else None
+        return (said.message if said else event.message or "The run failed.").strip(), "", 1
+    return "The run failed before it began; see its log in Dagster.", "", 1
+
+
+def _verdicts(instance: dg.DagsterInstance, run_id: str) -> Iterator[tuple[dg.AssetKey, Verdict]]:
+    cursor, more = None, True
+    while more:
+        page = instance.get_records_for_run(
+            run_id, cursor=cursor, of_type=Event.ASSET_CHECK_EVALUATION, limit=1_000
+        )
+        cursor, more = page.cursor, page.has_more
+        for record in page.records:
+            event = record.event_log_entry.dagster_event
+            if event is not None:
+                said = event.asset_check_evaluation_data
+                yield (
+                    said.asset_key,
+                    Verdict(
+                        table=".".join(said.asset_key.path),
+                        check=said.check_name,
+                        passed=said.passed,
+                        warning=said.severity is dg.AssetCheckSeverity.WARN,
+                        evidence=_evidence(said),
+                    ),
+                )
+
+
+def _evidence(said: dg.AssetCheckEvaluation) -> str:
+    if said.passed:
+        return ""
+    numbers = [f"{name} {value.value}" for name, value in said.metadata.items()]
+    return ", ".join(numbers[:_EVIDENCE])
+
+
+def _will_retry(run: dg.DagsterRun) -> bool:
+    return run.tags.get(_WILL_RETRY) == "true"
+
+
+def _ended(record: dg.RunRecord) -> datetime:
+    if record.end_time:
+        return datetime.fromtimestamp(record.end_time, UTC)
+    return _utc(record.update_timestamp)
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

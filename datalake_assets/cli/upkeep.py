@@ -1,0 +1,135 @@
+"""`datalake upkeep`: small files put together, and what nobody needs any more removed."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from datalake_assets.cli.invocation import invocation
+from datalake_assets.cli.output import fail, grid, note, print_json, say, show, warn, working
+from datalake_assets.cli.text import number, plural, size
+
+if TYPE_CHECKING:
+    from lake.lake import Lake
+    from lake.settings import Source
+    from lake.upkeep.report import UpkeepReport
+
+
+def upkeep(
+    context: typer.Context,
+    source: Annotated[str | None, typer.Option(help="Slug or id. Default: all.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be done; change nothing.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the reports as JSON.")] = False,
+) -> None:
+    """Put small files together, and remove what is no longer needed.
+
+    Scheduled once a day; readers and syncs need not stop for it. What goes when is said by
+    `retention` in lake.yaml, what is put together by `compaction`. Dagster's UI shows the run.
+
+    \b
+    Examples:
+      datalake upkeep --dry-run
+      datalake upkeep --source ios_prod
+    """
+    lake = invocation(context).lake()
+    chosen = lake.settings.sources if source is None else (lake.settings.source(source),)
+    reports, problems = (_planned if dry_run else _done)(lake, chosen)
+    if as_json:
+        print_json([_as_dict(lake, one) for one in reports])
+    else:
+        for one in reports:
+            _tell(lake.settings.source(one.source_id), one)
+    for problem in problems:
+        fail(problem)
+    raise typer.Exit(1 if problems else 0)
+
+
+Outcome = tuple[list["UpkeepReport"], list[str]]
+
+
+def _planned(lake: "Lake", sources: "Sequence[Source]") -> Outcome:
+    from lake.upkeep.run import upkeep_context
+    from lake.upkeep.upkeep import planned_upkeep
+    from lake.work.run_context import now
+
+    listener = _Quiet()
+    return [planned_upkeep(upkeep_context(lake, one, listener), now()) for one in sources], []
+
+
+def _done(lake: "Lake", sources: "Sequence[Source]") -> Outcome:
+    from datalake_assets.cli.runs import prepare
+    from lake.upkeep.report import newest_upkeeps
+
+    prepare(lake, sources)
+    from datalake_assets.launch import launch_upkeep
+
+    reports: list[UpkeepReport] = []
+    problems: list[str] = []
+    for one in sources:
+        with working(f"upkeep of {one.slug}"):
+            outcome = launch_upkeep(lake, one)
+        if not outcome.succeeded:
+            problems.append(f"{one.slug}: {outcome.error}")
+        kept = newest_upkeeps(lake.for_source(one).storage, one.id)
+        reports += [r for r in kept if r.dagster_run_id == outcome.dagster_run_id][:1]
+    return reports, problems
+
+
+class _Quiet:
+    def log(self, message: str) -> None:
+        """Nothing is done, so that there is nothing to tell."""
+
+    def warn(self, message: str) -> None:
+        warn(message)
+
+
+def _tell(source: "Source", one: "UpkeepReport") -> None:
+    say(f"{source.slug}{': what an upkeep would do' if one.dry_run else ''}", style="bold")
+    before, after = one.before, one.after
+    if not one.dry_run:
+        rows = [
+            (
+                area,
+                number(before[area].files),
+                number(after[area].files),
+                size(before[area].bytes),
+                size(after[area].bytes),
+            )
+            for area in before
+        ]
+        show(grid(rows, left=("kind",), right=("files", "files after", "bytes", "bytes after")))
+    for line in _lines(one):
+        say(f"  {line}")
+    if one.orphans.files:
+        note(
+            f"  {plural(one.orphans.files, 'file')} ({size(one.orphans.bytes)}) that nothing leads "
+            f"to; they go {plural(source.retention.orphan_days, 'day')} after they were first seen"
+        )
+
+
+def _lines(one: "UpkeepReport") -> list[str]:
+    would = "would be " if one.dry_run else ""
+    lines: list[str] = []
+    done = one.compacted
+    if done.partitions:
+        lines.append(
+            f"{plural(done.partitions, 'partition')} {would}compacted: "
+            f"{plural(done.files_before, 'file')} to {number(done.files_after)}"
+        )
+    for reason, gone in one.removed.items():
+        if gone.files:
+            files = f"{plural(gone.files, 'file')}, {size(gone.bytes)}"
+            lines.append(f"{would}removed ({reason}): {files}")
+    if one.index_days:
+        days = plural(len(one.index_days), "day")
+        lines.append(f"{days} {would}dropped from the id index, up to {one.index_days[-1]}")
+    return lines or ["nothing to do"]
+
+
+def _as_dict(lake: "Lake", one: "UpkeepReport") -> dict[str, Any]:
+    import msgspec
+
+    found: dict[str, Any] = msgspec.to_builtins(one)
+    return {"source": lake.settings.source(one.source_id).slug, **found}

@@ -1,0 +1,23 @@
+"""The ways alerts take: each is tried as far as it goes without sending anything."""
+
+import os
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+from datalake_assets.preflight.finding import Finding, looked
+from lake.alerts.channels.channel import Channel, NotSent
+from lake.alerts.trying import distinct
+from lake.errors import ServiceTrouble
+from lake.settings import Source
+
+
+def alert_findings(sources: Iterable[Source]) -> Iterator[Finding]:
+    for way, channel, _ in distinct(sources, os.environ):
+        yield looked(f"alerts by {way}", partial(_look, channel))
+
+
+def _look(channel: Channel) -> str:
+    try:
+        return channel.look()
+    except NotSent as error:
+        raise ServiceTrouble(f"Alerts would not come through: {error}") from None

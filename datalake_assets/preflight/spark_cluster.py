@@ -1,0 +1,67 @@
+"""The standalone cluster: its master answers, its workers have room, our Python and the storage.
+
+It is tried as runs use it, by an application of its own, which takes some seconds.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+from datalake_assets.preflight.finding import Finding, Remark, looked
+from lake.lake import Lake
+from spark_resources.cluster.capacity import cores
+from spark_resources.cluster.errors import NoExecutors
+from spark_resources.cluster.session import ClusterSession
+
+_WAIT_SECONDS = 30.0  # less than runs do: somebody looks on
+
+
+class _Unheard:
+    def log(self, message: str) -> None: ...
+
+    def warn(self, message: str) -> None: ...
+
+
+def spark_cluster_findings(lake: Lake) -> Iterator[Finding]:
+    """Each as the one before it lets it be tried."""
+    with ClusterSession(lake.settings, lake.storage, _Unheard(), _WAIT_SECONDS) as session:
+        looks = {
+            "Spark master": _master,
+            "Spark executors": _executors,
+            "Python of the workers": _python,
+            "storage, from there": _storage,
+        }
+        for what, look in looks.items():
+            found = looked(what, partial(look, session))
+            yield found
+            if found.level != "ok":
+                return
+
+
+def _master(session: ClusterSession) -> str:
+    workers = session.workers
+    total = cores(sum(worker.cores for worker in workers))
+    memory = sum(worker.memory_mb for worker in workers)
+    many = "s" if len(workers) != 1 else ""
+    return f"{session.engine}, {len(workers)} worker{many} with {total} and {memory:,} MB in all"
+
+
+def _executors(session: ClusterSession) -> str:
+    try:
+        found = session.executors.count
+    except NoExecutors as none:
+        raise Remark(
+            f"none within {_WAIT_SECONDS:g} s: other applications have all cores, or the workers "
+            "are gone; runs wait longer (`wait_minutes` under `spark`)"
+        ) from none
+    return f"{found}, each with {session.shape}"
+
+
+def _python(session: ClusterSession) -> str:
+    session.dataflow()
+    if session.brought is None:
+        return f"{session.python}, with the packages that are installed here"
+    return f"{session.python}; each run brings the packages, since the workers have others"
+
+
+def _storage(session: ClusterSession) -> str:
+    return session.try_storage("segment-stage")

@@ -1,0 +1,1 @@
+"""The ways messages take: e-mail, SNS, web hooks."""

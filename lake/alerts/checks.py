@@ -1,0 +1,38 @@
+"""Checks that fail: one message for each check, naming the tables; one more for more tables."""
+
+from collections.abc import Mapping
+
+from lake.alerts.attempt import CheckRun
+from lake.alerts.state import Ended, FailedCheck
+from lake.settings_alerts import Alerts
+
+
+def checks_after(
+    known: Mapping[str, FailedCheck], run: CheckRun, alerts: Alerts
+) -> dict[str, FailedCheck]:
+    """The checks that fail after a run, and those that have just come to pass."""
+    checks = dict(known)
+    here = Ended(run.ended, dagster_run_id=run.dagster_run_id)
+    for verdict in run.verdicts:
+        wanted = alerts.check_warnings if verdict.warning else alerts.failed_checks
+        before = checks.get(verdict.check)
+        if verdict.passed or not wanted:
+            if before is not None:
+                failing = {t: e for t, e in before.failing.items() if t != verdict.table}
+                checks[verdict.check] = _with(before, here, failing)
+        else:
+            before = before or FailedCheck(run.ended, here, warning=verdict.warning)
+            failing = {**before.failing, verdict.table: verdict.evidence}
+            checks[verdict.check] = _with(before, here, failing)
+    return {name: check for name, check in checks.items() if check.failing or check.told}
+
+
+def _with(check: FailedCheck, run: Ended, failing: dict[str, str]) -> FailedCheck:
+    since = check.since if check.failing or not failing else run.at
+    told = check.told if not failing else tuple(t for t in check.told if t in failing)
+    return FailedCheck(since, run, failing, told, check.warning)
+
+
+def is_news(check: FailedCheck) -> bool:
+    """Tables that were not told, or none that fails any more."""
+    return bool(check.failing.keys() - set(check.told)) or (not check.failing and bool(check.told))

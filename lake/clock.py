@@ -1,0 +1,12 @@
+"""What time it is: the one place that asks the machine, so that a test can live through months."""
+
+from datetime import UTC, datetime
+
+
+def now() -> datetime:
+    return read()
+
+
+def read() -> datetime:
+    """What the machine says; a simulated clock takes its place."""
+    return datetime.now(UTC)

@@ -1,0 +1,235 @@
+"""Cells of one table as columns in the memory layout of Arrow."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lake.casting.encoding import Encoding, kinds_of
+from lake.kinds import Kind
+from lake.staging.kernel.compiled import compiled
+from lake.staging.kernel.events import Cells, Events
+from lake.staging.kernel.memory import copy
+from lake.staging.kernel.text import unescaped
+from lake.staging.kernel.values import (
+    ARRAY,
+    ESCAPED,
+    FALSE,
+    FRACTION,
+    INTEGER,
+    LOOSE_ARRAY,
+    MOMENT,
+    NULL,
+    NUMBER,
+    TEXT,
+    TRUE,
+    integer,
+    tight,
+)
+
+_TEXTS = 1 << TEXT | 1 << ESCAPED | 1 << MOMENT
+_NUMBERS = 1 << INTEGER | 1 << FRACTION | 1 << NUMBER
+_TRUTHS = 1 << TRUE | 1 << FALSE
+_KNOWN = {
+    INTEGER: Kind.INT64,
+    FRACTION: Kind.NUMBER,
+    TRUE: Kind.BOOL,
+    FALSE: Kind.BOOL,
+    MOMENT: Kind.DATE,
+    ARRAY: Kind.ARRAY,
+    LOOSE_ARRAY: Kind.ARRAY,
+}
+"""What cells are without another look."""
+_AS_TEXT, _AS_JSON, _AS_INT, _AS_BOOL = range(4)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The values of a field over some rows; the first of all that has it, and its place there."""
+
+    field: int
+    encoding: Encoding
+    array: pa.Array
+    first_row: int
+    place: int
+    cells: int  # a bit for each kind of cell
+
+    def kinds(self) -> set[Kind]:
+        """The kinds that the values are of."""
+        seen = [kind for kind in range(NULL) if self.cells >> kind & 1]
+        if all(kind in _KNOWN for kind in seen):
+            return {_KNOWN[kind] for kind in seen}
+        return kinds_of(self.encoding, self.array)
+
+
+def columns_of(
+    buf: int, events: Events, cells: Cells, rows: np.ndarray, column_of: np.ndarray
+) -> list[Column]:
+    """The columns of some events, by the fields that they have.
+
+    `column_of` is room to work in, a place for each field, NONE throughout before and after.
+    """
+    most = int(np.max(events.first_cell[rows + 1] - events.first_cell[rows], initial=0))
+    room = max(64, 2 * most)
+    while True:
+        facts = np.zeros((room, 6), np.int64)
+        count = _count(rows, events.first_cell, cells, column_of, facts)
+        if count <= room:
+            break
+        room = count
+    facts = facts[:count]
+    ways = np.array([_way(kinds) for kinds in facts[:, _KINDS].tolist()], np.int64)
+    slots = np.zeros(count, np.int64)
+    for way in range(4):
+        mine = ways == way
+        slots[mine] = np.arange(np.count_nonzero(mine))
+    texts = ways <= _AS_JSON
+    slots[texts] = np.arange(np.count_nonzero(texts))
+    n, bits = len(rows), (len(rows) + 7) // 8
+    offsets = np.zeros((np.count_nonzero(texts), n + 1), np.int32)
+    sizes = np.where(texts, facts[:, _BYTES], 0)
+    starts = np.cumsum(sizes) - sizes
+    data = np.empty(int(sizes.sum()) + 8, np.uint8)
+    numbers = np.zeros((np.count_nonzero(ways == _AS_INT), n), np.int64)
+    truths = np.zeros((np.count_nonzero(ways == _AS_BOOL), bits), np.uint8)
+    valid = np.zeros((count, bits), np.uint8)
+    _fill(
+        buf, rows, events.first_cell, cells, column_of, ways, slots, starts.copy(),
+        offsets, data, numbers, truths, valid,
+    )  # fmt: skip
+    column_of[facts[:, _FIELD]] = -1
+    whole = [pa.py_buffer(memory) for memory in (offsets, data, numbers, truths, valid)]
+    found: list[Column] = []
+    for number, (field, kinds, cells_found, size, row, place) in enumerate(facts.tolist()):
+        way, slot = int(ways[number]), int(slots[number])
+        nulls = n - cells_found
+        mask = whole[4].slice(number * bits, bits) if nulls else None
+        if way <= _AS_JSON:
+            at = whole[0].slice(slot * (n + 1) * 4, (n + 1) * 4)
+            bytes_ = whole[1].slice(int(starts[number]), size)
+            array = pa.Array.from_buffers(pa.string(), n, [mask, at, bytes_], nulls)
+        elif way == _AS_INT:
+            values = whole[2].slice(slot * n * 8, n * 8)
+            array = pa.Array.from_buffers(pa.int64(), n, [mask, values], nulls)
+        else:
+            values = whole[3].slice(slot * bits, bits)
+            array = pa.Array.from_buffers(pa.bool_(), n, [mask, values], nulls)
+        found.append(Column(field, _encoding(kinds), array, row, place, kinds))
+    return found
+
+
+_FIELD, _KINDS, _CELLS, _BYTES, _ROW, _PLACE = range(6)
+
+
+def _encoding(kinds: int) -> Encoding:
+    if not kinds & ~_TEXTS:
+        return Encoding.TEXT
+    if kinds == 1 << INTEGER:
+        return Encoding.INT
+    if not kinds & ~_TRUTHS:
+        return Encoding.BOOL
+    return Encoding.JSON if kinds & ~_NUMBERS else Encoding.NUMBER
+
+
+_WAYS = {
+    Encoding.TEXT: _AS_TEXT,
+    Encoding.NUMBER: _AS_JSON,
+    Encoding.JSON: _AS_JSON,
+    Encoding.INT: _AS_INT,
+    Encoding.BOOL: _AS_BOOL,
+}
+
+
+def _way(kinds: int) -> int:
+    return _WAYS[_encoding(kinds)]
+
+
+@compiled
+def _count(
+    rows: np.ndarray,
+    first_cell: np.ndarray,
+    cells: Cells,
+    column_of: np.ndarray,
+    facts: np.ndarray,
+) -> int:
+    """How many columns there are, and of each its field, kinds, cells, bytes and first place."""
+    cell_field, cell_kind, cell_start, cell_end = cells.field, cells.kind, cells.start, cells.end
+    count = 0
+    for r in range(len(rows)):
+        begin = first_cell[rows[r]]
+        for cell in range(begin, first_cell[rows[r] + 1]):
+            field = cell_field[cell]
+            column = column_of[field]
+            if column < 0:
+                column = count
+                count += 1
+                column_of[field] = column
+                if column < len(facts):
+                    facts[column, _FIELD] = field
+                    facts[column, _ROW] = rows[r]
+                    facts[column, _PLACE] = cell - begin
+            if column < len(facts):
+                if rows[r] < facts[column, _ROW]:
+                    facts[column, _ROW] = rows[r]
+                    facts[column, _PLACE] = cell - begin
+                facts[column, _KINDS] |= np.int64(1) << np.int64(cell_kind[cell])
+                facts[column, _CELLS] += 1
+                facts[column, _BYTES] += cell_end[cell] - cell_start[cell] + 2
+    if count > len(facts):  # forget it all, there will be more room
+        for r in range(len(rows)):
+            for cell in range(first_cell[rows[r]], first_cell[rows[r] + 1]):
+                column_of[cell_field[cell]] = -1
+    return count
+
+
+@compiled
+def _fill(
+    buf: int,
+    rows: np.ndarray,
+    first_cell: np.ndarray,
+    cells: Cells,
+    column_of: np.ndarray,
+    ways: np.ndarray,
+    slots: np.ndarray,
+    at: np.ndarray,
+    offsets: np.ndarray,
+    data: np.ndarray,
+    numbers: np.ndarray,
+    truths: np.ndarray,
+    valid: np.ndarray,
+) -> None:
+    """Write all cells into their columns; `at` is where the next text of a column goes."""
+    cell_field, cell_kind, cell_start, cell_end = cells.field, cells.kind, cells.start, cells.end
+    out = data.ctypes.data
+    for r in range(len(rows)):
+        byte_of, bit = r >> 3, np.uint8(1 << (r & 7))
+        for cell in range(first_cell[rows[r]], first_cell[rows[r] + 1]):
+            column = column_of[cell_field[cell]]
+            kind, start, end = cell_kind[cell], cell_start[cell], cell_end[cell]
+            way, slot = ways[column], slots[column]
+            valid[column, byte_of] |= bit
+            if way == _AS_INT:
+                numbers[slot, r] = integer(buf, start, end)
+            elif way == _AS_BOOL:
+                if kind == TRUE:
+                    truths[slot, byte_of] |= bit
+            else:
+                place = at[column]
+                if kind == ESCAPED and way == _AS_TEXT:
+                    place = unescaped(buf, start, end, out, place)
+                else:
+                    if way == _AS_JSON and kind <= MOMENT:  # with its quotes
+                        start -= 1
+                        end += 1
+                    if kind in (LOOSE_ARRAY, ESCAPED):
+                        place = tight(buf, start, end, out, place)
+                    else:
+                        copy(out, place, buf, start, end - start)
+                        place += end - start
+                offsets[slot, r + 1] = place - at[column]
+                at[column] = place
+    for slot in range(len(offsets)):
+        total = 0
+        for r in range(1, offsets.shape[1]):
+            total += offsets[slot, r]
+            offsets[slot, r] = total

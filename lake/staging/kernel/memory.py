@@ -1,0 +1,78 @@
+"""Memory by its address: bytes are read, written and copied without any check of the place.
+
+Arrays are counted whenever they are handed on, and indexing them allows for negative places; both
+cost more than all the rest where every byte of an archive is looked at. Whoever calls these
+functions has made sure of the place, and holds the array that the memory belongs to.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+_copy: Any = cgutils.raw_memcpy
+_intrinsic: Callable[[Callable[..., Any]], Callable[..., Any]] = intrinsic
+
+
+def address(array: np.ndarray) -> int:
+    """Where the memory of an array begins."""
+    return int(array.ctypes.data)
+
+
+def _pointer(context: Any, builder: Any, kinds: Any, arguments: Any, bits: int) -> Any:
+    base, place = arguments
+    base = context.cast(builder, base, kinds[0], types.intp)
+    place = context.cast(builder, place, kinds[1], types.intp)
+    return builder.inttoptr(builder.add(base, place), ir.IntType(bits).as_pointer())
+
+
+@_intrinsic
+def byte(typing_context: Any, base: Any, place: Any) -> Any:
+    """One byte."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load(_pointer(context, builder, signature.args, arguments, 8), align=1)
+
+    return types.uint8(base, place), generate
+
+
+@_intrinsic
+def eight(typing_context: Any, base: Any, place: Any) -> Any:
+    """Eight bytes as one number, the first one lowest."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load(_pointer(context, builder, signature.args, arguments, 64), align=1)
+
+    return types.uint64(base, place), generate
+
+
+@_intrinsic
+def put(typing_context: Any, base: Any, place: Any, value: Any) -> Any:
+    """Write one byte."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = _pointer(context, builder, signature.args[:2], arguments[:2], 8)
+        value = context.cast(builder, arguments[2], signature.args[2], types.uint8)
+        builder.store(value, pointer, align=1)
+        return context.get_dummy_value()
+
+    return types.void(base, place, value), generate
+
+
+@_intrinsic
+def copy(typing_context: Any, to: Any, place: Any, source: Any, start: Any, length: Any) -> Any:
+    """Copy bytes from one memory to another."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kinds = signature.args
+        target = _pointer(context, builder, kinds[:2], arguments[:2], 8)
+        origin = _pointer(context, builder, kinds[2:4], arguments[2:4], 8)
+        size = context.cast(builder, arguments[4], kinds[4], types.intp)
+        _copy(builder, target, origin, size, 1)
+        return context.get_dummy_value()
+
+    return types.void(to, place, source, start, length), generate

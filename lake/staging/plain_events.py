@@ -1,0 +1,187 @@
+"""The plain ones among the lines of a block, taken apart by the kernel, table by table."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import numpy as np
+import pyarrow as pa
+
+from lake.dates import parse_timestamp
+from lake.dedup.ids import ID_BYTES
+from lake.dedup.payloads import STAMPS
+from lake.envelope import EVENT_TYPES
+from lake.names import Naming, table_name
+from lake.settings import Limits
+from lake.staging.kernel.columns import Column, columns_of
+from lake.staging.kernel.events import (
+    ENVELOPE,
+    ID,
+    RECEIVED,
+    Cells,
+    Events,
+    new_cells,
+    new_events,
+    numbers_of,
+    read_events,
+)
+from lake.staging.kernel.fields import MOST_FIELDS, NONE, Fields, new_fields, path_of
+from lake.staging.kernel.moments import UNREAD
+from lake.staging.kernel.values import MOMENT, TEXT
+from lake.staging.leaves import Path
+from lake.staging.line_block import LineBlock
+from lake.staging.seen import Place
+
+_CELLS_PER_LINE = 48  # to begin with
+_NEARLY_FULL = MOST_FIELDS // 2
+
+
+@dataclass(slots=True)
+class Block:
+    """The lines of a block; `table` is a number of `PlainEvents.tables`, NONE of odd lines."""
+
+    lines: LineBlock
+    starts: np.ndarray
+    ends: np.ndarray
+    files: np.ndarray
+    numbers: np.ndarray
+    table: np.ndarray
+    events: Events
+    cells: Cells
+
+    def line(self, row: int) -> bytes:
+        return self.lines.text(int(self.starts[row]), int(self.ends[row]))
+
+    def place(self, row: int, order: int = 0) -> Place:
+        """Where a row is from, and where something stands in it."""
+        return int(self.files[row]), int(self.numbers[row]), order
+
+    def texts(self, cells: np.ndarray) -> list[str | None]:
+        """What stands in some cells, None where it is not plain text."""
+        view = self.lines.view()
+        plain = ((self.cells.kind[cells] == TEXT) | (self.cells.kind[cells] == MOMENT)).tolist()
+        starts, ends = self.cells.start[cells].tolist(), self.cells.end[cells].tolist()
+        return [
+            str(view[start:end], "utf-8") if is_text else None
+            for is_text, start, end in zip(plain, starts, ends, strict=True)
+        ]
+
+    def ids(self, rows: np.ndarray) -> pa.Array:
+        """The hashed message ids of some rows."""
+        view = self.lines.view()
+        cells = self.events.envelope[rows, ID]
+        starts, ends = self.cells.start[cells].tolist(), self.cells.end[cells].tolist()
+        hashes = b"".join(
+            blake2b(view[start:end], digest_size=ID_BYTES).digest()
+            for start, end in zip(starts, ends, strict=True)
+        )
+        return pa.Array.from_buffers(
+            pa.binary(ID_BYTES), len(rows), [None, pa.py_buffer(hashes)], 0
+        )
+
+
+class PlainEvents:
+    """Knows the fields and the names of events from one block to the next."""
+
+    def __init__(self, limits: Limits, naming: Naming) -> None:
+        self._limits = limits
+        self._naming = naming
+        self._serial = 0
+        self._column_of = np.full(MOST_FIELDS, NONE, np.int32)
+        self.tables: list[str] = []
+        self._numbers: dict[str, int] = {}
+        self._start()
+
+    def _start(self) -> None:
+        self._fields, self._names = new_fields(), new_fields()
+        self._special = numbers_of(self._fields, ENVELOPE)
+        self._stamps = numbers_of(self._fields, STAMPS)
+        self._paths: dict[int, Path] = {}
+        self._tables: list[int] = []  # by name: the number of the table
+
+    def read(self, lines: LineBlock) -> Block:
+        """Take apart what is plain among the lines of a block."""
+        if max(_used(self._fields), _used(self._names)) > _NEARLY_FULL:
+            self._start()
+        starts, ends = lines.starts(), lines.ends()
+        files, numbers = lines.origins()
+        events, cells = self._events(lines.address, starts, ends)
+        table = self._table_of(events)
+        self._read_other_moments(lines, events, cells, table)
+        table[ends - starts > self._limits.line_bytes] = NONE
+        return Block(lines, starts, ends, files, numbers, table, events, cells)
+
+    def original(self, block: Block, row: int) -> str:
+        """What the event of a row calls itself."""
+        kind, *event = path_of(self._names, int(block.events.name[row]))
+        return event[0] if kind == "track" else kind
+
+    def columns(self, block: Block, rows: np.ndarray) -> Iterator[tuple[Path, Column]]:
+        """The columns of some rows of a table."""
+        for column in columns_of(
+            block.lines.address, block.events, block.cells, rows, self._column_of
+        ):
+            path = self._paths.get(column.field)
+            if path is None:
+                path = self._paths[column.field] = path_of(self._fields, column.field)
+            yield path, column
+
+    def _events(self, buf: int, starts: np.ndarray, ends: np.ndarray) -> tuple[Events, Cells]:
+        events, cells = new_events(len(starts)), new_cells(_CELLS_PER_LINE * len(starts) + 1024)
+        done = 0
+        while True:
+            done = read_events(
+                buf, starts, ends, done, len(starts), self._limits.depth, self._fields, self._names,
+                self._special, self._stamps, cells, events, self._serial,
+            )  # fmt: skip
+            if done == len(starts):
+                break
+            # The line that did not fit is read again, and its fields are new to it once more.
+            self._serial += len(starts)
+            cells = Cells(*(np.concatenate([part, np.empty_like(part)]) for part in cells))
+        self._serial += len(starts)
+        return events, cells
+
+    def _table_of(self, events: Events) -> np.ndarray:
+        for name in range(len(self._tables), _used(self._names)):
+            self._tables.append(self._table_named(path_of(self._names, name)))
+        known = np.array(self._tables, np.int32)
+        return np.where(events.plain, known[np.where(events.plain, events.name, 0)], NONE)
+
+    def _table_named(self, name: tuple[str, ...]) -> int:
+        """The table of events of a type and, maybe, a name; NONE if only a careful look tells."""
+        kind = name[0] if name else ""
+        event = name[1] if len(name) > 1 else ""
+        if kind not in EVENT_TYPES or (kind == "track" and (not event or event.isspace())):
+            return NONE
+        table = table_name(kind, event if kind == "track" else None, self._naming)
+        if table not in self._numbers:
+            self._numbers[table] = len(self.tables)
+            self.tables.append(table)
+        return self._numbers[table]
+
+    def _read_other_moments(
+        self, lines: LineBlock, events: Events, cells: Cells, table: np.ndarray
+    ) -> None:
+        """Times of receipt in forms that the kernel does not know."""
+        for row in np.flatnonzero((events.received == UNREAD) & (table != NONE)).tolist():
+            cell = events.envelope[row, RECEIVED]
+            text = lines.text(int(cells.start[cell]), int(cells.end[cell])).decode()
+            moment = parse_timestamp(text)
+            if moment is None:
+                table[row] = NONE
+            else:
+                events.received[row] = moment[0]
+
+
+def _used(fields: Fields) -> int:
+    return int(fields.used[0])
+
+
+def warm_up() -> None:
+    """Have the code of the kernel ready: from its cache or, the first time, by compiling it."""
+    block = LineBlock(1024)
+    block.begin(0, 0)
+    block.add(b'{"type":"page","messageId":"m","receivedAt":"2026-10-01T07:00:00Z"}\n')
+    events = PlainEvents(Limits(), Naming.NATIVE)
+    list(events.columns(read := events.read(block), np.flatnonzero(read.table != NONE)))

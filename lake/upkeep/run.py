@@ -1,0 +1,40 @@
+"""What an upkeep works with: a run of a source that loads nothing."""
+
+import time
+
+from lake.lake import Lake
+from lake.report import RunFacts
+from lake.settings import Source
+from lake.state.manifest import RunKind
+from lake.work.dataflow import Dataflow
+from lake.work.run_context import Listener, RunContext, now
+
+
+def upkeep_context(
+    lake: Lake, source: Source, listener: Listener, dagster_run_id: str = ""
+) -> RunContext:
+    """A run that begins now."""
+    lake = lake.for_source(source)
+    facts = RunFacts(
+        workspace_id=lake.settings.workspace_id,
+        source_id=source.id,
+        database=source.database,
+        run_id=str(time.time_ns()),
+        start_time=now(),
+        s3_bucket=lake.settings.bucket,
+        dagster_run_id=dagster_run_id,
+    )
+    return RunContext(
+        lake.settings,
+        source,
+        lake.storage,
+        lake.catalog,
+        RunKind.UPKEEP,
+        facts,
+        _nothing_to_load,
+        listener,
+    )
+
+
+def _nothing_to_load() -> Dataflow:
+    raise AssertionError("an upkeep reads no raw files")

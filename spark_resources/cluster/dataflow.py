@@ -1,0 +1,38 @@
+"""The data flow on a cluster, whose machines may go while it runs."""
+
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+
+from lake.dedup.task import Deduped, DedupJob
+from lake.loading.shares import Shares
+from lake.loading.task import LoadedFile, LoadJob
+from lake.staging.seen import Seen
+from lake.staging.task import RawFile, StageJob
+from lake.tracking.not_loaded import LogJob, NotLoaded
+from spark_resources.cluster.executors import Executors
+from spark_resources.jobs.dataflow import SparkDataflow
+
+
+class ClusterDataflow(SparkDataflow):
+    """Spark repeats what was lost with a machine; if all are lost, somebody has to be told."""
+
+    def __init__(self, session: SparkSession, executors: Executors) -> None:
+        super().__init__(session)
+        self._executors = executors
+
+    def stage(self, job: StageJob, tasks: Sequence[Sequence[RawFile]]) -> list[Seen]:
+        with self._executors.at_work():
+            return super().stage(job, tasks)
+
+    def dedup(self, job: DedupJob) -> list[Deduped]:
+        with self._executors.at_work():
+            return super().dedup(job)
+
+    def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
+        with self._executors.at_work():
+            return super().load(job, shares)
+
+    def log(self, job: LogJob, tasks: Sequence[Sequence[NotLoaded]]) -> None:
+        with self._executors.at_work():
+            super().log(job, tasks)

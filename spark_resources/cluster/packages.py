@@ -1,0 +1,57 @@
+"""Our code, and the packages it imports, on their way to the executors: served by the driver."""
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from pyspark import SparkContext
+
+from lake.storage import LocalStorage, Storage
+from lake.work.run_context import Listener
+from spark_resources.shipping.code import code_zip, version_of
+from spark_resources.shipping.environment import Target
+from spark_resources.shipping.ship import ship_environment
+
+_FOLDER = "environment"
+
+
+def add_code(context: SparkContext) -> None:
+    """The code of this very process, so that no worker can have another version of it."""
+    content = code_zip()
+    file = _kept_here(f"{version_of(content)}/datalake.zip")
+    if not file.exists():
+        _write(file, content)
+    path = list(sys.path)
+    context.addPyFile(str(file))
+    sys.path[:] = path  # this process has it already
+
+
+def add_packages(
+    context: SparkContext, storage: Storage, target: Target, listener: Listener
+) -> None:
+    """All that the code imports, kept in the lake for the next run."""
+    shipped = ship_environment(storage, target, listener)
+    if isinstance(storage, LocalStorage):
+        file = Path(storage.full(shipped))
+    else:
+        file = _kept_here("/".join(shipped.split("/")[-2:]))
+        if not file.exists():
+            _write(file, storage.read(shipped) or b"")
+    context.addArchive(f"{file.as_uri()}#{_FOLDER}")
+    # Spark unpacks it where executors run, and puts this before what the worker's own path has.
+    own = context.environment.get("PYTHONPATH")
+    context.environment["PYTHONPATH"] = f"./{_FOLDER}:{own}" if own else f"./{_FOLDER}"
+
+
+def _kept_here(name: str) -> Path:
+    """A file whose name tells its content: fetched once per machine."""
+    return Path(tempfile.gettempdir()) / f"datalake-{os.getuid()}" / name
+
+
+def _write(file: Path, content: bytes) -> None:
+    """Whole or not at all: another run may do the same."""
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as aside:
+        aside.write(content)
+    os.replace(aside.name, file)

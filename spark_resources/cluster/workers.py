@@ -1,0 +1,77 @@
+"""Workers looked at before they get work: their Python, their packages, the lake's folder."""
+
+import sys
+import uuid
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from pyspark import SparkContext
+
+from lake.errors import LakeError
+from lake.storage import LocalStorage, Storage
+from spark_resources.cluster.errors import HERE, not_shared, of_workers, trouble, unusable
+from spark_resources.jobs.worker_look import WorkerLook, look
+from spark_resources.shipping.environment import Target, pins
+
+_APART = "DATALAKE_LOOKING"
+"""Set for these tasks alone: what they start is not used again, since it knows no packages yet."""
+
+
+def look_at_workers(context: SparkContext, storage: Storage, engine: str) -> list[WorkerLook]:
+    """What each of them tells; raises if their Python cannot be used at all."""
+    packages = list(pins(Target(python=HERE)))
+    slots = context.defaultParallelism
+    with _token(storage) as file:
+        context.environment[_APART] = "1"
+        try:
+            task = partial(look, packages, file)
+            return context.parallelize(range(slots), slots).mapPartitions(task).collect()
+        except Exception as error:
+            raise of_workers(str(error), engine) or _failed(error, engine) from error
+        finally:
+            del context.environment[_APART]
+
+
+def _failed(error: Exception, engine: str) -> LakeError:
+    told = str(error).strip().splitlines()
+    return trouble(f"the workers of {engine} failed at their first task: {told[-1][:300]}.")
+
+
+@contextmanager
+def _token(storage: Storage) -> Iterator[str | None]:
+    """A hidden file by which others can tell that they see the same folder."""
+    if not isinstance(storage, LocalStorage):
+        yield None
+        return
+    stage = Path(storage.full("segment-stage"))
+    stage.mkdir(parents=True, exist_ok=True)
+    file = stage / f".seen-{uuid.uuid4().hex}"
+    file.touch()
+    try:
+        yield str(file)
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def refuse_blind(looks: Collection[WorkerLook], storage: Storage) -> None:
+    """A lake in a folder must be in that folder for every worker."""
+    if blind := sorted({look.host for look in looks if not look.sees_file}):
+        raise not_shared(storage.uri, f"worker{'s' * (len(blind) > 1)} {', '.join(blind)}")
+
+
+def packages_to_ship(looks: Collection[WorkerLook], engine: str) -> Target | None:
+    """For which machines our packages have to be brought; None if all have the very same."""
+    kinds = sorted({look.machine for look in looks})
+    target = Target(machine=kinds[0], python=HERE)
+    ours = pins(target)
+    if all(ours.items() <= look.versions.items() for look in looks):
+        return None
+    if len(kinds) > 1:
+        raise unusable(
+            f"the workers of {engine} have different processors ({', '.join(kinds)}), and packages "
+            "can be brought to one kind only. Use workers of one kind, or install datalake with "
+            f"its pinned packages into the {sys.implementation.name} {HERE} of each."
+        )
+    return target

@@ -1,0 +1,57 @@
+"""Whatever makes later starts quick is done once: `python -m spark_resources.warm_up`.
+
+A small sync into a lake that is thrown away compiles the kernel, and leaves Spark's classes in an
+archive.
+"""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from dagster_pyspark import LazyPySparkResource
+
+from lake.sample.archive import write_archive
+from lake.sample.spec import WEB_SHOP, SampleSpec
+from lake.settings import Settings
+from spark_resources.class_archive import make_archive
+from spark_resources.jobs.lake_job import LakeJob
+from spark_resources.local import SPARK_CONFIG, LocalEngine
+
+_SAMPLE = SampleSpec(days=1, events_per_day=600)
+
+
+class _Silent:
+    def log(self, message: str) -> None: ...
+
+    def warn(self, message: str) -> None: ...
+
+
+def small_sync(config: dict[str, Any]) -> None:
+    """A sync of a few hundred events, with a session of these settings."""
+    with TemporaryDirectory() as folder:
+        write_archive(Path(folder), _SAMPLE, sources=(WEB_SHOP,))
+        settings = Settings.model_validate(
+            {
+                "workspace_id": "warm-up",
+                "storage": folder,
+                "sources": [{"id": WEB_SHOP.id, "slug": WEB_SHOP.slug}],
+            }
+        )
+        job = LakeJob(
+            settings_json=settings.model_dump(mode="json"),
+            source_id=WEB_SHOP.id,
+            run_id="1",
+            start_time=datetime.now(UTC),
+        )
+        engine = LocalEngine(pyspark=LazyPySparkResource(spark_config=config))
+        for _ in engine.run(job, _Silent()):
+            pass
+
+
+def main() -> None:
+    print(make_archive(SPARK_CONFIG, small_sync))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,219 @@
+"""The sensor `alerts`: what Dagster knows of failures and checks comes to people, once."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from datalake_assets.alert_runs import owner_of
+from datalake_assets.definitions import build
+from datalake_assets.snapshot import Snapshot
+from lake import paths
+from lake.errors import ServiceTrouble
+from lake.lake import Lake
+from lake.sample import IOS_PROD, WEB_SHOP
+from lake.work.run_context import Published
+from spark_resources.jobs.lake_job import LakeJob
+from tests.alert_servers import Hook
+from tests.datalake_assets.conftest import InProcessEngine, MakePlatform, Platform, settings_of
+
+WEB = {"id": WEB_SHOP.id, "slug": WEB_SHOP.slug}
+IOS = {"id": IOS_PROD.id, "slug": IOS_PROD.slug}
+TOLD = {"webhook": "$DATALAKE_WEBHOOK", "ui_url": "https://dagster.example.com"}
+
+
+class BrokenEngine(InProcessEngine):
+    """Fails as EMR does on a bad day."""
+
+    def run(self, job: LakeJob, listener: Any) -> Iterator[Published]:
+        raise ServiceTrouble("EMR did not answer.")
+
+
+class Watched:
+    """A platform whose people are told, and the sensor that does it."""
+
+    def __init__(self, platform: Platform) -> None:
+        root = Path(platform.lake.settings.storage)
+        settings = settings_of(root, {**WEB, "alerts": TOLD}, {**IOS, "alerts": TOLD})
+        platform.lake = Lake.open(settings)
+        self.platform, self.instance = platform, platform.instance
+        self.cursor: str | None = None
+
+    def tick(self) -> str:
+        """What the sensor says."""
+        context = dg.build_sensor_context(instance=self.instance, cursor=self.cursor)
+        sensor = self.platform.definitions().resolve_sensor_def("alerts")
+        said = sensor.evaluate_tick(context)
+        self.cursor = said.cursor
+        return said.skip_message or ""
+
+    def failed_before_it_began(self, job: str = "sync_web_shop", **tags: str) -> str:
+        run = self.instance.create_run_for_job(
+            self.platform.definitions().resolve_job_def(job), tags=tags
+        )
+        self.instance.report_run_failed(run, "The run could not be launched: no room.")
+        if tags:
+            self.instance.add_run_tags(run.run_id, tags)
+        return run.run_id
+
+
+@pytest.fixture
+def watched(make_platform: MakePlatform, hook: Hook) -> Watched:
+    watched = Watched(make_platform())
+    assert watched.tick() == "Nothing to tell."
+    return watched
+
+
+def test_it_runs_by_itself_only_where_somebody_is_to_be_told(watched: Watched) -> None:
+    told = watched.platform.definitions().resolve_sensor_def("alerts")
+    assert told.default_status is dg.DefaultSensorStatus.RUNNING
+    nobody = build(
+        Lake.open(settings_of(Path("/nowhere"), WEB)),
+        Snapshot(),
+        InProcessEngine(),
+    ).resolve_sensor_def("alerts")
+    assert nobody.default_status is dg.DefaultSensorStatus.STOPPED
+
+
+def test_a_failed_sync_is_told_with_a_link(watched: Watched, hook: Hook) -> None:
+    watched.platform.engine = BrokenEngine()
+    failed = watched.platform.sync("web_shop")
+    assert not failed.success
+    assert "web_shop, by webhook: web_shop: sync failed." in watched.tick()
+    assert watched.tick() == "Nothing to tell."
+    payload = hook.posts[0]["metadata"]["event_payload"]
+    assert payload["link"] == f"https://dagster.example.com/runs/{failed.run_id}"
+    assert payload["error"] == "EMR did not answer."
+
+
+def test_a_run_that_failed_before_it_began_is_told_too_and_once(
+    watched: Watched, hook: Hook
+) -> None:
+    run = watched.failed_before_it_began()
+    watched.tick()
+    watched.cursor = None  # as of a Dagster that has forgotten how far it was
+    watched.tick()
+    assert hook.titles == ["web_shop: sync failed"]
+    payload = hook.posts[0]["metadata"]["event_payload"]
+    assert payload["dagster_run_id"] == run
+    assert "no room" in payload["error"]
+
+
+def test_a_run_that_dagster_tries_again_is_told_only_if_that_fails_as_well(
+    watched: Watched, hook: Hook
+) -> None:
+    first = watched.failed_before_it_began(**{"dagster/will_retry": "true"})
+    assert watched.tick() == "Nothing to tell."
+    again = watched.instance.create_run_for_job(
+        watched.platform.definitions().resolve_job_def("sync_web_shop"),
+        root_run_id=first,
+        parent_run_id=first,
+    )
+    watched.instance.report_run_failed(again, "No room, again.")
+    watched.tick()
+    assert hook.titles == ["web_shop: sync failed"]
+
+
+def test_what_is_cancelled_is_nobodys_trouble(watched: Watched, hook: Hook) -> None:
+    run = watched.instance.create_run_for_job(
+        watched.platform.definitions().resolve_job_def("sync_web_shop")
+    )
+    watched.instance.report_run_canceled(run)
+    assert watched.tick() == "Nothing to tell."
+
+
+def job_of(name: str, *events: dg.AssetCheckEvaluation, failure: dg.Failure | None = None) -> Any:
+    @dg.op(out=dg.Out(dg.Nothing))
+    def work(context: dg.OpExecutionContext) -> Iterator[Any]:
+        yield from events
+        if failure:
+            raise failure
+        yield dg.Output(None)
+
+    @dg.job(name=name)
+    def made() -> None:
+        work()
+
+    return made
+
+
+def drift(table: str, passed: bool) -> dg.AssetCheckEvaluation:
+    return dg.AssetCheckEvaluation(
+        asset_key=dg.AssetKey(["web_shop", table]),
+        check_name="drift",
+        passed=passed,
+        metadata={"columns": 3},
+    )
+
+
+def test_a_failed_check_is_told_with_its_numbers_and_when_it_passes_again(
+    watched: Watched, hook: Hook
+) -> None:
+    for passed in (True, False, False, True):
+        checks = job_of("checks", drift("page", passed), drift("track_order", True))
+        checks.execute_in_process(instance=watched.instance)
+        watched.tick()
+    assert hook.titles == [
+        "web_shop: check drift failed for 1 table",
+        "web_shop: check drift passes again",
+    ]
+    assert "First: web_shop.page: columns 3" in hook.posts[0]["text"]
+
+
+def test_a_check_that_stops_a_sync_is_told_as_the_failure_it_is(
+    watched: Watched, hook: Hook
+) -> None:
+    stopped = job_of("sync_web_shop", drift("page", False), failure=dg.Failure("not published"))
+    stopped.execute_in_process(instance=watched.instance, raise_on_error=False)
+    watched.tick()
+    assert hook.titles == ["web_shop: sync failed"]
+
+
+def test_a_replay_that_was_asked_for_wrongly_is_told_to_who_asked(
+    watched: Watched, hook: Hook
+) -> None:
+    wrong = dg.Failure("raw files changed", {"exit_code": dg.MetadataValue.int(2)})
+    job_of("replay_web_shop", failure=wrong).execute_in_process(
+        instance=watched.instance, raise_on_error=False
+    )
+    assert watched.tick() == "Nothing to tell."
+    watched.failed_before_it_began("replay_ios_prod")
+    watched.tick()
+    assert hook.titles == ["ios_prod: replay failed"]
+
+
+def test_a_source_that_cannot_be_looked_at_leaves_the_others_their_turn(
+    watched: Watched, hook: Hook
+) -> None:
+    storage = watched.platform.lake.storage
+    kept = storage.read(paths.alerts(WEB_SHOP.id)) or b""
+    storage.write(paths.alerts(WEB_SHOP.id), b"{}")
+    watched.failed_before_it_began()
+    watched.failed_before_it_began("sync_ios_prod")
+    assert "web_shop could not be looked at" in watched.tick()
+    assert hook.titles == ["ios_prod: sync failed"]
+    storage.write(paths.alerts(WEB_SHOP.id), kept)
+    watched.tick()
+    assert hook.titles == ["ios_prod: sync failed", "web_shop: sync failed"]
+
+
+@pytest.mark.parametrize(
+    ("key", "owner"),
+    [
+        ("db/track_order", "plain"),
+        ("db/ios_track_order", "prefixed"),
+        ("db/ios_track_order/schema", "prefixed"),
+        ("other/track_order", None),
+        ("landing/prefixed", "prefixed"),
+        ("__segment_datalake/sync_reports/plain", "plain"),
+        ("db", None),
+    ],
+)
+def test_an_asset_belongs_to_the_source_that_writes_it(key: str, owner: str | None) -> None:
+    plain = {"id": "a", "slug": "plain", "database": "db"}
+    prefixed = {"id": "b", "slug": "prefixed", "database": "db", "table_prefix": "ios"}
+    settings = settings_of(Path("/nowhere"), plain, prefixed)
+    found = owner_of(dg.AssetKey(key.split("/")), settings.sources)
+    assert (found.slug if found else None) == owner
