@@ -142,8 +142,8 @@ def _nowhere(lake: "Lake", message_id: str, found: "list[Found]") -> str:
             f"({plural(len(days), 'day')}: {span}); {waiting}"
         )
     lines.append(
-        "Ids are compared exactly as they were sent. An event that was rejected or a duplicate is "
-        "known only as long as its record log is kept."
+        "Ids are compared exactly as they were sent. An event that was rejected, suppressed or a "
+        "duplicate is known only as long as its record log is kept."
     )
     return "\n".join(lines)
 

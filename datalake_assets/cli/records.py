@@ -18,6 +18,7 @@ from datalake_assets.cli.text import plural
 
 if TYPE_CHECKING:
     from lake.lake import Lake
+    from lake.suppression.people import People
     from lake.tracking.logs import LogFile, RunLog
 
 
@@ -59,6 +60,7 @@ def records(
     from lake.errors import UsageError
     from lake.tracking import reading
     from lake.tracking.download import check_target, download
+    from lake.tracking.payloads import redacted
 
     lake = invocation(context).lake()
     types = reading.batch_types(status or ())
@@ -70,13 +72,14 @@ def records(
         return list_runs(lake, limit, as_json)
     log = _chosen(lake, run, source)
     lake = lake.for_source(log.source)
-    files = log.of(types)
+    files, people = log.of(types), _suppressed(lake, log)
     if id is not None:
-        return _one(lake, log, files, id, out, as_json)
+        return _one(lake, log, files, id, out, as_json, people)
     if sample is not None:
         tables = reading.sample(lake.storage, files, sample)
     else:
         tables = reading.read(lake.storage, files)
+    tables = redacted(tables, people)
     if limit is not None:
         tables = reading.first(tables, limit)
     if out is not None:
@@ -84,6 +87,14 @@ def records(
     if as_json:
         return stream_json(tables)
     show_records(lake, log, files, reading.first(tables, limit or sample or SHOWN))
+
+
+def _suppressed(lake: "Lake", log: "RunLog") -> "People | None":
+    """Of whom nothing is to be shown, whatever the log has."""
+    from lake.suppression.suppression import Suppression
+
+    suppression = Suppression.of(lake.storage, log.source)
+    return suppression.people(lake.storage) if suppression else None
 
 
 def _chosen(lake: "Lake", run: str | None, source: str | None) -> "RunLog":
@@ -108,24 +119,26 @@ def _one(
     identifier: str,
     out: Path | None,
     as_json: bool,
+    people: "People | None",
 ) -> None:
     """The records of one identifier, with what the archive has of those that were loaded."""
     import pyarrow as pa
 
     from lake.tracking.download import download
     from lake.tracking.logs import run_logs
-    from lake.tracking.payloads import with_payloads
+    from lake.tracking.payloads import redacted, with_payloads
     from lake.tracking.reading import search
     from lake.tracking.records import SCHEMA
 
-    found = [r for _, table in search(lake.storage, files, identifier) for r in table.to_pylist()]
+    tables = redacted((table for _, table in search(lake.storage, files, identifier)), people)
+    found = [record for table in tables for record in table.to_pylist()]
     if not found:
         warn(
             f"Run {log.run_id} of {log.source.slug} has no such record of {identifier!r}. "
             "`datalake find` looks in all runs."
         )
     logs = run_logs(lake, log.source)
-    found, problems = with_payloads(lake.storage, logs, found, log.source.limits)
+    found, problems = with_payloads(lake.storage, logs, found, log.source.limits, people)
     for problem in problems:
         warn(problem)
     if out is not None:

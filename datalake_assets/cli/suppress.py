@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from datalake_assets.cli.invocation import invocation
-from datalake_assets.cli.output import grid, note, print_json, say, show, working
-from datalake_assets.cli.text import moment, number, plural
+from datalake_assets.cli.output import note, print_json, say
+from datalake_assets.cli.suppressed import AsJson, SourceName, remaining_rows, suppressed_people
+from datalake_assets.cli.text import number, plural
 
 if TYPE_CHECKING:
     from lake.lake import Lake
     from lake.settings import Source
     from lake.suppression.entries import Entries
     from lake.suppression.people import IdKind
-    from lake.suppression.remaining import ReplayRange
     from lake.suppression.versions import Version
 
 suppress = typer.Typer(
     no_args_is_help=True, help="People whose events are not loaded: lists by userId, anonymousId."
 )
-_SHOWN = 50
+_CALLED = {"userId": "user id", "anonymousId": "anonymous id"}
 
 Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="As they stand in events.")]
 File = Annotated[
@@ -32,10 +32,6 @@ Anonymous = Annotated[
     bool,
     typer.Option("--anonymous-id/--user-id", help="What the ids are. Default: values of `userId`."),
 ]
-SourceName = Annotated[
-    str | None, typer.Option("--source", help="Slug or id. Default: the whole lake.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @suppress.command()
@@ -82,90 +78,8 @@ def remove(
     _change(context, ids, file, anonymous, source, as_json, adding=False)
 
 
-@suppress.command("list")
-def show_list(context: typer.Context, source: SourceName = None, as_json: AsJson = False) -> None:
-    """Show who is suppressed, where, and since when; of one source, all who are for it.
-
-    \b
-    Examples:
-      datalake suppress list
-      datalake suppress list --source ios_prod --json
-    """
-    from lake.suppression.entries import WHOLE_LAKE
-    from lake.suppression.versions import newest
-
-    lake = invocation(context).lake()
-    chosen = lake.settings.source(source) if source else None
-    slugs = {one.id: one.slug for one in lake.settings.sources} | {WHOLE_LAKE: None}
-    found = [
-        {
-            "kind": row["kind"],
-            "id": row["id"],
-            "source": slugs.get(str(row["source_id"]), row["source_id"]),
-            "since": row["added"],
-        }
-        for row in newest(lake.storage).entries.rows()
-        if chosen is None or row["source_id"] in (WHOLE_LAKE, chosen.id)
-    ]
-    if as_json:
-        return print_json(found)
-    if not found:
-        return note("Nobody is suppressed. `datalake suppress add` puts people on the lists.")
-    left = ("kind", "id", "source", "since (UTC)")
-    rows = [
-        (r["kind"], r["id"], r["source"] or "(all)", moment(_time(r["since"])))
-        for r in found[:_SHOWN]
-    ]
-    show(grid(rows, left))
-    if len(found) > _SHOWN:
-        note(f"… and {number(len(found) - _SHOWN)} more; --json lists all")
-
-
-@suppress.command()
-def rows(context: typer.Context, source: SourceName = None, as_json: AsJson = False) -> None:
-    """Show rows of suppressed people that are in the lake still, and the replays that remove them.
-
-    Reads two columns of every file of the event tables. Exit code 1: there are such rows.
-
-    \b
-    Examples:
-      datalake suppress rows
-      datalake suppress rows --source ios_prod --json
-    """
-    from lake.suppression.remaining import remaining, replay_ranges
-
-    lake = invocation(context).lake()
-    sources = lake.settings.sources if source is None else (lake.settings.source(source),)
-    with working("looking for rows of suppressed people"):
-        found = {one.id: remaining(lake, one) for one in sources}
-    commands = [_command(s, span) for s in sources for span in replay_ranges(found[s.id])]
-    listed = [
-        {"source": s.slug, "table": f"{s.database}.{r.name}", "day": str(r.day), "rows": r.rows}
-        for s in sources
-        for r in found[s.id]
-    ]
-    if as_json:
-        print_json({"rows": listed, "replays": commands})
-    elif listed:
-        lines = [(one["table"], one["day"], number(int(str(one["rows"])))) for one in listed]
-        show(grid(lines, left=("table", "day"), right=("rows",)))
-        say("These replays remove them:")
-        for command in commands:
-            say(f"  {command}")
-    else:
-        say("No row of anybody who is suppressed is in the lake.")
-    if listed:
-        raise typer.Exit(1)
-
-
-def _command(source: "Source", span: "ReplayRange") -> str:
-    tables = "".join(f" --table {table}" for table in span.tables)
-    return f"datalake replay --source {source.slug} --from {span.first} --to {span.end}{tables}"
-
-
-def _time(value: object) -> datetime:
-    assert isinstance(value, datetime)
-    return value
+suppress.command("list")(suppressed_people)
+suppress.command("rows")(remaining_rows)
 
 
 def _change(
@@ -199,7 +113,7 @@ def _change(
     where = f"for {chosen.slug}" if chosen else "for the whole lake"
     others = len(given) - changed
     say(
-        f"{plural(changed, kind)} {'added' if adding else 'removed'} {where}"
+        f"{plural(changed, _CALLED[kind])} {'added' if adding else 'removed'} {where}"
         + (f", {number(others)} {'there already' if adding else 'not there'}" if others else "")
         + f"; {_sizes(after)} suppressed now."
     )
@@ -213,19 +127,22 @@ def _explain(lake: "Lake", adding: bool) -> None:
     if not adding:
         note("Events that were dropped come back with `datalake replay` of their days.")
         return
-    note("Rows that are in the lake stay until their days are replayed: which these are, and the")
     note(
-        "commands, tells `datalake suppress rows`. The raw archive is not touched, and payloads in"
+        "Rows that are in the lake stay until their days are replayed: `datalake suppress rows` "
+        "tells which, with the commands."
     )
     days = max(source.retention.record_log_days for source in lake.settings.sources)
-    note(f"record logs of runs before this go with them, after {plural(days, 'day')}.")
+    note(
+        "The raw archive is never changed, and record logs of earlier runs go after "
+        f"{plural(days, 'day')}."
+    )
 
 
 def _sizes(version: "Version") -> str:
     from lake.suppression.people import IdKind
 
     kinds = version.entries.table["kind"].to_pylist()
-    return " and ".join(f"{plural(kinds.count(kind), kind)}" for kind in IdKind)
+    return " and ".join(plural(kinds.count(kind), _CALLED[kind]) for kind in IdKind)
 
 
 def _given(ids: list[str] | None, file: Path | None) -> list[str]:

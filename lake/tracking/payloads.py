@@ -4,40 +4,51 @@ from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import Any
 
+import pyarrow as pa
+
 from lake.envelope import message_id
 from lake.parse import parse_line
 from lake.rejects import Reject
 from lake.settings import Limits
 from lake.staging.raw_lines import RawLines
 from lake.storage import Storage
+from lake.suppression.people import People
 from lake.tracking.logs import RunLog
 from lake.tracking.reading import search
 from lake.tracking.records import BatchType
 
 Record = dict[str, Any]
+_PAYLOAD = "record_payload"
+_HIDDEN = "Its user is suppressed, so the payload is not shown."
 
 
 def with_payloads(
-    storage: Storage, logs: Sequence[RunLog], records: Sequence[Record], limits: Limits
+    storage: Storage,
+    logs: Sequence[RunLog],
+    records: Sequence[Record],
+    limits: Limits,
+    people: People | None = None,
 ) -> tuple[list[Record], list[str]]:
     """Records of one identifier with the payloads that can be had, and why others cannot.
 
-    What one of the logs (all of the source's) says of a suppressed user is final, also where an
-    earlier run has loaded the record.
+    Nothing is shown of `people`, who are suppressed now. And what one of the logs (all of the
+    source's) says of a suppressed user is final, also where an earlier run has loaded the record.
     """
     wanted = [r for r in records if r["status"] == "succeeded" and r["record_payload"] is None]
     if not wanted:
         return list(records), []
     files = [file for log in logs for file in log.of([BatchType.SUPPRESSED])]
     if search(storage, files, wanted[0]["identifier"]):
-        return list(records), ["Its user is suppressed, so the payload is not shown."]
+        return list(records), [_HIDDEN]
     payloads: dict[tuple[str, int], str] = {}
     problems: list[str] = []
     for path in sorted({record["raw_file"] for record in wanted}):
         mine = {r["raw_line"]: r["identifier"] for r in wanted if r["raw_file"] == path}
         lines = dict(_lines(storage, path, mine, limits))
         for number, identifier in mine.items():
-            if _is(identifier, lines.get(number), limits):
+            if people is not None and people.are_named_in(lines.get(number, b"")):
+                problems.append(_HIDDEN)
+            elif _is(identifier, lines.get(number), limits):
                 payloads[path, number] = lines[number].decode()
             else:
                 problems.append(
@@ -49,6 +60,19 @@ def with_payloads(
         for r in records
     ]
     return filled, problems
+
+
+def redacted(tables: Iterable[pa.Table], people: People | None) -> Iterator[pa.Table]:
+    """Records without the payloads of people who were suppressed after these were logged."""
+    for table in tables:
+        if people is not None:
+            kept = [
+                None if payload is None or people.are_named_in(payload.encode()) else payload
+                for payload in table[_PAYLOAD].to_pylist()
+            ]
+            at = table.schema.get_field_index(_PAYLOAD)
+            table = table.set_column(at, table.schema.field(at), pa.array(kept, pa.string()))
+        yield table
 
 
 def _lines(
