@@ -201,6 +201,28 @@ def test_settings_of_spark_are_looked_at(tmp_path: Path, conf: str, told: str) -
     assert told in problem
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("schedule: 0 25 * * *", "seen '0 25 * * *'; allowed: a cron expression of five fields"),
+        ("schedule: hourly", "such as `0 */2 * * *`, or off; this has 1"),
+        ("schedule_timezone: Berlin", "allowed: a time zone such as Europe/Berlin, or UTC"),
+        ("first_sync_hours: -1", "allowed: a whole number of hours from 0 to 8760"),
+        ("suppression: perhaps", "allowed: true | false"),
+    ],
+)
+def test_schedules_and_suppression_are_looked_at(tmp_path: Path, line: str, told: str) -> None:
+    [problem] = problems(tmp_path, f"{GOOD}{line}\n")
+    assert problem.startswith("lake.yaml:6 ")
+    assert told in problem
+
+
+def test_schedules_stand_at_the_top_or_in_a_source(tmp_path: Path) -> None:
+    lake = load(tmp_path, f"schedule: off\n{GOOD}    schedule: 5 4 * * *\n")
+    assert (lake.schedule, lake.sources[0].schedule) == ("off", "5 4 * * *")
+    assert lake.sources[0].is_scheduled
+
+
 BUCKET = (
     "allowed: s3://bucket[/prefix], the bucket with 3 to 63 small letters, digits, `.` and `-`, "
     "the prefix without empty parts"

@@ -8,7 +8,10 @@ from pathlib import Path
 
 from datalake_assets.running import new_job
 from lake.counts import UnitReport
+from lake.first_sync import first_sync_due
+from lake.lake import Lake
 from lake.report import Failure, RunFacts
+from lake.settings_file import load_settings
 from lake.state.lease import held_lease
 from lake.work.dataflow import InProcess
 from lake.work.open_runs import close_run, opened_run
@@ -131,3 +134,25 @@ def test_how_far_a_replay_is_is_told_also_when_it_was_interrupted(
     assert "interrupted" not in terminal.run("status").err
     assert list(days) == []
     assert terminal.run("status", "--json").json[1]["interrupted_replays"] == []
+
+
+def test_the_next_sync_is_told_as_the_schedule_has_it(terminal: Terminal, tmp_path: Path) -> None:
+    (tmp_path / "lake.yaml").write_text(
+        """\
+workspace_id: W1
+storage: ./data
+sources:
+  - {id: a1, slug: yearly, schedule: "30 2 1 1 *", schedule_timezone: Europe/Berlin}
+  - {id: b2, slug: never, schedule: off}
+"""
+    )
+    [yearly, never] = terminal.run("status", "--json").json
+    assert yearly["next_sync"].endswith("-01-01T01:30:00Z")
+    assert never["next_sync"] is None
+    said = terminal.run("status")
+    assert "never: `schedule` is off: no scheduled syncs" in said.err
+    lake = Lake.open(load_settings(None, {}, tmp_path))
+    due = first_sync_due(lake.storage, lake.settings.source("yearly"), datetime.now(UTC))
+    assert due is not None
+    [yearly, _] = terminal.run("status", "--json").json
+    assert yearly["next_sync"] == f"{due:%Y-%m-%dT%H:%M:%S.%f}Z"
