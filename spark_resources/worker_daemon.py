@@ -5,6 +5,7 @@ Imports and compiled code are there once instead of once per worker, and their m
 
 import gc
 
+import pyarrow as pa
 from pyspark import daemon
 
 from lake.dedup import task as dedup_task
@@ -17,6 +18,7 @@ NEEDED = (stage_task, dedup_task, load_task, not_loaded)
 
 
 def main() -> None:
+    pa.set_cpu_count(1)  # there is a worker for every processor
     warm_up()
     gc.freeze()  # what all workers share is not looked through by each of them
     daemon.manager()

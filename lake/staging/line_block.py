@@ -19,7 +19,7 @@ class LineBlock:
     """
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
+        self.limit = limit
         self._memory = np.zeros(2 * PIECE + PADDING, np.uint8)  # grows with what comes
         self._ends = np.empty(1024, np.int64)
         self._used = 0
@@ -58,8 +58,8 @@ class LineBlock:
             self._count += found
             self._open = int(self._ends[self._count - 1]) + 1
             self._cut = False
-        if self._used - self._open > self._limit + 1:
-            self._used = self._open + self._limit + 1
+        if self._used - self._open > self.limit + 1:
+            self._used = self._open + self.limit + 1
             self._cut = True
         return int(found)
 

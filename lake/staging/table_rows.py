@@ -15,7 +15,7 @@ from lake.kinds import Kind
 from lake.names import pointer
 from lake.partitions import DatePartition
 from lake.rejects import Reject
-from lake.staging.blob import Blob, BlobKind, to_ipc
+from lake.staging.blob import Blob, BlobKind, to_ipc, unpacked_size
 from lake.staging.hours import HOUR_US, partition_of
 from lake.staging.leaves import Event, Path
 from lake.staging.places import places, split_places
@@ -121,6 +121,7 @@ class TableRows:
         self._keep_payloads = keep_payloads
         self._waiting: list[CarefulRow] = []
         self._first: dict[Path, Place] = {}
+        self._fields: dict[tuple[Path, Encoding], tuple[pa.Field, str]] = {}
         self._original: tuple[Place, str] | None = None
         self._start()
 
@@ -217,7 +218,7 @@ class TableRows:
             part = staged.slice(start, end - start)
             data = to_ipc(part)
             account.rows[name] = int(end - start)
-            account.bytes[name] = part.nbytes
+            account.bytes[name] = unpacked_size(data)
             key = rows_key(self.table, name)
             yield Blob(BlobKind.ROWS, key, task, int(end - start), data)
         yield account
@@ -233,12 +234,19 @@ class TableRows:
         seen: list[SeenColumn] = []
         for path in sorted(self._cells, key=self._first.__getitem__):
             encoding, array = self._column(path)
-            column, at = self._columns.column(path) or "", pointer(path)
+            if (path, encoding) not in self._fields:
+                self._fields[path, encoding] = self._field(path, encoding, array.type)
+            field, column = self._fields[path, encoding]
             arrays.append(array)
-            metadata = {"column": column, "as": encoding}
-            fields.append(pa.field(at, array.type, metadata=metadata))
-            seen.append(SeenColumn(at, column, self._first[path], self._kinds.get(path, set())))
+            fields.append(field)
+            kinds = self._kinds.get(path, set())
+            seen.append(SeenColumn(field.name, column, self._first[path], kinds))
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields)), seen
+
+    def _field(self, path: Path, encoding: Encoding, type_: pa.DataType) -> tuple[pa.Field, str]:
+        column = self._columns.column(path) or ""
+        metadata = {"column": column, "as": encoding}
+        return pa.field(pointer(path), type_, metadata=metadata), column
 
     def _column(self, path: Path) -> tuple[Encoding, pa.Array]:
         """A field over all rows, whichever parts have it."""

@@ -31,7 +31,7 @@ from lake.storage import Storage
 from lake.suppression.people import People
 from lake.suppression.suppression import Suppression
 
-FLUSH_BYTES = 32 << 20  # of raw lines; bounds the memory of a task, not what it may read
+FLUSH_BYTES = 64 << 20  # of raw lines; bounds the memory of a task, not what it may read
 STANDARD = {naming: frozenset(c.name(naming) for c in STANDARD_COLUMNS) for naming in Naming}
 
 
@@ -317,8 +317,11 @@ class _StageTask:
 
     def _ids(self, full: Sequence[TableRows]) -> Iterator[Blob]:
         """The message ids of all tables, by hash bucket."""
-        ids = pa.concat_tables(rows.ids() for rows in full).unify_dictionaries()
+        ids = pa.concat_tables(rows.ids() for rows in full).unify_dictionaries().combine_chunks()
         buckets = bucket_numbers(ids["id"].combine_chunks())
-        for bucket in np.unique(buckets):
-            part = ids.filter(pa.array(buckets == bucket)).combine_chunks()
+        order = np.argsort(buckets, kind="stable")
+        ids = ids.take(pa.array(order))
+        found, starts = np.unique(buckets[order], return_index=True)
+        for bucket, start, end in zip(found, starts, [*starts[1:], len(ids)], strict=True):
+            part = ids.slice(start, end - start)
             yield Blob(BlobKind.IDS, str(bucket), self.task, len(part), to_ipc(part))

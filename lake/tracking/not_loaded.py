@@ -1,6 +1,6 @@
 """The records that were not loaded, read once more from their raw files: payload and reason."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from lake.partitions import DatePartition
 from lake.rejects import Reason, Reject
 from lake.settings import Limits
 from lake.staging.hours import partition_of
+from lake.staging.line_block import LineBlock
 from lake.staging.raw_lines import RawLines
 from lake.staging.seen import SKIPPED, SUPPRESSED
 from lake.staging.task import RawFile
@@ -86,11 +87,26 @@ def _lines(
 ) -> Iterator[tuple[int, bytes, Reject | None]]:
     """The lines asked for; at the place where the file is broken there is none, but the cause."""
     lines = RawLines(lambda: job.storage.open_stream(file.path), job.limits.line_bytes)
-    for number, line in lines:
-        if number in wanted:
-            yield number, line, None
-    if lines.broken and lines.lines + 1 in wanted:
-        yield lines.lines + 1, b"", Reject(Reason.CUT_OFF, lines.broken)
+    block, before = LineBlock(job.limits.line_bytes), 0
+    for piece in lines.pieces():
+        before += yield from _taken(block, block.add(piece), before, wanted)
+    before += yield from _taken(block, block.end(whole=lines.broken is None), before, wanted)
+    if lines.broken and before + 1 in wanted:
+        yield before + 1, b"", Reject(Reason.CUT_OFF, lines.broken)
+
+
+def _taken(
+    block: LineBlock, count: int, before: int, wanted: dict[int, str]
+) -> Generator[tuple[int, bytes, Reject | None], None, int]:
+    """Those that are asked for of so many lines that have ended; how many these were."""
+    asked = sorted(line for line in wanted if before < line <= before + count)
+    starts, ends = block.starts(), block.ends()
+    for number in asked:
+        at = number - before - 1
+        line = block.text(int(starts[at]), int(ends[at]))
+        yield number, line[: block.limit + 1], None
+    block.clear()
+    return count
 
 
 def _record(
