@@ -34,7 +34,7 @@ class Scheduler:
         self.workspace, self.instance = workspace, workspace.instance
         (location,) = workspace.create_request_context().code_locations
         (repository,) = location.get_repositories().values()
-        (self.schedule,) = repository.get_schedules()
+        self.schedule = repository.get_schedule("sync_shop_schedule")
 
     def start(self, moment: datetime) -> None:
         with freeze_time(moment):
