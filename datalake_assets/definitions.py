@@ -13,6 +13,7 @@ from datalake_assets.dead_runs import close_dead
 from datalake_assets.event_tables import event_tables
 from datalake_assets.keys import replay_job_name
 from datalake_assets.landing import landing
+from datalake_assets.published_checks import PublishedChecks
 from datalake_assets.reloading import reload_for_new_tables
 from datalake_assets.snapshot import Snapshot, read_snapshot
 from datalake_assets.sync import SCHEDULES_VARIABLE, sync_job
@@ -49,6 +50,7 @@ def build(
     scheduled = {source.id: syncs[source.id] for source in sources if source.is_scheduled}
     upkeeps = {source.id: upkeep_job(lake, source) for source in sources}
     own_upkeep = dagster_upkeep_job(lake)
+    checks = PublishedChecks.of(lake, snapshot)
     return dg.Definitions(
         assets=[
             *(landing(lake, source) for source in sources),
@@ -60,15 +62,20 @@ def build(
             *syncs.values(),
             *upkeeps.values(),
             own_upkeep,
+            *checks.jobs.values(),
+            checks.freshness,
             *(
                 dg.define_asset_job(
                     replay_job_name(source),
-                    selection=dg.AssetSelection.assets(*tables[source.id].keys),
+                    # A replay has checks of its own; those of what is published have jobs.
+                    selection=dg.AssetSelection.assets(*tables[source.id].keys)
+                    - dg.AssetSelection.checks(checks.by_source[source.id]),
                     description=f"Replay of {source.slug}: load days again from the archive.",
                 )
                 for source in sources
             ),
         ],
+        asset_checks=[*checks.by_source.values()],
         schedules=[
             *(
                 sync_schedule(lake, source, scheduled[source.id], schedules_running)
@@ -77,6 +84,7 @@ def build(
             ),
             *(upkeep_schedule(upkeeps[s.id], schedules_running) for s in sources if s.enabled),
             upkeep_schedule(own_upkeep, schedules_running),
+            *checks.schedules(schedules_running),
         ],
         sensors=[
             reload_for_new_tables(lake, snapshot),

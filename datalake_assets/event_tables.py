@@ -51,13 +51,7 @@ class ReplayConfig(dg.Config):
 
 def event_tables(lake: Lake, source: Source, known: SourceSnapshot) -> dg.AssetsDefinition:
     """One multi-asset with a table, its schema and its checks for each event type."""
-    tables = [
-        schema
-        for schema in known.tables.values()
-        if schema.database == source.database
-        and schema.name == source.catalog_table(schema.table)
-        and not source.skips(schema.table)
-    ]
+    tables = known.tables_of(source)
     partitions = days(source.start or known.first_day)
 
     @dg.multi_asset(

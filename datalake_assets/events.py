@@ -8,6 +8,8 @@ import dagster as dg
 
 from datalake_assets import metadata
 from datalake_assets.keys import landing_key, reports_key, schema_key, table_key
+from lake.checking.rules import SOURCE_RULES, TABLE_RULES
+from lake.checking.schema_change import Change, check_schema_change, first_run
 from lake.counts import TableReport, UnitReport
 from lake.lake import Lake
 from lake.report import RunFacts
@@ -18,6 +20,8 @@ from lake.work.checks import CHECKS, CheckResult
 from lake.work.plan import list_archive
 from lake.work.run_context import Published
 from lake.work.unit import Window
+
+_RULES = CHECKS | TABLE_RULES | SOURCE_RULES
 
 
 @dataclass(frozen=True)
@@ -75,12 +79,18 @@ class RunEvents:
             yield dg.AssetMaterialization(
                 table_key(touched.schema), partition=touched.day, metadata=touched.metadata
             )
-        for touched in newest.values():
-            if touched.report.new_columns:
-                version = unit.manifest.number
-                shown = metadata.schema_version(touched.schema, touched.report, version)
-                key = schema_key(touched.schema)
-                yield dg.AssetMaterialization(key, partition=touched.day, metadata=shown)
+        changed = [touched for touched in newest.values() if touched.report.new_columns]
+        is_news = (
+            bool(changed) and first_run(self.lake.storage, self.source.id) != unit.manifest.run_id
+        )
+        for touched in changed:
+            version = unit.manifest.number
+            shown = metadata.schema_version(touched.schema, touched.report, version)
+            key = schema_key(touched.schema)
+            yield dg.AssetMaterialization(key, partition=touched.day, metadata=shown)
+            if is_news:
+                change = Change.of(unit.manifest, touched.report)
+                yield check_evaluation(check_schema_change(touched.schema, [change]))
         for check in unit.checks:
             yield check_evaluation(check)
 
@@ -110,12 +120,12 @@ class RunEvents:
 
 
 def check_key(check: CheckResult) -> dg.AssetKey:
-    return dg.AssetKey(check.table.split(".", 1))
+    return dg.AssetKey(check.table.split("."))
 
 
 def check_evaluation(check: CheckResult) -> dg.AssetCheckEvaluation:
     """The verdict, from a job that is not of assets."""
-    return dg.AssetCheckEvaluation(**_verdict(check), blocking=True)
+    return dg.AssetCheckEvaluation(**_verdict(check), blocking=check.check in CHECKS)
 
 
 def check_result(check: CheckResult) -> dg.AssetCheckResult:
@@ -129,6 +139,6 @@ def _verdict(check: CheckResult) -> dict[str, Any]:
         "check_name": check.check,
         "passed": check.passed,
         "metadata": metadata.evidence(check),
-        "severity": dg.AssetCheckSeverity.ERROR,
-        "description": CHECKS[check.check],
+        "severity": dg.AssetCheckSeverity[check.severity.name],
+        "description": _RULES[check.check],
     }

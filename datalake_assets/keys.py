@@ -39,6 +39,10 @@ def upkeep_job_name(source: Source) -> str:
     return f"upkeep_{source.name}"
 
 
+def check_tables_job_name(source: Source) -> str:
+    return f"check_tables_{source.name}"
+
+
 SOURCE_TAG = "datalake/source"
 ACCEPT_TAG = "datalake/accept_changes"
 """`true` on a replay: take raw files as they are now, though they changed after loading."""

@@ -119,10 +119,21 @@ def upkeep_numbers(report: UpkeepReport) -> Metadata:
 
 def evidence(check: CheckResult) -> Metadata:
     """The numbers a check's verdict rests on."""
-    return {name: _shown(value) for name, value in check.evidence.items()}
+    shown = {name: _shown(value) for name, value in check.evidence.items()}
+    if run_id := check.evidence.get("dagster_run"):
+        shown["dagster_run"] = dg.MetadataValue.dagster_run(run_id)
+    return shown
 
 
-def _shown(value: bool | int | str) -> dg.MetadataValue:
-    if isinstance(value, bool):
-        return dg.MetadataValue.bool(value)
-    return dg.MetadataValue.int(value) if isinstance(value, int) else dg.MetadataValue.text(value)
+def _shown(value: bool | int | float | str | tuple[str, ...]) -> dg.MetadataValue:
+    match value:
+        case bool():
+            return dg.MetadataValue.bool(value)
+        case int():
+            return dg.MetadataValue.int(value)
+        case float():
+            return dg.MetadataValue.float(value)
+        case str():
+            return dg.MetadataValue.text(value)
+        case _:
+            return dg.MetadataValue.md("\n".join(f"- {one}" for one in value))

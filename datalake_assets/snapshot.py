@@ -13,6 +13,7 @@ import msgspec
 from lake.errors import LakeError
 from lake.lake import Lake
 from lake.schema import TableSchema
+from lake.settings import Source
 from lake.state.codec import decode, encode
 from lake.state.source_state import SourceState, read_state
 from lake.storage import LocalStorage
@@ -27,6 +28,16 @@ class SourceSnapshot(msgspec.Struct, frozen=True):
     @property
     def first_day(self) -> date | None:
         return None if self.start is None else date.fromisoformat(self.start)
+
+    def tables_of(self, source: Source) -> list[TableSchema]:
+        """Those in the place the source writes to now, and that it does not skip."""
+        return [
+            schema
+            for schema in self.tables.values()
+            if schema.database == source.database
+            and schema.name == source.catalog_table(schema.table)
+            and not source.skips(schema.table)
+        ]
 
 
 class Snapshot(msgspec.Struct, frozen=True):

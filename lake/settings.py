@@ -79,6 +79,7 @@ class Overridable(Part):
     iam_role_arn: fields.RoleArn | None = None
     external_id: fields.ExternalId | None = None
     dedup_days: fields.Days = 7
+    freshness_hours: fields.Hours | None = None
     load_without_message_id: Annotated[bool, Field(description="allowed: true | false")] = False
     tracking: Annotated[Tracking, Field(description="allowed: rejected | all")] = Tracking.REJECTED
     suppression: Annotated[bool, Field(description="allowed: true | false")] = True

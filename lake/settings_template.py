@@ -60,6 +60,10 @@ sources:
 # Events with the same messageId are duplicates if received at most so many days apart.
 #dedup_days: 7
 
+# The check `freshness` warns if the newest event is older than so many hours.
+# Default: judged by how long the source was silent before
+#freshness_hours: 12
+
 # true: events without messageId are loaded under the hash of their line, not rejected.
 #load_without_message_id: false
 

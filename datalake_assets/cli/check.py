@@ -20,19 +20,34 @@ if TYPE_CHECKING:
 
 def check(
     context: typer.Context,
+    tables: Annotated[
+        bool, typer.Option("--tables", help="Look at what is published, not at settings.")
+    ] = False,
+    source: Annotated[
+        str | None, typer.Option(help="With --tables: slug or id. Default: all.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Try settings, access and engine, say what to mend, and why there may be no data.
 
     Changes nothing that lasts, but for the empty table of sync reports. On AWS it writes small
     files to the bucket and removes them; rights on Glue and EMR are tried without any change.
+    With --tables it holds catalog, files and schemas against what was published, and changes
+    nothing at all; what is wrong with the data ends it with exit code 1.
 
     \b
     Examples:
       datalake check
+      datalake check --tables --source ios_prod
       datalake --config shop/lake.yaml check --json
     """
     asked = invocation(context)
+    if tables:
+        from datalake_assets.cli.check_tables import check_tables
+
+        raise typer.Exit(check_tables(asked.lake(), source, as_json))
+    if source is not None:
+        raise typer.BadParameter("goes with --tables only", param_hint="--source")
     found = look(asked.file(), asked.lake())
     if as_json:
         print_json([_as_dict(finding) for finding in found])

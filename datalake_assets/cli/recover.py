@@ -6,16 +6,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from datalake_assets.cli.invocation import invocation
-from datalake_assets.cli.output import note, print_json, say, working
+from datalake_assets.cli.output import note, print_json, say, warn, working
 from datalake_assets.cli.text import plural, size
 
 if TYPE_CHECKING:
+    from lake.lake import Lake
+    from lake.settings import Source
     from lake.upkeep.recovery import Recovery
 
 
 def recover(
     context: typer.Context,
     source: Annotated[str | None, typer.Option(help="Slug or id. Default: all.")] = None,
+    catalog: Annotated[
+        bool, typer.Option("--catalog", help="Put back what somebody changed in the catalog.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Finish what dead runs had committed, write their reports, clear away what they left.
@@ -24,23 +29,60 @@ def recover(
     Runs that are alive are left alone, and files that were replaced stay for the hours that
     `retention.replaced_hours` says. Doing it twice does no harm.
 
+    With --catalog all tables and partitions are held against all that was ever published, and
+    registered as it says: for when a check finds drift, or the catalog was lost.
+
     \b
     Examples:
       datalake recover
       datalake recover --source ios_prod
+      datalake recover --catalog
     """
     from lake.upkeep.recovery import recover as recover_source
 
     lake = invocation(context).lake()
     chosen = lake.settings.sources if source is None else (lake.settings.source(source),)
-    done: list[Recovery] = []
+    told: list[dict[str, Any]] = []
     for one in chosen:
         with working(f"recovering {one.slug}"):
-            done.append(recover_source(lake, one, datetime.now(UTC)))
+            done = recover_source(lake, one, datetime.now(UTC))
+        told.append(_as_dict(done))
         if not as_json:
-            _tell(done[-1])
+            _tell(done)
+        if catalog:
+            told[-1] |= _mend(lake, one, quiet=as_json)
     if as_json:
-        print_json([_as_dict(one) for one in done])
+        print_json(told)
+
+
+def _mend(lake: "Lake", source: "Source", quiet: bool) -> dict[str, Any]:
+    from lake.checking.mending import mend_catalog
+
+    with working(f"mending the catalog of {source.slug}"):
+        mended = mend_catalog(lake, source, lambda lease: note(f"{source.slug}: waits for {lease}"))
+    registered, foreign = sum(mended.registered.values()), sum(mended.unregistered.values())
+    if not quiet:
+        lines = (
+            (len(mended.entries), "restored {} in the catalog.", "table"),
+            (registered, "registered {} again.", "partition"),
+            (foreign, "took {} out of the catalog that nobody had published.", "partition"),
+        )
+        for count, line, what in lines:
+            if count:
+                say(f"{source.slug}: {line.format(plural(count, what))}")
+        for table, rows in mended.lost_rows.items():
+            warn(
+                f"{table}: partitions with {rows:,} rows are missing in the catalog, and what "
+                "published them is no longer known. Replay the days of the table."
+            )
+        if not mended:
+            say(f"{source.slug}: the catalog is as it was published.")
+    return {
+        "tables_restored": mended.entries,
+        "partitions_registered": registered,
+        "partitions_unregistered": foreign,
+        "rows_lost": mended.lost_rows,
+    }
 
 
 def _tell(done: "Recovery") -> None:

@@ -77,6 +77,10 @@ class Catalog(Protocol):
         """Add the columns that are missing, at the end and in this order, in one update."""
         ...
 
+    def restore(self, table: CatalogTable) -> None:
+        """Give an entry that somebody changed its columns and its location back, or make it."""
+        ...
+
     def partitions(
         self, database: str, name: str, days: Days | None = None
     ) -> list[CatalogPartition]:

@@ -74,6 +74,16 @@ class LocalCatalog:
 
         self._change_table(database, name, grown)
 
+    def restore(self, table: CatalogTable) -> None:
+        if not self.create_table(table):
+            self._change_table(
+                table.database,
+                table.name,
+                lambda found: msgspec.structs.replace(
+                    found, columns=table.columns, location=table.location, format=table.format
+                ),
+            )
+
     def partitions(
         self, database: str, name: str, days: Days | None = None
     ) -> list[CatalogPartition]:

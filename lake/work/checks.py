@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from lake.counts import TableReport
@@ -17,6 +18,13 @@ CHECKS = {
 """What each check holds, in words for people."""
 
 
+class Severity(StrEnum):
+    """What it means that a check did not pass."""
+
+    ERROR = "error"  # the data is wrong, or cannot be read
+    WARN = "warn"  # a person should look
+
+
 @dataclass(frozen=True, slots=True)
 class CheckResult:
     """The verdict of one check on one table, with numbers as evidence."""
@@ -25,10 +33,15 @@ class CheckResult:
     check: str
     passed: bool
     evidence: dict[str, Any] = field(default_factory=dict)
+    severity: Severity = Severity.ERROR
 
     def __str__(self) -> str:
-        facts = ", ".join(f"{name} {value}" for name, value in self.evidence.items())
+        facts = ", ".join(f"{name} {_told(value)}" for name, value in self.evidence.items())
         return f"{self.check} of {self.table}: {facts}"
+
+
+def _told(value: Any) -> str:
+    return "; ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
 
 
 class ChecksFailed(CheckFailed):

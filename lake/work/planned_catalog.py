@@ -12,6 +12,7 @@ from lake.catalog.base import (
 from lake.partitions import DatePartition
 from lake.state.manifest import Manifest
 from lake.state.source_state import SourceState, partition_name
+from lake.work.publish import catalog_partition
 
 Planned = dict[str, CatalogPartition | None]
 """By partition; None is one that is dropped."""
@@ -32,16 +33,7 @@ class PlannedCatalog:
         for change in manifest.partitions:
             planned = self._tables.setdefault(after.tables[change.table].key, {})
             planned[partition_name(change.values)] = (
-                None
-                if change.dropped
-                else CatalogPartition(
-                    change.values,
-                    change.location,
-                    manifest.number,
-                    change.rows,
-                    change.bytes,
-                    change.files,
-                )
+                None if change.dropped else catalog_partition(change, manifest.number)
             )
 
     def databases(self) -> list[str]:
@@ -80,6 +72,9 @@ class PlannedCatalog:
         raise _changes_nothing()
 
     def create_table(self, table: CatalogTable) -> bool:
+        raise _changes_nothing()
+
+    def restore(self, table: CatalogTable) -> None:
         raise _changes_nothing()
 
     def append_columns(self, database: str, name: str, columns: object) -> None:

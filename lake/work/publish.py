@@ -49,19 +49,21 @@ def apply(
 
 def _declare(catalog: Catalog, schema: TableSchema, layout: DatePartition, source_id: str) -> None:
     """The table in the catalog, with all its columns."""
-    columns = tuple(CatalogColumn(c.name, c.type.sql, c.pointer) for c in schema.columns)
-    made = catalog.create_table(
-        CatalogTable(
-            database=schema.database,
-            name=schema.name,
-            columns=columns,
-            partition_keys=layout.keys,
-            location=paths.table_folder(source_id, schema.table),
-            comment=schema.original,
-        )
+    entry = catalog_entry(schema, layout, source_id)
+    if not catalog.create_table(entry):
+        catalog.append_columns(schema.database, schema.name, entry.columns)
+
+
+def catalog_entry(schema: TableSchema, layout: DatePartition, source_id: str) -> CatalogTable:
+    """A table as the catalog is to have it."""
+    return CatalogTable(
+        database=schema.database,
+        name=schema.name,
+        columns=tuple(CatalogColumn(c.name, c.type.sql, c.pointer) for c in schema.columns),
+        partition_keys=layout.keys,
+        location=paths.table_folder(source_id, schema.table),
+        comment=schema.original,
     )
-    if not made:
-        catalog.append_columns(schema.database, schema.name, columns)
 
 
 def _show(
@@ -83,8 +85,11 @@ def _switch(
 
 
 def _partitions(changes: list[PartitionChange], number: int) -> list[CatalogPartition]:
-    return [
-        CatalogPartition(c.values, c.location, number, c.rows, c.bytes, c.files)
-        for c in changes
-        if not c.dropped
-    ]
+    return [catalog_partition(change, number) for change in changes if not change.dropped]
+
+
+def catalog_partition(change: PartitionChange, number: int) -> CatalogPartition:
+    """A partition as the catalog is to have it since a manifest."""
+    return CatalogPartition(
+        change.values, change.location, number, change.rows, change.bytes, change.files
+    )

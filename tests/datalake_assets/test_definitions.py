@@ -49,6 +49,9 @@ def test_jobs_and_schedules_of_every_source(platform: Platform) -> None:
 
     assert {job for job in repository.job_names if not job.startswith("__")} == {
         "check",
+        "check_freshness",
+        "check_tables_web_shop",
+        "check_tables_ios_prod",
         "sync_web_shop",
         "replay_web_shop",
         "sync_ios_prod",
@@ -64,6 +67,9 @@ def test_jobs_and_schedules_of_every_source(platform: Platform) -> None:
         "upkeep_web_shop_schedule": "30 3 * * *",
         "upkeep_ios_prod_schedule": "30 3 * * *",
         "upkeep_dagster_schedule": "30 3 * * *",
+        "check_tables_web_shop_schedule": "30 4 * * *",
+        "check_tables_ios_prod_schedule": "30 4 * * *",
+        "check_freshness_schedule": "10 * * * *",
     }
 
 
@@ -75,6 +81,8 @@ def test_a_source_that_is_not_enabled_has_no_schedule(tmp_path: Path) -> None:
         "sync_on_schedule",
         "upkeep_on_schedule",
         "upkeep_dagster_schedule",
+        "check_tables_on_schedule",
+        "check_freshness_schedule",
     }
 
 

@@ -38,7 +38,10 @@ def test_every_setting_is_in_it_and_may_be_switched_on(tmp_path: Path) -> None:
 
 def test_what_is_switched_off_shows_the_default(tmp_path: Path) -> None:
     chosen: dict[str, Any] = dict.fromkeys(
-        ("table_prefix", "start", "region", "emr_cluster_id", "glue_catalog_id", "iam_role_arn"),
+        (
+            *("table_prefix", "start", "freshness_hours", "region", "emr_cluster_id"),
+            *("glue_catalog_id", "iam_role_arn"),
+        ),
         True,
     )
     chosen["alerts"] = {

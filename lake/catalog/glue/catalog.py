@@ -107,6 +107,12 @@ class GlueCatalog:
         self._existing(database, name)
         changes.change_table(self.calls, database, name, changes.with_columns(list(columns)))
 
+    def restore(self, table: CatalogTable) -> None:
+        if not self.create_table(table):
+            self._existing(table.database, table.name)
+            change = changes.restored(new_table(table, self.root)["StorageDescriptor"])
+            changes.change_table(self.calls, table.database, table.name, change)
+
     def partitions(
         self, database: str, name: str, days: Days | None = None
     ) -> list[CatalogPartition]:

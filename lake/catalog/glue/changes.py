@@ -63,6 +63,17 @@ def with_columns(columns: list[CatalogColumn]) -> Change:
     return change
 
 
+def restored(stored: Fields) -> Change:
+    """The columns and the location that a table should have; what else others wrote there stays."""
+
+    def change(table: Fields) -> Fields | None:
+        found = table["StorageDescriptor"]
+        wanted = {**found, "Columns": stored["Columns"], "Location": stored["Location"]}
+        return {**table, "StorageDescriptor": wanted} if wanted != found else None
+
+    return change
+
+
 def with_dropped(version: int) -> Change:
     """Note that a manifest drops partitions: none before it makes any from now on."""
 

@@ -1,0 +1,92 @@
+"""Checks of what is published, in Dagster."""
+
+from collections import Counter
+from datetime import timedelta
+
+import dagster as dg
+import pytest
+
+from datalake_assets import published_checks
+from lake.work.run_context import now
+from tests.datalake_assets.conftest import MakePlatform, Platform, events, values
+
+PAGE = dg.AssetKey(["web_shop", "page"])
+REPORTS = dg.AssetKey(["__segment_datalake", "sync_reports", "web_shop"])
+RULES = ("drift", "partitions", "small_files", "schema_change")
+
+
+def run(platform: Platform, job: str) -> dg.ExecuteInProcessResult:
+    found = platform.definitions().resolve_job_def(job)
+    return found.execute_in_process(instance=platform.instance, raise_on_error=False)
+
+
+def verdicts(result: dg.ExecuteInProcessResult) -> list[dg.AssetCheckEvaluation]:
+    return events(result, dg.DagsterEventType.ASSET_CHECK_EVALUATION)
+
+
+def lose_a_file(platform: Platform) -> None:
+    partition = platform.lake.catalog.partitions("web_shop", "page")[0]
+    platform.lake.storage.delete(platform.lake.storage.files(partition.location)[0].path)
+
+
+def test_the_job_gives_a_verdict_on_every_table_and_books_nothing_else(platform: Platform) -> None:
+    platform.sync("web_shop")
+    tables = len(platform.lake.catalog.tables("web_shop"))
+    result = run(platform, "check_tables_web_shop")
+    found = verdicts(result)
+
+    assert result.success
+    assert Counter(one.check_name for one in found) == dict.fromkeys(RULES, tables)
+    assert all(one.passed for one in found)
+    assert len(result.all_events) < len(found) + 15
+
+
+def test_what_is_wrong_is_an_error_and_what_is_new_a_warning(make_platform: MakePlatform) -> None:
+    make_platform(arrived=1).sync("web_shop")
+    platform = make_platform(arrived=2)
+    synced = platform.sync("web_shop")
+    at_once = [one for one in verdicts(synced) if one.check_name == "schema_change"]
+    lose_a_file(platform)
+    result = run(platform, "check_tables_web_shop")
+    wrong = [one for one in verdicts(result) if not one.passed]
+
+    assert result.success  # the verdict is in the checks; the job did what it should
+    [error] = [one for one in wrong if one.severity is dg.AssetCheckSeverity.ERROR]
+    assert (error.asset_key, error.check_name) == (PAGE, "partitions")
+    shown = values(error.metadata)
+    assert shown["problems"] == 1
+    assert shown["first_problems"].startswith("- day=2026-10-01/hr=")
+    assert "datalake recover" in shown["what_to_do"]
+
+    changed = {one.asset_key for one in wrong if one.check_name == "schema_change"}
+    assert dg.AssetKey(["web_shop", "track_gift_card_redeemed"]) in changed
+    assert {one.asset_key for one in at_once} == changed
+    assert {one.severity for one in at_once} == {dg.AssetCheckSeverity.WARN}
+    assert {values(one.metadata)["dagster_run"] for one in at_once} == {synced.run_id}
+    assert not any(one.blocking for one in wrong)
+
+
+def test_any_of_them_runs_by_itself(platform: Platform) -> None:
+    platform.sync("web_shop")
+    lose_a_file(platform)
+    chosen = {dg.AssetCheckKey(PAGE, "partitions"), dg.AssetCheckKey(REPORTS, "freshness")}
+    job = platform.definitions().resolve_implicit_global_asset_job_def()
+    alone = job.get_subset(asset_selection=set(), asset_check_selection=chosen)
+    result = alone.execute_in_process(instance=platform.instance, raise_on_error=False)
+
+    found = {one.asset_check_key: one.passed for one in verdicts(result)}
+    assert found.keys() == chosen
+    assert found[dg.AssetCheckKey(PAGE, "partitions")] is False
+
+
+def test_a_silent_source_is_warned_of(platform: Platform, monkeypatch: pytest.MonkeyPatch) -> None:
+    platform.sync("web_shop")
+    monkeypatch.setattr(published_checks, "now", lambda: now() + timedelta(days=400))
+    web, ios = verdicts(run(platform, "check_freshness"))
+
+    assert (web.asset_key, web.passed, web.severity) == (
+        REPORTS,
+        False,
+        dg.AssetCheckSeverity.WARN,
+    )
+    assert ios.passed and values(ios.metadata)["not_judged"] == "nothing is loaded yet"
