@@ -22,11 +22,11 @@ dev: setup  ## the Dagster UI on http://127.0.0.1:3000 (PORT=4000: on another po
 	@$(BIN)/datalake dev --port $(PORT)
 
 ##@ Change it
-test: setup  ## all tests but those in a browser and the soak
-	$(BIN)/pytest -m "not browser and not soak"
+test: test-fast  ## all tests but those in a browser and the soak
+	$(BIN)/pytest -m "(spark or e2e) and not browser and not soak"
 
-test-fast: setup  ## the tests without Spark and without whole programs: seconds
-	$(BIN)/pytest -m "not spark and not e2e and not browser and not soak"
+test-fast: setup  ## the tests without Spark and without whole programs, side by side
+	$(BIN)/pytest -n auto -m "not spark and not e2e and not browser and not soak"
 
 test-spark: setup  ## the tests that start Spark
 	$(BIN)/pytest -m "spark and not soak"

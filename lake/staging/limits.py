@@ -1,7 +1,7 @@
 """The limits of tables and columns, over all tasks of a unit."""
 
+from lake.staging.job import STANDARD, StageJob
 from lake.staging.seen import Seen
-from lake.staging.task import STANDARD, StageJob
 
 
 def over_limits(job: StageJob, seen: Seen) -> bool:

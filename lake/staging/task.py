@@ -10,14 +10,13 @@ import pyarrow as pa
 
 from lake.dedup.ids import bucket_numbers, hash_id
 from lake.envelope import open_envelope
-from lake.names import STANDARD_COLUMNS, Naming, table_name
+from lake.names import table_name
 from lake.parse import parse_line
-from lake.partitions import DatePartition
 from lake.rejects import Reason, Reject
-from lake.settings import Limits
 from lake.staging.account import Account
 from lake.staging.blob import Blob, BlobKind, to_ipc
 from lake.staging.hours import HOUR_US
+from lake.staging.job import RawFile, StageJob
 from lake.staging.kernel.events import ANONYMOUS, USER
 from lake.staging.kernel.fields import NONE
 from lake.staging.leaves import Event
@@ -25,59 +24,10 @@ from lake.staging.line_block import LineBlock
 from lake.staging.plain_events import Block, PlainEvents
 from lake.staging.raw_lines import RawLines
 from lake.staging.seen import SeenTable
-from lake.staging.table_columns import TableColumns
 from lake.staging.table_rows import CarefulRow, Origins, Part, PartColumn, TableRows
-from lake.storage import Storage
 from lake.suppression.people import People
-from lake.suppression.suppression import Suppression
 
 FLUSH_BYTES = 64 << 20  # of raw lines; bounds the memory of a task, not what it may read
-STANDARD = {naming: frozenset(c.name(naming) for c in STANDARD_COLUMNS) for naming in Naming}
-
-
-@dataclass(frozen=True, slots=True)
-class RawFile:
-    """A raw file of the unit, numbered in order of path; lines up to `skip_lines` are loaded."""
-
-    number: int
-    path: str
-    size: int
-    stamp: str
-    skip_lines: int = 0
-    skip_hours: tuple[str, ...] = ()  # in which these lines were received
-
-
-@dataclass(frozen=True)
-class StageJob:
-    """What all staging tasks of a unit share."""
-
-    storage: Storage
-    naming: Naming
-    date_partition: DatePartition
-    limits: Limits
-    columns: dict[str, frozenset[str]]  # of the tables the lake has
-    skip: frozenset[str] = frozenset()
-    suppression: Suppression | None = None  # None: nobody is
-    hash_missing_ids: bool = False
-    start_us: int | None = None
-    ahead_us: int | None = None
-    keep_payloads: bool = False
-    window: tuple[int, int] | None = None  # of a replay: [from, to) of receivedAt
-    tables: frozenset[str] | None = None  # of a replay: only these
-    room: int | None = None  # for so many new tables, if that is known, the catalog has room
-
-    def new_rows(self, table: str) -> TableRows:
-        known = self.columns.get(table, STANDARD[self.naming])
-        columns = TableColumns(self.naming, self.date_partition.keys, self.limits, known)
-        return TableRows(table, columns, self.date_partition, self.keep_payloads)
-
-    def wants(self, table: str | None, received: int | None) -> bool:
-        """Whether a row belongs to this unit at all; every row does, unless it is a replay's."""
-        if self.window is not None and (
-            received is None or not self.window[0] <= received < self.window[1]
-        ):
-            return False
-        return self.tables is None or table in self.tables
 
 
 def stage(job: StageJob, task: int, files: Sequence[RawFile]) -> Iterator[Blob]:

@@ -14,10 +14,10 @@ from lake.partitions import DatePartition
 from lake.rejects import Reason, Reject
 from lake.settings import Limits
 from lake.staging.hours import partition_of
+from lake.staging.job import RawFile
 from lake.staging.line_block import LineBlock
 from lake.staging.raw_lines import RawLines
 from lake.staging.seen import SKIPPED, SUPPRESSED
-from lake.staging.task import RawFile
 from lake.storage import Storage
 from lake.suppression.suppression import Suppression
 from lake.tracking.records import BatchType, RecordLog

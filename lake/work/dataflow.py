@@ -7,8 +7,9 @@ from lake.dedup.task import Deduped, DedupJob, dedup
 from lake.loading.shares import Shares, file_number
 from lake.loading.task import LoadedFile, LoadJob, load
 from lake.staging.blob import Blob, BlobKind
+from lake.staging.job import RawFile, StageJob
 from lake.staging.seen import Seen
-from lake.staging.task import RawFile, StageJob, stage
+from lake.staging.task import stage
 from lake.tracking.not_loaded import LogJob, NotLoaded, log_not_loaded
 
 G = TypeVar("G", bound=Hashable)

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from lake import paths
 from lake.errors import UsageError
 from lake.settings import Source
-from lake.staging.task import RawFile
+from lake.staging.job import RawFile
 from lake.state.ledger import LedgerEntry, read_ledger, read_whole_ledger
 from lake.state.source_state import SourceState
 from lake.storage import Storage, StoredFile

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from lake.staging.task import RawFile
+from lake.staging.job import RawFile
 from lake.state.replays import ReplayStep
 
 TASK_BYTES = 32 << 20

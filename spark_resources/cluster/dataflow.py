@@ -7,8 +7,8 @@ from pyspark.sql import SparkSession
 from lake.dedup.task import Deduped, DedupJob
 from lake.loading.shares import Shares
 from lake.loading.task import LoadedFile, LoadJob
+from lake.staging.job import RawFile, StageJob
 from lake.staging.seen import Seen
-from lake.staging.task import RawFile, StageJob
 from lake.tracking.not_loaded import LogJob, NotLoaded
 from spark_resources.cluster.executors import Executors
 from spark_resources.jobs.dataflow import SparkDataflow

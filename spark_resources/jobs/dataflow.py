@@ -15,8 +15,9 @@ from lake.dedup.task import Deduped, DedupJob, dedup
 from lake.loading.shares import Shares, file_number
 from lake.loading.task import LoadedFile, LoadJob, decode_files, encode_files, load
 from lake.staging.blob import BLOB_SCHEMA, Blob, BlobKind
+from lake.staging.job import RawFile, StageJob
 from lake.staging.seen import Seen
-from lake.staging.task import RawFile, StageJob, stage
+from lake.staging.task import stage
 from lake.tracking.not_loaded import LogJob, NotLoaded, log_not_loaded
 
 _BLOB_DDL = "kind string, key string, task int, rows bigint, data binary"

@@ -19,6 +19,7 @@ from lake.partitions import DatePartition
 from lake.rejects import Reject
 from lake.settings import Limits
 from lake.staging.blob import BlobKind, from_ipc
+from lake.staging.job import RawFile, StageJob
 from lake.staging.kernel.fields import NONE
 from lake.staging.kernel.memory import address
 from lake.staging.kernel.moments import UNREAD, moment
@@ -26,7 +27,7 @@ from lake.staging.kernel.text import PADDING
 from lake.staging.line_block import LineBlock
 from lake.staging.plain_events import Block, PlainEvents
 from lake.staging.seen import Seen
-from lake.staging.task import RawFile, StageJob, stage
+from lake.staging.task import stage
 from lake.storage import LocalStorage
 from tests.lake.casting.leaves import ANY, DATES, TEXTS
 from tests.lake.staging.spelling import spelled

@@ -10,7 +10,7 @@ import pytest
 from lake.names import Naming
 from lake.partitions import DatePartition
 from lake.settings import Limits
-from lake.staging.task import RawFile
+from lake.staging.job import RawFile
 from lake.storage import LocalStorage
 from lake.tracking.not_loaded import LogJob, NotLoaded, log_not_loaded
 

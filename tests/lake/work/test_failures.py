@@ -10,8 +10,8 @@ from lake import paths
 from lake.errors import ConservationError
 from lake.loading.shares import Shares
 from lake.loading.task import LoadedFile, LoadJob
+from lake.staging.job import RawFile, StageJob
 from lake.staging.seen import Seen
-from lake.staging.task import RawFile, StageJob
 from lake.work.checks import CHECKS, ChecksFailed
 from lake.work.dataflow import InProcess
 from tests.lake.archive import identify, track

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lake.errors import UsageError
-from lake.staging.task import RawFile
+from lake.staging.job import RawFile
 from lake.work.plan import plan_replay, plan_sync, raw_files, replay_days
 from lake.work.unit import TASK_BYTES, Unit, Window, tasks
 from tests.lake.archive import track

@@ -8,8 +8,8 @@ import pytest
 
 from lake.loading.shares import Shares
 from lake.loading.task import LoadedFile, LoadJob
+from lake.staging.job import RawFile, StageJob
 from lake.staging.seen import Seen
-from lake.staging.task import RawFile, StageJob
 from lake.state import holder
 from lake.state.manifest import RunKind
 from lake.storage import LocalStorage
