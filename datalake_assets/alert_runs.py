@@ -85,7 +85,7 @@ def _loads(run: dg.DagsterRun, source: Source) -> Iterator[bool]:
     if run.job_name == sync_job_name(source):
         yield False
     elif run.job_name == replay_job_name(source) or any(
-        owner_of(key, [source]) for key in run.asset_selection or ()
+        _is_table_of(source, key) for key in run.asset_selection or ()
     ):
         yield True
 
@@ -95,15 +95,14 @@ def owner_of(key: dg.AssetKey, sources: Sequence[Source]) -> Source | None:
     for source in sources:
         if key in (reports_key(source), landing_key(source)):
             return source
-    path = key.path
-    mine = [
-        source
-        for source in sources
-        if len(path) > 1
-        and path[0] == source.database
-        and path[1].startswith(source.catalog_table(""))
-    ]
+    mine = [source for source in sources if _is_table_of(source, key)]
     return max(mine, key=lambda source: len(source.table_prefix or ""), default=None)
+
+
+def _is_table_of(source: Source, key: dg.AssetKey) -> bool:
+    path = key.path
+    begins = source.catalog_table("")
+    return len(path) > 1 and path[0] == source.database and path[1].startswith(begins)
 
 
 def _failure(instance: dg.DagsterInstance, record: dg.RunRecord, replay: bool) -> Attempt | None:

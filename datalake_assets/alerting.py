@@ -17,7 +17,7 @@ from lake.settings import Source
 from lake.work.run_context import now
 
 _SECONDS = 40  # of the sixty that a sensor has; what is left then is done by the next look
-_PATIENCE = timedelta(days=1)  # with a source that cannot be looked at
+_PATIENCE = timedelta(minutes=15)  # with a source that cannot be looked at
 _AT_FIRST = timedelta(hours=1)  # that the first look goes back in Dagster
 
 

@@ -16,6 +16,8 @@ def checks_after(
     for verdict in run.verdicts:
         wanted = alerts.check_warnings if verdict.warning else alerts.failed_checks
         before = checks.get(verdict.check)
+        if before is not None and before.run.at > run.ended:
+            continue  # heard of late: a run after it has judged
         if verdict.passed or not wanted:
             if before is not None:
                 failing = {t: e for t, e in before.failing.items() if t != verdict.table}
@@ -31,6 +33,11 @@ def _with(check: FailedCheck, run: Ended, failing: dict[str, str]) -> FailedChec
     since = check.since if check.failing or not failing else run.at
     told = check.told if not failing else tuple(t for t in check.told if t in failing)
     return FailedCheck(since, run, failing, told, check.warning)
+
+
+def says_nothing(known: Mapping[str, FailedCheck], run: CheckRun) -> bool:
+    """As nearly every run: all is well, as it was."""
+    return not known and all(verdict.passed for verdict in run.verdicts)
 
 
 def is_news(check: FailedCheck) -> bool:

@@ -58,7 +58,7 @@ def state_after(state: AlertState, happened: Happened, alerts: Alerts, words: Wo
         if not late:
             state = told.of_runs(state)
     for run in sorted(happened.check_runs, key=lambda one: (one.ended, one.dagster_run_id)):
-        if run.dagster_run_id in state.judged:
+        if run.dagster_run_id in state.judged or checks.says_nothing(state.checks, run):
             continue
         known = checks.checks_after(state.checks, run, alerts)
         judged = (*state.judged, run.dagster_run_id)[-_JUDGED:]
