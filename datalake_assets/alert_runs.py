@@ -157,6 +157,7 @@ def _verdicts(instance: dg.DagsterInstance, run_id: str) -> Iterator[tuple[dg.As
             event = record.event_log_entry.dagster_event
             if event is not None:
                 said = event.asset_check_evaluation_data
+                remedy = said.metadata.get("what_to_do")
                 yield (
                     said.asset_key,
                     Verdict(
@@ -165,13 +166,17 @@ def _verdicts(instance: dg.DagsterInstance, run_id: str) -> Iterator[tuple[dg.As
                         passed=said.passed,
                         warning=said.severity is dg.AssetCheckSeverity.WARN,
                         evidence=_evidence(said),
+                        remedy=str(remedy.value) if remedy else "",
                     ),
                 )
 
 
 def _evidence(said: dg.AssetCheckEvaluation) -> str:
+    """What is wrong in the words of our own checks, and of others' the numbers."""
     if said.passed:
         return ""
+    if (problems := said.metadata.get("first_problems")) is not None:
+        return str(problems.value).removeprefix("- ").replace("\n- ", "; ")
     numbers = [f"{name} {value.value}" for name, value in said.metadata.items()]
     return ", ".join(numbers[:_EVIDENCE])
 

@@ -68,6 +68,7 @@ class Verdict:
     passed: bool
     warning: bool = False
     evidence: str = ""
+    remedy: str = ""
 
 
 @dataclass(frozen=True, slots=True)

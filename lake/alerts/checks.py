@@ -2,9 +2,14 @@
 
 from collections.abc import Mapping
 
-from lake.alerts.attempt import CheckRun
+from msgspec.structs import replace
+
+from lake.alerts.attempt import CheckRun, Verdict
 from lake.alerts.state import Ended, FailedCheck
 from lake.settings_alerts import Alerts
+
+SILENCE = "freshness"
+"""The check of a source that says the same as `no_data_hours`, by another measure."""
 
 
 def checks_after(
@@ -14,7 +19,7 @@ def checks_after(
     checks = dict(known)
     here = Ended(run.ended, dagster_run_id=run.dagster_run_id)
     for verdict in run.verdicts:
-        wanted = alerts.check_warnings if verdict.warning else alerts.failed_checks
+        wanted = _is_wanted(verdict, alerts)
         before = checks.get(verdict.check)
         if before is not None and before.run.at > run.ended:
             continue  # heard of late: a run after it has judged
@@ -23,16 +28,24 @@ def checks_after(
                 failing = {t: e for t, e in before.failing.items() if t != verdict.table}
                 checks[verdict.check] = _with(before, here, failing)
         else:
-            before = before or FailedCheck(run.ended, here, warning=verdict.warning)
+            before = before or FailedCheck(
+                run.ended, here, warning=verdict.warning, remedy=verdict.remedy
+            )
             failing = {**before.failing, verdict.table: verdict.evidence}
             checks[verdict.check] = _with(before, here, failing)
     return {name: check for name, check in checks.items() if check.failing or check.told}
 
 
+def _is_wanted(verdict: Verdict, alerts: Alerts) -> bool:
+    if verdict.check == SILENCE and alerts.no_data_hours is not None:
+        return False  # it is told already that no rows come
+    return alerts.check_warnings if verdict.warning else alerts.failed_checks
+
+
 def _with(check: FailedCheck, run: Ended, failing: dict[str, str]) -> FailedCheck:
     since = check.since if check.failing or not failing else run.at
     told = check.told if not failing else tuple(t for t in check.told if t in failing)
-    return FailedCheck(since, run, failing, told, check.warning)
+    return replace(check, since=since, run=run, failing=failing, told=told)
 
 
 def says_nothing(known: Mapping[str, FailedCheck], run: CheckRun) -> bool:

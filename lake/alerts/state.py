@@ -52,6 +52,7 @@ class FailedCheck(msgspec.Struct, frozen=True):
     failing: dict[str, str] = {}
     told: tuple[str, ...] = ()
     warning: bool = False
+    remedy: str = ""
 
 
 class AlertState(msgspec.Struct, frozen=True):

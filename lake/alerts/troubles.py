@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from msgspec.structs import replace
+
 from lake.alerts.state import AlertState
 from lake.alerts.wording import Draft, Words
 
@@ -29,7 +31,6 @@ def open_troubles(state: AlertState, words: Words) -> list[OpenTrouble]:
             found.append((trouble.since, words.share(kind, trouble)))
     for name, check in state.checks.items():
         if check.failing:
-            untold = type(check)(check.since, check.run, check.failing, (), check.warning)
-            found.append((check.since, words.check(name, untold)))
+            found.append((check.since, words.check(name, replace(check, told=()))))
     troubles = [OpenTrouble(d.kind, d.title, since or words.now) for since, d in found]
     return sorted(troubles, key=lambda trouble: trouble.since)

@@ -158,8 +158,7 @@ class Words:
             f"Since: {_moment(check.since)}",
             f"Tables: {named}",
             f"First: {new[0]}: {_cut(check.failing[new[0]]) or 'no numbers'}" if new else "",
-            "What to do: open the check in Dagster for its numbers; `datalake audit --source "
-            f"{self.source.slug}` compares the lake with its archive, a replay makes tables anew.",
+            f"What to do: {_cut(check.remedy) or 'open the check in Dagster for its numbers.'}",
             run=check.run,
             since=check.since,
             about={"check": name, "tables": len(check.failing)},

@@ -144,7 +144,11 @@ def drift(table: str, passed: bool) -> dg.AssetCheckEvaluation:
         asset_key=dg.AssetKey(["web_shop", table]),
         check_name="drift",
         passed=passed,
-        metadata={"columns": 3},
+        metadata={
+            "columns": 3,
+            "first_problems": dg.MetadataValue.md("- column a is gone\n- column b is text"),
+            "what_to_do": "Mend it with `datalake recover`.",
+        },
     )
 
 
@@ -159,7 +163,9 @@ def test_a_failed_check_is_told_with_its_numbers_and_when_it_passes_again(
         "web_shop: check drift failed for 1 table",
         "web_shop: check drift passes again",
     ]
-    assert "First: web_shop.page: columns 3" in hook.posts[0]["text"]
+    lines = hook.posts[0]["text"].splitlines()
+    assert "First: web_shop.page: column a is gone; column b is text" in lines
+    assert "What to do: Mend it with `datalake recover`." in lines
 
 
 def test_a_check_that_stops_a_sync_is_told_as_the_failure_it_is(

@@ -261,6 +261,15 @@ def test_checks_that_warn_have_a_switch_of_their_own() -> None:
         assert [title.rsplit(" ", 2)[0] for title in titles(state.letters)] == expected
 
 
+def test_silence_is_told_by_the_check_or_by_the_hours_but_not_by_both() -> None:
+    said = Verdict("shop", "freshness", passed=False, warning=True)
+    one, at = CheckRun("c1", BEGIN + 7 * HOUR, (said,)), BEGIN + 7 * HOUR
+    for hours, expected in ((None, "check freshness warns of 1 table"), (6, "no new rows for 7 h")):
+        source = source_with(check_warnings=True, no_data_hours=hours)
+        state = looked(watched_since(), at, [rows(0, 10)], [one], source)
+        assert [title[: len(expected)] for title in titles(state.letters)] == [expected]
+
+
 @st.composite
 def histories(draw: st.DrawFn) -> list[Attempt]:
     """Syncs and replays that end in any way; a failed one may be tried again later."""
