@@ -11,7 +11,7 @@ from lake.compaction.candidates import MOST_FILES, Candidate, file_count
 from lake.compaction.merging import in_groups, merged
 from lake.compaction.proof import Proof, prove
 from lake.errors import LakeError
-from lake.loading.data_file import ENCODING, ROW_GROUP
+from lake.loading.data_file import ROW_GROUP, encoding
 from lake.loading.task import type_problems
 from lake.names import RECEIVED_AT
 from lake.settings import Source
@@ -108,7 +108,8 @@ def _write(
 ) -> int:
     """Take groups of rows until a file has enough."""
     rows = 0
-    with storage.open_output(path) as out, pq.ParquetWriter(out, schema, **ENCODING) as writer:
+    options = encoding(most)
+    with storage.open_output(path) as out, pq.ParquetWriter(out, schema, **options) as writer:
         for group in groups:
             writer.write_table(group, row_group_size=ROW_GROUP)
             rows += len(group)

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from lake.counts import CastCounts
 from lake.dedup.ids import checksum
-from lake.loading.data_file import ENCODING, ROW_GROUP
+from lake.loading.data_file import ROW_GROUP, encoding
 from lake.loading.staged_table import StagedTable
 from lake.loading.typed_rows import TypedRows
 from lake.names import MESSAGE_ID, RESCUED_DATA, Naming
@@ -142,7 +142,7 @@ def _write(
 def _written(storage: Storage, rows: pa.Table, schema: TableSchema, file: LoadedFile) -> LoadedFile:
     """The file written, and what its own footer says."""
     with storage.open_output(file.path) as out:
-        pq.write_table(rows, out, row_group_size=ROW_GROUP, **ENCODING)
+        pq.write_table(rows, out, row_group_size=ROW_GROUP, **encoding(len(rows)))
     with storage.open_input(file.path) as back:
         footer = pq.read_metadata(back)
         return msgspec.structs.replace(
