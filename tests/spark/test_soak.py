@@ -1,16 +1,21 @@
 """Large archives on real Spark, held to the raw JSON; they take minutes: `make soak`."""
 
+from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from lake.counts import UnitReport
+from lake.lake import Lake
 from lake.sample import IOS_PROD, SampleSpec, write_archive
 from lake.sql import LakeSql
+from lake.work.unit import Window
 from spark_resources.local import LocalEngine
 from tests.lake.arrivals import arrivals, message_ids
 from tests.lake.raw_sums import raw_sums
 from tests.lake.sums import lake_sums
+from tests.lake.suppressing import suppress
 from tests.spark.running import open_lake, run
 
 pytestmark = [pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(3_600)]
@@ -29,6 +34,39 @@ def test_every_column_of_200_000_events_adds_up_to_what_the_raw_json_does(
     wanted = raw_sums(tmp_path, ([file.path for file in load] for load in loads))
     assert report.row_count > 200_000
     assert lake_sums(lake.catalog, lake.storage, IOS_PROD.slug) == wanted
+
+
+def test_of_a_suppressed_user_among_200_000_events_nothing_comes_and_nothing_stays(
+    tmp_path: Path, engine: LocalEngine
+) -> None:
+    lake = open_lake(tmp_path, IOS_PROD)
+    write_archive(tmp_path, TWO_HUNDRED_THOUSAND, sources=[IOS_PROD], arrived=1)
+    run(engine, lake)
+    before = rows_by_user(lake)
+    user, rows = before.most_common(1)[0]
+    suppress(lake.storage, user)
+    write_archive(tmp_path, TWO_HUNDRED_THOUSAND, sources=[IOS_PROD])
+
+    synced = run(engine, lake)
+    synced.check_balance()
+    assert synced.suppressed > 10
+    assert rows_by_user(lake)[user] == rows > 10
+
+    days = Window(datetime(2026, 9, 30, tzinfo=UTC), datetime(2026, 10, 4, tzinfo=UTC))
+    replayed = run(engine, lake, window=days)
+    replayed.check_balance()
+    assert replayed.suppressed >= synced.suppressed + rows
+    after = rows_by_user(lake)
+    assert after[user] == 0 and after.total() > before.total()
+
+
+def rows_by_user(lake: Lake) -> Counter[str]:
+    found = Counter[str]()
+    sql = LakeSql(lake.catalog, lake.storage)
+    for table in lake.catalog.tables(IOS_PROD.slug):
+        users = sql.query(f"SELECT user_id FROM {table.full_name} WHERE user_id IS NOT NULL")
+        found.update(users["user_id"].to_pylist())
+    return found
 
 
 def test_exactly_the_distinct_ids_of_a_million_events_in_seven_days_and_twelve_syncs(
