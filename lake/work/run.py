@@ -5,7 +5,7 @@ from datetime import date
 
 from lake.counts import UnitReport
 from lake.errors import CommitConflict
-from lake.work.plan import plan_sync, replay_days
+from lake.work.plan import list_archive, plan_sync, replay_days
 from lake.work.replaying import Replaying
 from lake.work.resume import progress, replay_of
 from lake.work.run_context import Published, RunContext
@@ -41,7 +41,7 @@ def sync_units(
 ) -> Generator[Published, None, None]:
     """A sync, unit by unit, each as soon as it is in the lake."""
     run = Run(context)
-    plan_sync(context.storage, context.source, run.state, days)  # refused before anything begins
+    list_archive(context.storage, context.source)  # refused before anything begins
     with run.reported(), run.lease("sync"):
         while True:
             plan = plan_sync(context.storage, context.source, run.catch_up(), days)
