@@ -13,9 +13,10 @@ from msgspec.structs import replace
 
 from lake.alerts import checks, shares, silence, streaks
 from lake.alerts.attempt import Attempt, CheckRun
+from lake.alerts.draft import Draft
 from lake.alerts.message import Letter, Message
 from lake.alerts.state import AlertState, FailedCheck, Trouble
-from lake.alerts.wording import Draft, Words
+from lake.alerts.wording import Words
 from lake.settings_alerts import Alerts
 
 OLD_NEWS = timedelta(days=2)

@@ -5,8 +5,9 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from lake.alerts.draft import Draft
 from lake.alerts.state import AlertState
-from lake.alerts.wording import Draft, Words
+from lake.alerts.wording import Words
 
 
 @dataclass(frozen=True, slots=True)

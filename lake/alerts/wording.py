@@ -1,14 +1,13 @@
 """The words of messages: what, since when, how bad, what to do next, and where to look."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from lake.alerts.draft import Draft, Drafting, cut, moment, plural, span
 from lake.alerts.state import Ended, FailedCheck, Streak, Trouble
 from lake.alerts.streaks import STAGES
-from lake.settings import Source
 
-_ERROR = 1_500  # characters of an error that are told
 _TABLES = 5  # that are named
 _REMEDIES = {
     "Segment.InsufficientPermissions": "Grant what the error names, then try `datalake check`.",
@@ -18,40 +17,21 @@ _REMEDIES = {
 
 
 @dataclass(frozen=True)
-class Draft:
-    """A message before it has a number."""
-
-    kind: str
-    title: str
-    lines: tuple[str, ...]
-    fields: Mapping[str, str | int | float] = field(default_factory=dict)
-    over: bool = False
-
-    @property
-    def text(self) -> str:
-        return "\n".join(line for line in self.lines if line)
-
-
-@dataclass(frozen=True)
-class Words:
-    """Words about one source; `ui` is where people see Dagster's pages."""
-
-    source: Source
-    now: datetime
-    ui: str | None = None
+class Words(Drafting):
+    """What is said of each kind of trouble, and of its end."""
 
     def failing(self, kind: str, work: str, streak: Streak) -> Draft:
         last, since = _known(streak.last), streak.since or self.now
         count = streak.failures
-        title = f"{work} failed" if count == 1 else f"{_plural(count, work)} failed in a row"
+        title = f"{work} failed" if count == 1 else f"{plural(count, work)} failed in a row"
         more = [s for s in STAGES if s > count]
         told_next = f"at the {more[0]}th failure in a row and" if more else "only"
-        return self._draft(
+        return self.draft(
             kind,
             title,
-            f"Since: {_moment(since)}, {_span(self.now, since)}",
+            f"Since: {moment(since)}, {span(self.now, since)}",
             _succeeded(work, streak),
-            f"Error: {last.error_code or 'Segment.Internal'}: {_cut(last.error)}",
+            f"Error: {last.error_code or 'Segment.Internal'}: {cut(last.error)}",
             f"What to do: {self._remedy(work, last)}",
             f"The next message comes {told_next} when it recovers.",
             run=last,
@@ -59,18 +39,18 @@ class Words:
             about={
                 "failures": count,
                 "error_code": last.error_code or "Segment.Internal",
-                "error": _cut(last.error),
+                "error": cut(last.error),
             },
         )
 
     def recovered(self, kind: str, work: str, streak: Streak) -> Draft:
         at, since = streak.succeeded or self.now, streak.since or self.now
-        after = _plural(streak.overcome, "failure")
-        return self._draft(
+        after = plural(streak.overcome, "failure")
+        return self.draft(
             kind,
             f"{work} recovered after {after}",
-            f"Failed since: {_moment(since)}, for {_span(at, since)}",
-            f"Works again since: {_moment(at)}",
+            f"Failed since: {moment(since)}, for {span(at, since)}",
+            f"Works again since: {moment(at)}",
             "What to do: nothing. What had waited is loaded by this sync and the next."
             if work == "sync"
             else "What to do: nothing.",
@@ -81,10 +61,10 @@ class Words:
 
     def silent(self, trouble: Trouble) -> Draft:
         since, run = trouble.since or self.now, _known(trouble.run)
-        return self._draft(
+        return self.draft(
             "no_data",
-            f"no new rows for {_span(self.now, since)}",
-            f"Since: {_moment(since)}, when a sync last brought rows",
+            f"no new rows for {span(self.now, since)}",
+            f"Since: {moment(since)}, when a sync last brought rows",
             f"Allowed: {trouble.numbers.get('hours', 0):.0f} h (alerts.no_data_hours)",
             "What to do: see whether files still come into the archive "
             f"({self.source.raw}) and whether syncs run: `datalake status`, `datalake check`.",
@@ -95,11 +75,11 @@ class Words:
 
     def rows_again(self, trouble: Trouble) -> Draft:
         run, since = _known(trouble.run), trouble.told or self.now
-        return self._draft(
+        return self.draft(
             "no_data",
             "rows come again",
-            f"None came since: {_moment(since)}, for {_span(run.at, since)}",
-            f"Again since: {_moment(run.at)}",
+            f"None came since: {moment(since)}, for {span(run.at, since)}",
+            f"Again since: {moment(run.at)}",
             "What to do: nothing.",
             run=run,
             over=True,
@@ -121,10 +101,10 @@ class Words:
             to_do += "their column rescued_data. `datalake retype` and a replay give a column "
             to_do += "another type."
         limit = f"more than {numbers['limit']:g} % (alerts.{kind}_percent)"
-        return self._draft(
+        return self.draft(
             kind,
             title,
-            f"Since: the sync of {_moment(since)}",
+            f"Since: the sync of {moment(since)}",
             f"How bad: {bad}, {limit}",
             *_record(trouble.record),
             f"What to do: {to_do}",
@@ -136,10 +116,10 @@ class Words:
     def share_over(self, kind: str, trouble: Trouble) -> Draft:
         numbers, since = trouble.numbers, trouble.told or self.now
         what = "rejected rows" if kind == "rejected" else "rescued cells"
-        return self._draft(
+        return self.draft(
             kind,
             f"{what} are few again: {numbers['percent']:g} %",
-            f"They were many since: the sync of {_moment(since)}",
+            f"They were many since: the sync of {moment(since)}",
             "What to do: nothing for the rows to come; see the message before for those that came.",
             run=trouble.run,
             over=True,
@@ -152,50 +132,29 @@ class Words:
         named = ", ".join(new[:_TABLES]) + (" …" if len(new) > _TABLES else "")
         more = f" ({len(check.failing)} in all)" if len(check.failing) > len(new) else ""
         verb = "warns of" if check.warning else "failed for"
-        return self._draft(
+        return self.draft(
             f"check:{name}",
-            f"check {name} {verb} {_plural(len(new), 'table')}{more}",
-            f"Since: {_moment(check.since)}",
+            f"check {name} {verb} {plural(len(new), 'table')}{more}",
+            f"Since: {moment(check.since)}",
             f"Tables: {named}",
-            f"First: {new[0]}: {_cut(check.failing[new[0]]) or 'no numbers'}" if new else "",
-            f"What to do: {_cut(check.remedy) or 'open the check in Dagster for its numbers.'}",
+            f"First: {new[0]}: {cut(check.failing[new[0]]) or 'no numbers'}" if new else "",
+            f"What to do: {cut(check.remedy) or 'open the check in Dagster for its numbers.'}",
             run=check.run,
             since=check.since,
             about={"check": name, "tables": len(check.failing)},
         )
 
     def check_over(self, name: str, check: FailedCheck) -> Draft:
-        return self._draft(
+        return self.draft(
             f"check:{name}",
             f"check {name} passes again",
-            f"It did not since: {_moment(check.since)}, for {_plural(len(check.told), 'table')}",
+            f"It did not since: {moment(check.since)}, for {plural(len(check.told), 'table')}",
             "What to do: nothing.",
             run=check.run,
             over=True,
             since=check.since,
             about={"check": name},
         )
-
-    def _draft(
-        self,
-        kind: str,
-        title: str,
-        *lines: str,
-        run: Ended | None = None,
-        over: bool = False,
-        since: datetime | None = None,
-        about: Mapping[str, str | int | float] | None = None,
-    ) -> Draft:
-        link = self._link(run) if run else ""
-        facts: dict[str, str | int | float] = {"source_id": self.source.id, **(about or {})}
-        if since is not None:
-            facts["since"] = since.astimezone(UTC).isoformat(timespec="seconds")
-        if run is not None:
-            facts |= {"run_id": run.run_id, "dagster_run_id": run.dagster_run_id, "link": link}
-        whole = f"{self.source.slug}: {title}"
-        shown = f"Run: {link}" if link else ""
-        fields = {name: value for name, value in facts.items() if value != ""}
-        return Draft(kind, whole, (whole, *lines, shown), fields, over)
 
     def _remedy(self, work: str, run: Ended) -> str:
         again = (
@@ -205,13 +164,6 @@ class Words:
         )
         usual = "`datalake status` and the run's log say more."
         return f"{_REMEDIES.get(run.error_code, usual)} {again}"
-
-    def _link(self, run: Ended) -> str:
-        if self.ui and run.dagster_run_id:
-            return f"{self.ui}/runs/{run.dagster_run_id}"
-        if run.run_id:
-            return f"`datalake reports --run {run.run_id}`"
-        return f"Dagster run {run.dagster_run_id}" if run.dagster_run_id else ""
 
 
 def _known(run: Ended | None) -> Ended:
@@ -229,25 +181,4 @@ def _record(record: Mapping[str, str]) -> list[str]:
 def _succeeded(work: str, streak: Streak) -> str:
     if streak.succeeded is None:
         return ""
-    return f"Last {work} that finished: {_moment(streak.succeeded)}"
-
-
-def _cut(text: str) -> str:
-    told = " ".join(text.split())
-    return told if len(told) <= _ERROR else f"{told[:_ERROR]} …"
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
-def _moment(at: datetime) -> str:
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-
-
-def _span(now: datetime, since: datetime) -> str:
-    minutes = max(int((now - since).total_seconds() // 60), 0)
-    days, hours = divmod(minutes // 60, 24)
-    if days:
-        return f"{days} d {hours} h" if hours else f"{days} d"
-    return f"{hours} h {minutes % 60} min" if hours else f"{minutes} min"
+    return f"Last {work} that finished: {moment(streak.succeeded)}"

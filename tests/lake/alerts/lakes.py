@@ -1,13 +1,16 @@
-"""A lake whose runs are only reported, at any time one likes, and looks at it."""
+"""A lake whose runs are only reported, at any time one likes, looks at it, and ways to nowhere."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from lake.alerts.attempt import Attempt, CheckRun
+from lake.alerts.channels.channel import NotSent
 from lake.alerts.fate import Fates, unknown
 from lake.alerts.look import Look
+from lake.alerts.message import Message
 from lake.alerts.state import AlertState, read_alerts
 from lake.counts import TableReport, UnitReport
 from lake.lake import Lake
@@ -17,6 +20,31 @@ from lake.work.open_runs import close_run
 
 BEGIN = datetime(2026, 10, 20, tzinfo=UTC)
 REFUSED = Failure("Segment.InsufficientPermissions", "S3 bucket b: s3:PutObject was refused.")
+
+
+@dataclass
+class Way:
+    """A way to nowhere, which remembers what went along."""
+
+    address: str
+    sent: list[Message] = field(default_factory=list)
+    down: bool = False
+    dies: bool = False
+
+    def send(self, message: Message) -> str:
+        if self.down:
+            raise NotSent("out of order")
+        self.sent.append(message)
+        if self.dies:
+            raise KeyboardInterrupt
+        return ""
+
+    def look(self) -> str:
+        return ""
+
+    @property
+    def titles(self) -> list[str]:
+        return [message.title.removeprefix("shop: ") for message in self.sent]
 
 
 class WatchedLake:
