@@ -106,7 +106,7 @@ def test_of_several_who_look_at_once_one_sends(
     assert (ways[0].titles, ways[1].titles) == (["sync failed"], ["sync failed"])
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.text("FFFKfk", max_size=25), st.lists(st.booleans(), min_size=25, max_size=25))
 def test_whatever_ways_are_down_each_gets_every_message_once_and_in_order(
     history: str, down: list[bool]
