@@ -22,6 +22,8 @@ from lake.state.ledger import LedgerEntry, read_ledger
 from lake.state.manifest import RunKind
 from lake.state.source_state import SourceState, read_state
 from lake.storage import LocalStorage, Storage
+from lake.upkeep.report import UpkeepReport
+from lake.upkeep.upkeep import upkeep
 from lake.work.dataflow import Dataflow, InProcess
 from lake.work.run import replay, sync
 from lake.work.run_context import RunContext
@@ -118,6 +120,10 @@ class Runs:
         run = Run(self.context(RunKind.UPKEEP))
         with run.unreported():
             return sum(compact(run, utc(at)), Compacted())
+
+    def upkeep(self, at: str = "2026-10-20") -> UpkeepReport:
+        """All of it, as on a certain day."""
+        return upkeep(self.context(RunKind.UPKEEP), utc(at))
 
     def tables(self) -> list[str]:
         return [table.name for table in self.catalog.tables(self.source.database)]

@@ -8,6 +8,7 @@ same units, and the lake has to be what it makes of them, with every report.
 import os
 import shutil
 from collections import Counter
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import mkdtemp
@@ -29,6 +30,7 @@ from lake.reference import Account, ReferenceLake, Scope
 from lake.state.manifest import Manifest, RunKind, read_manifest
 from lake.types import LakeType
 from lake.upkeep.recovery import recover
+from lake.upkeep.upkeep import UpkeepBroken
 from lake.work import placing
 from lake.work.dataflow import InProcess
 from tests.injected import injected
@@ -115,6 +117,19 @@ class Survival(RuleBasedStateMachine):
     @rule()
     def compact(self) -> None:
         self._done(Runs.compact)
+
+    @rule(at=st.sampled_from(["2026-10-05", "2026-11-02", "2026-12-24"]))
+    def upkeep(self, at: str) -> None:
+        """Also long after: days leave the index, and are made anew when they are needed."""
+        self._done(lambda runs: runs.upkeep(at))
+
+    @rule(fault=faults)
+    def broken_upkeep(self, fault: tuple[Fault, int]) -> None:
+        def step(runs: Runs) -> None:
+            with suppress(UpkeepBroken):  # it does its other parts all the same
+                runs.upkeep("2026-12-24")
+
+        self._broken(step, fault)
 
     @rule(fault=faults)
     def broken_compaction(self, fault: tuple[Fault, int]) -> None:
