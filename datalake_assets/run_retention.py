@@ -27,21 +27,31 @@ class RunsRemoved:
 
 @dataclass
 class _Latest:
-    """The last materialization of each partition, by asset: one question for each asset."""
+    """The runs in which partitions of an asset were last materialized: asked once for each asset.
+
+    By run and not by the number of an event: on SQLite a run's own events have other numbers.
+    """
 
     instance: dg.DagsterInstance
-    known: dict[dg.AssetKey, dict[str, int]] = field(default_factory=dict)
+    known: dict[dg.AssetKey, frozenset[str]] = field(default_factory=dict)
 
-    def is_latest(self, key: dg.AssetKey, partition: str | None, storage_id: int) -> bool:
-        if partition is None:
-            [*last] = self.instance.fetch_materializations(key, limit=1).records
-            return [record.storage_id for record in last] == [storage_id]
+    def runs(self, key: dg.AssetKey) -> frozenset[str]:
         if key not in self.known:
-            found = self.instance.event_log_storage.get_latest_storage_id_by_partition(
-                key, dg.DagsterEventType.ASSET_MATERIALIZATION
-            )
-            self.known[key] = dict(found)
-        return self.known[key].get(partition) == storage_id
+            self.known[key] = frozenset(self._runs(key))
+        return self.known[key]
+
+    def _runs(self, key: dg.AssetKey) -> Iterator[str]:
+        found = self.instance.event_log_storage.get_latest_storage_id_by_partition(
+            key, dg.DagsterEventType.ASSET_MATERIALIZATION
+        )
+        ids = sorted(found.values())
+        for first in range(0, len(ids), PAGE):
+            some = dg.AssetRecordsFilter(key, storage_ids=ids[first : first + PAGE])
+            for record in self.instance.fetch_materializations(some, limit=PAGE).records:
+                yield record.run_id
+        # And the last of all, which has no partition if the asset has none.
+        for record in self.instance.fetch_materializations(key, limit=1).records:
+            yield record.run_id
 
 
 def remove_old_runs(
@@ -81,8 +91,7 @@ def _is_needed(instance: dg.DagsterInstance, run_id: str, latest: _Latest) -> bo
         )
         for record in page.records:
             event = record.event_log_entry.dagster_event
-            key = event.asset_key if event else None
-            if event and key and latest.is_latest(key, event.partition, record.storage_id):
+            if event and event.asset_key and run_id in latest.runs(event.asset_key):
                 return True
         if not page.has_more:
             return False

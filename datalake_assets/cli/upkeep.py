@@ -59,10 +59,10 @@ def _planned(lake: "Lake", sources: "Sequence[Source]") -> Outcome:
 
 
 def _done(lake: "Lake", sources: "Sequence[Source]") -> Outcome:
-    from datalake_assets.cli.runs import prepare
+    from datalake_assets.home import ensure_home
     from lake.upkeep.report import newest_upkeeps
 
-    prepare(lake, sources)
+    ensure_home(lake.settings)
     from datalake_assets.launch import launch_upkeep
 
     reports: list[UpkeepReport] = []
