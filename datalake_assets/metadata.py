@@ -46,6 +46,7 @@ def table_day(
         "duplicates_in_run": dg.MetadataValue.int(report.duplicates),
         "duplicates_with_other_payload": dg.MetadataValue.int(report.other_payload),
         "rejected_in_run": dg.MetadataValue.int(report.rejected),
+        "suppressed_in_run": dg.MetadataValue.int(report.suppressed),
         "rescued_cells_in_run": dg.MetadataValue.int(report.rescued_cells),
         "files_in_run": dg.MetadataValue.int(report.files_written),
         "bytes_in_run": dg.MetadataValue.int(report.bytes_written),

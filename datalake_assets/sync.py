@@ -80,7 +80,8 @@ def sync_job(lake: Lake, source: Source) -> dg.JobDefinition:
 def _summary(done: UnitReport) -> str:
     if not done.raw_files:
         return "Nothing new in the archive."
+    left_out = f", {done.suppressed:,} suppressed" if done.suppressed else ""
     return (
         f"{done.row_count:,} rows into {len(done.tables)} tables from {done.raw_files} files; "
-        f"{done.duplicates:,} duplicates, {done.rejected:,} rejected."
+        f"{done.duplicates:,} duplicates, {done.rejected:,} rejected{left_out}."
     )

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 _BITS_PER_ID = 32  # of every thirty other ids, some one has to be looked up
-_AT_ONCE = 65_536
+_AT_ONCE = 8_192
 
 
 class IdSet:

@@ -17,6 +17,6 @@ def test_it_has_its_ids_and_no_others(ids: set[str], others: list[str]) -> None:
     assert [id in made for id in others] == [id in ids for id in others]
 
 
-def test_a_hundred_thousand_ids_are_told_from_as_many_others() -> None:
-    made = IdSet(pa.array(sorted(f"u{n}" for n in range(0, 200_000, 2))))
-    assert sum(f"u{n}" in made for n in range(200_000)) == 100_000
+def test_many_ids_are_told_from_as_many_others() -> None:
+    made = IdSet(pa.array(sorted(f"u{n}" for n in range(0, 20_000, 2))))
+    assert sum(f"u{n}" in made for n in range(20_000)) == 10_000

@@ -11,6 +11,7 @@ from lake.audit.scope import Scope
 from lake.lake import Lake
 from lake.sample import WEB_SHOP, SampleSpec, write_archive
 from lake.state.manifest import RunKind
+from lake.tracking.finding import find
 from lake.work.run import replay_units, sync_units
 from lake.work.unit import Window
 from tests.lake.archive import identify, page, track
@@ -127,6 +128,11 @@ def test_the_record_log_says_that_they_were_there_but_not_who(runs: Runs) -> Non
     )
     report = runs.sync()
     assert (report.suppressed, report.rejected, report.skipped) == (3, 2, 1)
+    found = find(Lake.open(runs.settings), runs.source, "m1")
+    assert [one.record["status_message"] for one in found.occurrences] == [
+        "Its user is suppressed."
+    ]
+    assert found.rows == ()
     (runs.root / paths.tracking("W1", "S1", "R1") / "metadata.json").unlink()
     records = runs.read(paths.tracking("W1", "S1", "R1"))
     assert "zoe" not in str(records)
