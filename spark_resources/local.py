@@ -37,7 +37,7 @@ SPARK_CONFIG: dict[str, Any] = {
             "-XX:+UseSerialGC",
         ]
     ),
-    "spark.python.daemon.module": "spark_resources.worker_daemon",
+    "spark.python.daemon.module": "spark_resources.jobs.worker_daemon",
     # What is shuffled and kept is packed already.
     "spark.shuffle.compress": "false",
     "spark.sql.inMemoryColumnarStorage.compressed": "false",

@@ -14,6 +14,8 @@ from lake.work.index_window import IndexWindow, index_window
 from lake.work.unit_work import UnitWork
 
 IDS_PER_GROUP = 250_000
+LOOKED_BACK_PER_GROUP = 4_000_000
+"""Of the lake's ids that a task compares with, some 60 bytes each while it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +34,12 @@ def deduplicate(work: UnitWork, seen: Seen) -> Duplicates:
     context = work.context
     window = index_window(work, seen.days())
     staged = sum(seen.staged_rows().values())
-    groups = 1
-    while groups < BUCKETS and groups * IDS_PER_GROUP < staged:
-        groups *= 2
+    looked_back = sum(file.ids for file in window.files)
     job = DedupJob(
         storage=context.storage,
         source_id=context.source.id,
         unit=work.name,
-        groups=groups,
+        groups=groups_for(staged, looked_back),
         window_us=timedelta(days=context.source.dedup_days) // timedelta(microseconds=1),
         index=window.files,
         index_folder=work.index_folder,
@@ -57,6 +57,16 @@ def deduplicate(work: UnitWork, seen: Seen) -> Duplicates:
         (*window.made, *added),
         window,
     )
+
+
+def groups_for(staged: int, looked_back: int) -> int:
+    """So many tasks that none has too many ids, new ones or old; at most one for each bucket."""
+    groups = 1
+    while groups < BUCKETS and (
+        groups * IDS_PER_GROUP < staged or groups * LOOKED_BACK_PER_GROUP < looked_back
+    ):
+        groups *= 2
+    return groups
 
 
 def _sorted_places(parts: Iterable[bytes]) -> np.ndarray:

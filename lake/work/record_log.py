@@ -36,13 +36,15 @@ def _not_loaded(work: UnitWork, by_reason: dict[str, np.ndarray]) -> list[NotLoa
     if not by_reason:
         return []
     files, lines = split_places(np.concatenate(list(by_reason.values())))
-    reasons = np.repeat(list(by_reason), [len(places) for places in by_reason.values()])
+    # A number for each row, not a text: there may be millions of them.
+    names = list(by_reason)
+    codes = np.repeat(np.arange(len(names)), [len(places) for places in by_reason.values()])
     found: list[NotLoaded] = []
     for number in np.unique(files):
         mine = np.flatnonzero(files == number)
         mine = mine[np.argsort(lines[mine])]
         file = work.unit.files[number]
-        found.append(NotLoaded(file, lines[mine], [str(reason) for reason in reasons[mine]]))
+        found.append(NotLoaded(file, lines[mine], [names[code] for code in codes[mine].tolist()]))
     return found
 
 

@@ -17,6 +17,7 @@ def driver_config(engine: str, own_address: str, chosen: Mapping[str, str]) -> d
         **session.PACKED,
         "spark.master": engine,
         "spark.app.name": "datalake",
+        "spark.python.daemon.module": "spark_resources.jobs.worker_start",
         "spark.driver.host": own_address,  # where executors find us
         "spark.driver.memory": "2g",
         "spark.driver.extraJavaOptions": " ".join([logging, *session.FRUGAL_JAVA]),

@@ -9,6 +9,7 @@ from pyspark import SparkContext
 
 from lake.storage import LocalStorage, Storage
 from lake.work.run_context import Listener
+from spark_resources.jobs.worker_start import CODE
 from spark_resources.shipping.code import code_zip, version_of
 from spark_resources.shipping.environment import Target
 from spark_resources.shipping.ship import ship_environment
@@ -19,12 +20,13 @@ _FOLDER = "environment"
 def add_code(context: SparkContext) -> None:
     """The code of this very process, so that no worker can have another version of it."""
     content = code_zip()
-    file = _kept_here(f"{version_of(content)}/datalake.zip")
+    file = _kept_here(f"{version_of(content)}/{CODE}")
     if not file.exists():
         _write(file, content)
     path = list(sys.path)
     context.addPyFile(str(file))
     sys.path[:] = path  # this process has it already
+    _put_first(context, f"./{CODE}")
 
 
 def add_packages(
@@ -39,9 +41,14 @@ def add_packages(
         if not file.exists():
             _write(file, storage.read(shipped) or b"")
     context.addArchive(f"{file.as_uri()}#{_FOLDER}")
-    # Spark unpacks it where executors run, and puts this before what the worker's own path has.
+    _put_first(context, f"./{_FOLDER}")
+
+
+def _put_first(context: SparkContext, place: str) -> None:
+    """On the path of Python workers, which begin where Spark brings files to; the machine's own
+    path comes after it."""
     own = context.environment.get("PYTHONPATH")
-    context.environment["PYTHONPATH"] = f"./{_FOLDER}:{own}" if own else f"./{_FOLDER}"
+    context.environment["PYTHONPATH"] = f"{place}:{own}" if own else place
 
 
 def _kept_here(name: str) -> Path:

@@ -13,6 +13,7 @@ from lake.settings import Settings
 from lake.storage import Storage
 from lake.storage.probe import probe
 from lake.work.run_context import Listener
+from spark_resources.class_archive import with_archive
 from spark_resources.cluster.address import Reached, own_address_to, reach
 from spark_resources.cluster.capacity import (
     Shape,
@@ -127,7 +128,7 @@ class ClusterSession:
     def _jvm(self) -> Any:
         config = driver_config(self.engine, self._reached.own_address, self._spark.conf)
         with without_greeting():
-            SparkContext._ensure_initialized(conf=self._conf(config))
+            SparkContext._ensure_initialized(conf=self._conf(with_archive(config)))
         return SparkContext._jvm
 
     def _started(self) -> SparkContext:

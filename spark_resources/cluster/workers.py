@@ -13,10 +13,8 @@ from lake.errors import LakeError
 from lake.storage import LocalStorage, Storage
 from spark_resources.cluster.errors import HERE, not_shared, of_workers, trouble, unusable
 from spark_resources.jobs.worker_look import WorkerLook, look
+from spark_resources.jobs.worker_start import LOOKING
 from spark_resources.shipping.environment import Target, pins
-
-_APART = "DATALAKE_LOOKING"
-"""Set for these tasks alone: what they start is not used again, since it knows no packages yet."""
 
 
 def look_at_workers(context: SparkContext, storage: Storage, engine: str) -> list[WorkerLook]:
@@ -24,14 +22,14 @@ def look_at_workers(context: SparkContext, storage: Storage, engine: str) -> lis
     packages = list(pins(Target(python=HERE)))
     slots = context.defaultParallelism
     with _token(storage) as file:
-        context.environment[_APART] = "1"
+        context.environment[LOOKING] = "1"
         try:
             task = partial(look, packages, file)
             return context.parallelize(range(slots), slots).mapPartitions(task).collect()
         except Exception as error:
             raise of_workers(str(error), engine) or _failed(error, engine) from error
         finally:
-            del context.environment[_APART]
+            del context.environment[LOOKING]
 
 
 def _failed(error: Exception, engine: str) -> LakeError:

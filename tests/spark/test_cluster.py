@@ -30,7 +30,7 @@ from tests.lake.runs import Runs
 from tests.spark.deadly_storage import Deadly
 from tests.spark.running import Silent, run
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 REPO = Path(__file__).parents[2]
 SAMPLE = SampleSpec(days=1, events_per_day=200, files_per_day=4, hours=3)
 

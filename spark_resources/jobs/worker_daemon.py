@@ -17,10 +17,14 @@ from lake.tracking import not_loaded
 NEEDED = (stage_task, dedup_task, load_task, not_loaded)
 
 
-def main() -> None:
+def get_ready() -> None:
     pa.set_cpu_count(1)  # there is a worker for every processor
     warm_up()
     gc.freeze()  # what all workers share is not looked through by each of them
+
+
+def main() -> None:
+    get_ready()
     daemon.manager()
 
 
