@@ -35,7 +35,7 @@ class Cost(NamedTuple):
 
     what: str
     where: str
-    count: int
+    things: int
     bytes: float
     microseconds: float
 
@@ -46,7 +46,7 @@ def main() -> None:
         table.add_column(head, justify="left" if head in ("one more", "where") else "right")
     for cost in (ids_looked_back_on(), duplicates(), fields_seen(), raw_files_known()):
         size, took = f"{cost.bytes:,.0f} bytes", f"{cost.microseconds:.3g} µs"
-        table.add_row(cost.what, cost.where, f"{cost.count:,}", size, took)
+        table.add_row(cost.what, cost.where, f"{cost.things:,}", size, took)
     Console(width=120).print(table)
 
 
