@@ -12,7 +12,6 @@ import msgspec
 
 from datalake_assets.dead_runs import is_dead
 from datalake_assets.keys import sync_job_name
-from lake.errors import LakeError
 from lake.first_sync import first_sync_due
 from lake.lake import Lake
 from lake.settings import Source
@@ -70,7 +69,7 @@ def first_syncs(
             source = sources[id]
             try:
                 due = first_sync_due(lake.for_source(source).storage, source, now())
-            except (LakeError, OSError) as error:
+            except Exception as error:  # others have their turn; its schedule has it told
                 told.append(f"{source.slug} could not be looked at: {error}")
                 continue
             if due is not None and now() < due:
@@ -91,7 +90,10 @@ def first_syncs(
 
 def _waits(lake: Lake, source: Source, moment: datetime) -> str | None:
     """Why it is too early for a sync, if it is."""
-    due = first_sync_due(lake.for_source(source).storage, source, moment)
+    try:
+        due = first_sync_due(lake.for_source(source).storage, source, moment)
+    except Exception:  # a sync that fails tells it: in its report, and to those who are alerted
+        return None
     return _first(source, due) if due is not None and moment < due else None
 
 
@@ -110,10 +112,17 @@ def under_way(
     for record in instance.get_run_records(runs):
         run, made = record.dagster_run, record.create_timestamp.astimezone(UTC)
         left = run.status is _STATUS.NOT_STARTED and moment - made > _ABOUT_TO_BE
-        if not left and not is_dead(lake, run):
+        if not left and not _is_known_dead(lake, run):
             return (
                 f"Sync {run.run_id.split('-')[0]} of {source.slug} ({run.status.value.lower()} "
                 f"since {made:%Y-%m-%d %H:%M} UTC) is not done yet; it takes all that is new when "
                 "it begins, and the next tick what comes after."
             )
     return None
+
+
+def _is_known_dead(lake: Lake, run: dg.DagsterRun) -> bool:
+    try:
+        return is_dead(lake, run)
+    except Exception:  # of a run on another machine the lake would know, if it could be read
+        return False

@@ -25,6 +25,7 @@ from datalake_assets.cadence import FIRST_SYNCS
 from datalake_assets.dead_runs import PROCESS_TAG
 from datalake_assets.definitions import build
 from datalake_assets.snapshot import Snapshot
+from lake import paths
 from lake.cadence import TWELVE_A_DAY, next_due
 from lake.lake import Lake
 from lake.state.holder import Holder, myself
@@ -171,6 +172,13 @@ def test_the_first_sync_comes_when_it_is_due_and_once(clock: Clock) -> None:
     jobs, _, cursor = clock.sense(cursor)
     assert jobs == ["sync_app"]
     assert clock.sense(cursor) == ([], "Every source has had its first sync.", cursor)
+
+
+def test_what_cannot_be_read_is_told_by_a_run_that_fails(clock: Clock) -> None:
+    clock.lake.storage.write(paths.first_seen("a1"), b"rubbish")
+    assert clock.tick() == ASKED
+    jobs, said, cursor = clock.sense()
+    assert (jobs, "shop could not be looked at" in said, cursor) == ([], True, "[]")
 
 
 def test_at_once_means_at_the_next_look(clock: Clock) -> None:
