@@ -16,6 +16,7 @@ from spark_resources.engine import SparkEngine
 from spark_resources.java import require_java
 from spark_resources.jobs.dataflow import SparkDataflow
 from spark_resources.jobs.lake_job import LakeJob, preview_job, run_job
+from spark_resources.jobs.shelf import Shelf
 from spark_resources.jvm_words import without_greeting
 
 _LOG_SETTINGS = Path(__file__).absolute().with_name("log4j2.properties")
@@ -64,7 +65,8 @@ class LocalEngine(SparkEngine):
         # Spark starts its workers with whatever `python3` is; they need our packages.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         with without_greeting():
-            return SparkDataflow(self.pyspark.spark_session)
+            session = self.pyspark.spark_session
+        return SparkDataflow(session, Shelf.on_this_machine())
 
     def check(self) -> None:
         require_java()

@@ -52,13 +52,7 @@ def to_ipc(table: pa.Table | pa.RecordBatch) -> bytes:
     return _SIZE.pack(plain.size) + packed
 
 
-def unpacked_size(data: bytes) -> int:
-    """How many bytes a packed table takes in memory, about."""
-    (size,) = _SIZE.unpack_from(data)
-    return int(size)
-
-
 def from_ipc(data: bytes) -> pa.Table:
-    packed = memoryview(data)[_SIZE.size :]
-    plain = _PACKING.decompress(packed, decompressed_size=unpacked_size(data))
+    (size,) = _SIZE.unpack_from(data)
+    plain = _PACKING.decompress(memoryview(data)[_SIZE.size :], decompressed_size=size)
     return pa.ipc.open_stream(plain).read_all()

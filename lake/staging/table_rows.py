@@ -15,7 +15,7 @@ from lake.kinds import Kind
 from lake.names import pointer
 from lake.partitions import DatePartition
 from lake.rejects import Reject
-from lake.staging.blob import Blob, BlobKind, to_ipc, unpacked_size
+from lake.staging.blob import Blob, BlobKind, to_ipc
 from lake.staging.hours import HOUR_US, partition_of
 from lake.staging.leaves import Event, Path
 from lake.staging.places import places, split_places
@@ -214,11 +214,12 @@ class TableRows:
         [file], [line] = split_places(where[[np.argmin(where)]])
         original = self._original[1] if self._original else ""
         account = SeenTable(self.table, original, (int(file), int(line), 0), seen)
+        size = staged.nbytes
         for name, start, end in zip(names, starts[:-1], starts[1:], strict=True):
             part = staged.slice(start, end - start)
             data = to_ipc(part)
             account.rows[name] = int(end - start)
-            account.bytes[name] = unpacked_size(data)
+            account.bytes[name] = size * int(end - start) // len(staged)
             key = rows_key(self.table, name)
             yield Blob(BlobKind.ROWS, key, task, int(end - start), data)
         yield account

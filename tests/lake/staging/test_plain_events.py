@@ -104,6 +104,8 @@ def staged(root: Path, raw: list[bytes], **job: Any) -> tuple[Any, ...]:
         for column in table["columns"]:
             column["kinds"] = sorted(column["kinds"])
     account = msgspec.to_builtins(msgspec.structs.replace(seen, tables=[]))
+    for file in account["files"]:
+        file["hours"] = sorted(file["hours"])
     return rows, tables, account
 
 
