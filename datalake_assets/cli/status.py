@@ -96,6 +96,10 @@ def _running(run: "RunInProgress", now: datetime) -> str:
     since = span((now - facts.start_time).total_seconds())
     if run.alive:
         return f"{run.kind} {facts.run_id} running for {since} by {run.run.holder}{progress}"
+    if run.kind == "upkeep":
+        return (
+            f"upkeep {facts.run_id}, begun {moment(facts.start_time)}, has died; the next goes on"
+        )
     return (
         f"{run.kind} {facts.run_id}, begun {moment(facts.start_time)}, has died{progress}; the "
         "next run writes its report and goes on"

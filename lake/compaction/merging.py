@@ -9,8 +9,12 @@ import pyarrow.parquet as pq
 
 from lake.loading.data_file import ROW_GROUP
 
+MOST_BYTES = 512 << 20
+"""Of row groups that are read from at the same time, as they are without compression."""
+
 _LEAST = 1024
 """Rows that are read of a file at once, however many files there are."""
+_UNKNOWN = -(2**63)
 
 
 @dataclass
@@ -53,27 +57,69 @@ def filled(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """A file that is not read yet: the earliest time in it, and what reading it keeps in memory."""
+
+    file: pq.ParquetFile
+    first: int
+    bytes: int
+
+    @classmethod
+    def of(cls, file: pq.ParquetFile, received_column: str) -> "_Input":
+        groups = [file.metadata.row_group(n) for n in range(file.metadata.num_row_groups)]
+        column = file.schema_arrow.get_field_index(received_column)
+        told = [group.column(column).statistics for group in groups]
+        known = all(one is not None and one.has_min_max for one in told)
+        first = min((one.min_raw for one in told), default=0) if known else _UNKNOWN
+        return cls(file, first, max((group.total_byte_size for group in groups), default=0))
+
+
 def merged(
     files: Sequence[pq.ParquetFile], schema: pa.Schema, received_column: str
 ) -> Iterator[pa.Table]:
-    """All rows of files that are, each of them, in order; rows of one moment as the files are."""
+    """All rows of files that are, each of them, in order; rows of one moment as the files begin.
+
+    A file is read from when its time has come. Where so many overlap that they would take too much
+    memory, some wait, and their rows come late.
+    """
     size = max(_LEAST, ROW_GROUP // max(1, len(files)))
-    open_files = [_Rows(file.iter_batches(size), schema, received_column) for file in files]
-    while open_files := [file for file in open_files if len(file.rows)]:
-        # Up to here no file has anything that is not in memory.
-        first = min(open_files, key=lambda file: file.received[-1])
-        bound = first.received[-1]
-        parts = [
-            file.take(
-                len(file.rows)
-                if file is first
-                else int(np.searchsorted(file.received, bound, side="right"))
-            )
-            for file in open_files
-        ]
-        order = np.argsort(np.concatenate([received for _, received in parts]), kind="stable")
-        rows = pa.concat_tables([rows for rows, _ in parts])
-        yield rows.take(pa.array(order))
+    waiting = [_Input.of(file, received_column) for file in files]
+    waiting.sort(key=lambda file: file.first)
+    active: list[tuple[_Rows, int]] = []
+    while waiting or active:
+        while waiting and _has_to_begin(waiting[0], active):
+            new = waiting.pop(0)
+            rows = _Rows(new.file.iter_batches(size), schema, received_column)
+            if len(rows.rows):
+                active.append((rows, new.bytes))
+        if active:
+            yield _earliest([rows for rows, _ in active])
+        active = [(rows, size) for rows, size in active if len(rows.rows)]
+
+
+def _has_to_begin(file: _Input, active: Sequence[tuple[_Rows, int]]) -> bool:
+    """Whether it may have rows before the last that are about to be taken, and there is room."""
+    if not active:
+        return True
+    bound = min(rows.received[-1] for rows, _ in active)
+    return file.first <= bound and file.bytes + sum(size for _, size in active) <= MOST_BYTES
+
+
+def _earliest(files: Sequence[_Rows]) -> pa.Table:
+    """The rows up to a moment until which no file has anything that is not in memory."""
+    first = min(files, key=lambda file: file.received[-1])
+    bound = first.received[-1]
+    parts = [
+        file.take(
+            len(file.rows)
+            if file is first
+            else int(np.searchsorted(file.received, bound, side="right"))
+        )
+        for file in files
+    ]
+    order = np.argsort(np.concatenate([received for _, received in parts]), kind="stable")
+    return pa.concat_tables([rows for rows, _ in parts]).take(pa.array(order))
 
 
 def in_groups(tables: Iterator[pa.Table], size: int) -> Iterator[pa.Table]:

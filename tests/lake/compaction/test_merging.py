@@ -1,6 +1,7 @@
 """Rows of several files in the order of time, whatever the files and however little is read."""
 
 from io import BytesIO
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -50,6 +51,34 @@ def test_no_more_is_in_memory_than_is_asked_for(monkeypatch: pytest.MonkeyPatch)
     parts = list(merged(files, SCHEMA, "received_at"))
     assert sum(map(len, parts)) == 1000
     assert max(map(len, parts)) <= 20
+
+
+def test_a_file_is_read_from_when_its_time_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Syncs come one after the other: of their files few overlap."""
+    monkeypatch.setattr(merging, "ROW_GROUP", 1)
+    begun: list[int] = []
+    real = merging._Rows
+
+    def rows(*args: Any) -> Any:
+        begun.append(len(begun))
+        return real(*args)
+
+    monkeypatch.setattr(merging, "_Rows", rows)
+    files = [file_of([10 * number, 10 * number + 12], number) for number in range(20)]
+    parts = merged(files, SCHEMA, "received_at")
+    assert len(next(parts)) == 3
+    assert len(begun) == 2
+    assert sum(map(len, parts)) == 37
+    assert len(begun) == 20
+
+
+def test_where_memory_is_short_some_files_wait_and_no_row_is_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(merging, "MOST_BYTES", 1)
+    files = [file_of([1, 5, 9], number) for number in range(3)]
+    found = pa.concat_tables(merged(files, SCHEMA, "received_at"))
+    assert found["id"].to_pylist() == [f"{file}-{row}" for file in range(3) for row in range(3)]
 
 
 def test_rows_are_cut_into_groups_of_one_size() -> None:

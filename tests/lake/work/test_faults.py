@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from tests.lake.failing_storage import Fault
-from tests.lake.fault_cases import CASES, CHANGES_OF_TYPES
+from tests.lake.fault_cases import CASES, CHANGES_OF_TYPES, COMPACTIONS
 from tests.lake.fault_places import Folders
 from tests.lake.faults import Case, hold
 
 pytestmark = pytest.mark.usefixtures("small_files")
 LONG = [
-    *((case, Fault.UNREADABLE) for case in CHANGES_OF_TYPES),
+    *((case, Fault.UNREADABLE) for case in (*CHANGES_OF_TYPES, *COMPACTIONS)),
     *((CHANGES_OF_TYPES[-1], fault) for fault in Fault),
 ]
 """They take long: a third of their points by default, all in `make soak`."""
@@ -27,8 +27,8 @@ def test_every_call_of_the_store_fails_once(in_memory: Path, case: Case, fault: 
 @pytest.mark.soak
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("fault", Fault)
-@pytest.mark.parametrize("case", CHANGES_OF_TYPES, ids=lambda case: case.name)
-def test_every_call_fails_once_while_types_change(
+@pytest.mark.parametrize("case", (*CHANGES_OF_TYPES, *COMPACTIONS), ids=lambda case: case.name)
+def test_every_call_fails_once_of_what_takes_long(
     in_memory: Path, case: Case, fault: Fault
 ) -> None:
     assert hold(Folders(in_memory), case, fault) > 3

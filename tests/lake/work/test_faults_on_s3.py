@@ -7,7 +7,7 @@ import pytest
 
 from tests.aws_server import AwsServer
 from tests.lake.failing_storage import Fault
-from tests.lake.fault_cases import CASES, REPLAYS, SYNCS
+from tests.lake.fault_cases import CASES, COMPACTIONS, REPLAYS, SYNCS
 from tests.lake.fault_places import Bucket
 from tests.lake.faults import Case, hold
 
@@ -41,6 +41,13 @@ def test_a_process_dies_at_each_step_of_publication(bucket: Bucket) -> None:
 
 def test_the_answer_to_a_commit_is_lost(bucket: Bucket) -> None:
     assert hold(bucket, REPLAYS[0], Fault.LOST_ANSWER, lambda log: [*publication(log)][:1]) == 1
+
+
+def test_a_compaction_dies_as_it_commits_and_as_it_shows_what_it_did(bucket: Bucket) -> None:
+    def chosen(log: list[str]) -> Iterable[int]:
+        yield from [*publication(log)][:2]
+
+    assert hold(bucket, COMPACTIONS[0], Fault.DEATH, chosen) == 2
 
 
 @pytest.mark.soak
