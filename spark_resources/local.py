@@ -11,6 +11,7 @@ from dagster_pyspark import LazyPySparkResource
 
 from lake.work.dry_run import PlannedUnit
 from lake.work.run_context import Listener, Published
+from spark_resources import session
 from spark_resources.class_archive import with_archive
 from spark_resources.engine import SparkEngine
 from spark_resources.java import require_java
@@ -29,24 +30,12 @@ SPARK_CONFIG: dict[str, Any] = {
     "spark.driver.memory": "2g",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # The JVM only moves batches: compiling itself to perfection, and collecting garbage in many
-    # threads, would take the processor from those who do the work.
     "spark.driver.extraJavaOptions": " ".join(
-        [
-            f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
-            "-XX:TieredStopAtLevel=1",
-            "-XX:+UseSerialGC",
-        ]
+        [f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}", *session.FRUGAL_JAVA]
     ),
     "spark.python.daemon.module": "spark_resources.jobs.worker_daemon",
-    # What is shuffled and kept is packed already.
-    "spark.shuffle.compress": "false",
-    "spark.sql.inMemoryColumnarStorage.compressed": "false",
-    # A row is a batch of events: few of them at a time between the JVM and Python.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "16",
-    # Groups are large or few; making partitions fewer would only take slots away.
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.session.timeZone": "UTC",
+    **session.PACKED,
+    **session.DATAFLOW,
 }
 
 
