@@ -1,13 +1,16 @@
 """Where Dagster keeps its own files: `$DAGSTER_HOME`, else `.dagster` beside `lake.yaml`."""
 
 import os
-import shutil
 from pathlib import Path
 
 from lake.settings import Settings
+from lake.storage import LocalStorage
 
 VARIABLE = "DAGSTER_HOME"
+URL_VARIABLE = "DAGSTER_PG_URL"
+"""`postgresql://user:password@host:port/database`: it holds a password, so it is in no file."""
 _INSTANCE_FILE = Path(__file__).with_name("dagster.yaml")
+_NAME, _SHIPPED = "dagster.yaml", ".dagster.yaml.shipped"
 
 
 def home_of(settings: Settings) -> Path:
@@ -17,11 +20,31 @@ def home_of(settings: Settings) -> Path:
     return home.expanduser().absolute()
 
 
+def leave_home() -> None:
+    """From now on the home is that beside the settings, with its own runs: for the demo."""
+    for variable in (VARIABLE, URL_VARIABLE):
+        os.environ.pop(variable, None)
+
+
 def ensure_home(settings: Settings) -> Path:
     """A home that works: made, given its `dagster.yaml`, and put into the environment."""
     home = home_of(settings)
     home.mkdir(parents=True, exist_ok=True)
-    if not (home / "dagster.yaml").exists():
-        shutil.copyfile(_INSTANCE_FILE, home / "dagster.yaml")
+    _ensure_instance_file(home)
     os.environ[VARIABLE] = str(home)
     return home
+
+
+def _ensure_instance_file(home: Path) -> None:
+    """One that nobody has edited is that of this release; another is left alone."""
+    ours = _INSTANCE_FILE.read_bytes()
+    found, shipped = _read(home / _NAME), _read(home / _SHIPPED)
+    if found is not None and found not in (ours, shipped):
+        return
+    for name, content in ((_NAME, found), (_SHIPPED, shipped)):
+        if content != ours:
+            LocalStorage(str(home)).write(name, ours)  # others may be reading it
+
+
+def _read(file: Path) -> bytes | None:
+    return file.read_bytes() if file.exists() else None

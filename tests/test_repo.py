@@ -93,7 +93,11 @@ def test_ci_runs_targets_that_exist() -> None:
     subprocess.run(["make", "--dry-run", *steps], cwd=ROOT, check=True)
 
 
-def test_dagster_takes_our_settings_and_calls_nobody(tmp_path: Path) -> None:
+def test_dagster_takes_our_settings_and_calls_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    monkeypatch.delenv("DAGSTER_PG_URL", raising=False)
     (tmp_path / "dagster.yaml").symlink_to(ROOT / "dagster.yaml")
     with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
         assert not instance.telemetry_enabled

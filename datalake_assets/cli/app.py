@@ -21,6 +21,7 @@ from datalake_assets.cli import (
     replay,
     reports,
     retype,
+    serve,
     sql,
     status,
     suppress,
@@ -79,6 +80,7 @@ for command in (
     upkeep.upkeep,
     demo.demo,
     dev.dev,
+    serve.serve,
 ):
     app.command()(command)
 app.add_typer(suppress.suppress, name="suppress")

@@ -1,5 +1,6 @@
 """`datalake check`: whether a run would work, told before it is tried."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -76,7 +77,7 @@ def look(file: Path, lake: "Lake") -> "list[Finding]":
 
 def _schedules(lake: "Lake") -> "Schedules | None":
     """Of the Dagster that has run here; where there was none, there is nothing to say."""
-    from datalake_assets.home import home_of
+    from datalake_assets.home import VARIABLE, home_of
     from datalake_assets.preflight.schedules import Schedules
 
     home = home_of(lake.settings)
@@ -86,6 +87,7 @@ def _schedules(lake: "Lake") -> "Schedules | None":
     def instance() -> "dg.DagsterInstance":
         import dagster as dg
 
+        os.environ[VARIABLE] = str(home)
         return dg.DagsterInstance.from_config(str(home))
 
     return Schedules(instance)

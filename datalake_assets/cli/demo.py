@@ -51,6 +51,7 @@ def demo(
       datalake demo --folder /tmp/demo --events 10000
     """
     from datalake_assets.cli.demo_folder import STORAGE, fresh_folder
+    from datalake_assets.home import leave_home
     from lake.lake import Lake
     from lake.sample import SampleSpec
     from lake.settings_file import load_settings
@@ -59,7 +60,7 @@ def demo(
     begun = time.monotonic()
     require_java()
     file = fresh_folder(folder)
-    os.environ.pop("DAGSTER_HOME", None)  # the demo keeps its runs to itself
+    leave_home()  # the demo keeps its runs to itself
     lake = Lake.open(load_settings(file, {}, Path.cwd()))
     spec = SampleSpec(days=2, events_per_day=events)
 

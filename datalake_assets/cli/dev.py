@@ -61,13 +61,14 @@ def dev(
 
 
 def _or_demo(asked: Invocation) -> Invocation:
+    from datalake_assets.home import leave_home
     from lake.settings_file import FILE_VARIABLE
 
     named = asked.config is not None or os.environ.get(FILE_VARIABLE)
     if named or asked.file().exists() or not DEMO.exists():
         return asked
     note(f"No {asked.file().name} here; showing the demo: {DEMO}")
-    os.environ.pop("DAGSTER_HOME", None)  # the demo keeps its runs to itself
+    leave_home()  # the demo keeps its runs to itself
     return Invocation(DEMO)
 
 

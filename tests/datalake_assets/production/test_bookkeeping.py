@@ -1,0 +1,91 @@
+"""One `dagster.yaml` for laptop and production: a variable decides where runs are kept."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from datalake_assets.home import URL_VARIABLE, VARIABLE, ensure_home
+from lake.errors import UsageError
+from lake.settings import Settings
+from tests.postgres import Postgres, running_postgres
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "home"))
+    monkeypatch.setenv(URL_VARIABLE, "")
+    settings = {"workspace_id": "W1", "storage": "x", "sources": [{"id": "S1", "slug": "shop"}]}
+    return ensure_home(Settings.model_validate(settings))
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    with running_postgres() as server:
+        yield server
+
+
+@dg.op
+def nothing() -> None:
+    pass
+
+
+@dg.job(executor_def=dg.in_process_executor)
+def do_nothing() -> None:
+    nothing()
+
+
+def run(home: Path) -> str:
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        return do_nothing.execute_in_process(instance=instance).run_id
+
+
+def known(home: Path) -> list[str]:
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        return [run.run_id for run in instance.get_runs()]
+
+
+def test_without_the_variable_runs_are_where_dagster_itself_puts_them(home: Path) -> None:
+    run_id = run(home)
+    assert known(home) == [run_id]
+    (home / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
+    assert known(home) == [run_id]
+
+
+def test_with_it_they_are_in_postgres_and_nothing_in_the_home(
+    home: Path, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(URL_VARIABLE, postgres.url)
+    run_id = run(home)
+    assert known(home) == [run_id]
+    assert postgres.ask("SELECT run_id FROM runs") == [(run_id,)]
+    assert not list(home.rglob("*.db"))
+    monkeypatch.setenv(URL_VARIABLE, "")
+    assert known(home) == []
+
+
+def test_a_url_of_something_else_is_refused_without_showing_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(URL_VARIABLE, "mysql://me:secret@host/db")
+    with pytest.raises(UsageError, match="does not begin with postgresql://") as told:
+        known(home)
+    assert "secret" not in str(told.value)
+
+
+def test_an_instance_file_that_nobody_edited_follows_the_release(home: Path) -> None:
+    settings = Settings.model_validate(
+        {"workspace_id": "W1", "storage": "x", "sources": [{"id": "S1", "slug": "shop"}]}
+    )
+    file, shipped = home / "dagster.yaml", home / ".dagster.yaml.shipped"
+    ours = file.read_bytes()
+    for one in (file, shipped):
+        one.write_bytes(b"# of the last release\n")
+    ensure_home(settings)
+    assert file.read_bytes() == shipped.read_bytes() == ours
+
+    file.write_bytes(ours + b"# mine\n")
+    shipped.write_bytes(b"# of the last release\n")
+    ensure_home(settings)
+    assert file.read_bytes() == ours + b"# mine\n"
