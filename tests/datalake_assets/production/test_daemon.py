@@ -93,8 +93,8 @@ def assert_healthy(deployment: Deployment) -> None:
 
 def loads_what_is_there(deployment: Deployment) -> None:
     """The first sync comes by the schedule, through the queue, carried out by the code server."""
-    deployment.wait_for("UI", lambda: deployment.ask("{ version }"), 120)
-    deployment.wait_for("sync", lambda: statuses(deployment)["SUCCESS"], 240)
+    deployment.wait_for("UI", lambda: deployment.ask("{ version }"), 240)
+    deployment.wait_for("sync", lambda: statuses(deployment)["SUCCESS"], 600)
     assert rows(deployment.folder, "track_order") == 2
     first = runs(deployment)[-1]
     assert first["jobName"] == "sync_shop"
@@ -109,7 +109,7 @@ def postgres() -> Iterator[Postgres]:
 
 
 @pytest.mark.e2e
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_a_deployment_on_postgres_syncs_by_its_schedule(folder: Path, postgres: Postgres) -> None:
     with deployed(folder, postgres.url) as deployment:
         loads_what_is_there(deployment)
@@ -121,7 +121,7 @@ def test_a_deployment_on_postgres_syncs_by_its_schedule(folder: Path, postgres: 
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kept_in", ["SQLite", "Postgres"])
 def test_a_deployment_runs_for_minutes(folder: Path, kept_in: str) -> None:
     """Ticks every minute; new events, a new table and what was wrong by hand are seen to."""
@@ -132,13 +132,13 @@ def test_a_deployment_runs_for_minutes(folder: Path, kept_in: str) -> None:
         loads_what_is_there(deployment)
         began = time.monotonic()
         arrive(folder, "b", page("m3", now()), track("Order", "m4", now(), n=3))
-        deployment.wait_for("rows of a new table", lambda: rows(folder, "page") or None, 240)
+        deployment.wait_for("rows of a new table", lambda: rows(folder, "page") or None, 600)
 
         def page_is_an_asset() -> bool:
             nodes = deployment.ask(ASSETS)["assetNodes"]
             return ["shop", "page"] in [node["assetKey"]["path"] for node in nodes]
 
-        deployment.wait_for("new asset", page_is_an_asset, 240)
+        deployment.wait_for("new asset", page_is_an_asset, 600)
         while time.monotonic() - began < 300:
             deployment.wait_for("life", lambda: deployment.ask("{ version }"), 60)
             time.sleep(5)
