@@ -7,9 +7,10 @@ from dagster._config.config_schema import UserConfigSchema
 from dagster._core.storage.base_storage import DagsterStorage
 from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
 from dagster._serdes import ConfigurableClass, ConfigurableClassData
+from sqlalchemy.exc import DBAPIError
 
 from datalake_assets.home import URL_VARIABLE, VARIABLE
-from lake.errors import UsageError
+from lake.errors import ServiceTrouble, UsageError
 
 _DRIVER = "postgresql+psycopg2"
 _KINDS = ("postgresql", "postgres", _DRIVER)
@@ -44,13 +45,22 @@ def _postgres(url: str, inst_data: ConfigurableClassData | None) -> DagsterStora
         )
     try:
         from dagster_postgres import DagsterPostgresStorage
+        from dagster_postgres.utils import DagsterPostgresException
     except ImportError:
         raise UsageError(
             f"${URL_VARIABLE} is set, but dagster-postgres is not installed. Install the extra "
             "`postgres` (pip install 'datalake[postgres]'), or unset the variable."
         ) from None
-    # Named, since SQLAlchemy 2.1 takes another driver by default than dagster-postgres installs.
-    return DagsterPostgresStorage(f"{_DRIVER}://{place}", inst_data=inst_data)
+    try:
+        # Named, since SQLAlchemy 2.1 takes another driver by default than dagster-postgres has.
+        return DagsterPostgresStorage(f"{_DRIVER}://{place}", inst_data=inst_data)
+    except (DagsterPostgresException, DBAPIError) as error:
+        where = place.rpartition("@")[2]
+        said = str(error.__cause__ or error).splitlines()[0]
+        raise ServiceTrouble(
+            f"Dagster's database cannot be used ({where}, from ${URL_VARIABLE}): {said}. See "
+            "whether Postgres runs there, and whether user, password and database are right."
+        ) from error
 
 
 def _sqlite(inst_data: ConfigurableClassData | None) -> DagsterStorage:

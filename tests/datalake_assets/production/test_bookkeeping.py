@@ -7,8 +7,9 @@ import dagster as dg
 import pytest
 
 from datalake_assets.home import URL_VARIABLE, VARIABLE, ensure_home
-from lake.errors import UsageError
+from lake.errors import ServiceTrouble, UsageError
 from lake.settings import Settings
+from tests.datalake_assets.production.deployment import free_port
 from tests.postgres import Postgres, running_postgres
 
 
@@ -70,6 +71,16 @@ def test_a_url_of_something_else_is_refused_without_showing_it(
 ) -> None:
     monkeypatch.setenv(URL_VARIABLE, "mysql://me:secret@host/db")
     with pytest.raises(UsageError, match="does not begin with postgresql://") as told:
+        known(home)
+    assert "secret" not in str(told.value)
+
+
+def test_a_server_that_does_not_answer_is_named_without_its_password(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = free_port()
+    monkeypatch.setenv(URL_VARIABLE, f"postgresql://me:secret@127.0.0.1:{port}/dagster")
+    with pytest.raises(ServiceTrouble, match=f"127.0.0.1:{port}/dagster, from") as told:
         known(home)
     assert "secret" not in str(told.value)
 
