@@ -1,15 +1,15 @@
 """How ops run jobs of the lake: Dagster gets the log, and an error as failure with its remedy."""
 
-import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 import dagster as dg
 
 from lake.aws.permissions import granted_by
 from lake.aws.refusals import recognised
+from lake.clock import new_run_id, now
 from lake.errors import LakeError
 from lake.settings import Settings, Source
 from lake.work.run_context import Published
@@ -44,8 +44,8 @@ def new_job(
     return LakeJob(
         settings_json=settings.for_jobs(),
         source_id=source.id,
-        run_id=str(time.time_ns()),
-        start_time=datetime.now(UTC),
+        run_id=new_run_id(),
+        start_time=now(),
         dagster_run_id=dagster_run_id,
         days=None if days is None else (days[0].date(), days[1].date()),
         window=None if window is None else (window.start, window.end),

@@ -10,3 +10,8 @@ def now() -> datetime:
 def read() -> datetime:
     """What the machine says; a simulated clock takes its place."""
     return datetime.now(UTC)
+
+
+def new_run_id() -> str:
+    """A run is named after the moment at which it begins, in nanoseconds."""
+    return str(int(now().timestamp() * 1_000_000) * 1_000)

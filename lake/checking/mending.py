@@ -1,6 +1,5 @@
 """The catalog as all manifests together say it is to be: put back what somebody changed by hand."""
 
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -9,6 +8,7 @@ import msgspec
 from lake.catalog.base import Catalog, CatalogPartition
 from lake.checking.drift import column_problems
 from lake.checking.view import Values
+from lake.clock import new_run_id
 from lake.errors import StateError
 from lake.lake import Lake
 from lake.partitions import DatePartition
@@ -44,7 +44,7 @@ def mend_catalog(lake: Lake, source: Source, waiting: Callable[[Lease], None]) -
     """
     lake = lake.for_source(source)
     mended = Mended()
-    with held_lease(lake.storage, source.id, str(time.time_ns()), "mending the catalog", waiting):
+    with held_lease(lake.storage, source.id, new_run_id(), "mending the catalog", waiting):
         state = catch_up(lake.storage, lake.catalog, source.id)
         pruned = read_pruned(lake.storage, source.id)
         published = published_partitions(lake.storage, state, pruned)

@@ -1,9 +1,9 @@
 """The wish for another type: kept in the source's state until a replay fulfils it."""
 
-import time
 from collections.abc import Callable
 from datetime import date
 
+from lake.clock import new_run_id
 from lake.errors import CommitConflict
 from lake.lake import Lake
 from lake.report import RunFacts
@@ -24,7 +24,7 @@ def record_wish(
     """Commit the wish, or with None that it is taken back, as soon as nobody is at work."""
     source, lake = target.source, lake.for_source(target.source)
     storage, catalog = lake.storage, lake.catalog
-    run_id = str(time.time_ns())
+    run_id = new_run_id()
     facts = RunFacts(
         workspace_id=lake.settings.workspace_id,
         source_id=source.id,

@@ -3,7 +3,6 @@
 import fcntl
 import os
 import shutil
-import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import fs as pafs
 
+from lake.clock import now
 from lake.storage.base import THREADS, Change, Storage, StoredFile
 
 _QUIET_SECONDS = 3600.0
@@ -41,6 +41,10 @@ class LocalStorage(Storage):
                 return stream.read()
         except FileNotFoundError:
             return None
+
+    def read_many(self, paths: Sequence[str]) -> list[bytes | None]:
+        # Threads cost more than they save, as long as a disk does not let one wait.
+        return [self.read(path) for path in paths]
 
     def open_input(self, path: str) -> pa.NativeFile:
         return self.fs.open_input_file(self.full(path))
@@ -153,7 +157,7 @@ class LocalStorage(Storage):
 
     def tidy(self, folder: str) -> None:
         # Not one that was changed just now: somebody may be about to write into it.
-        before = time.time() - _QUIET_SECONDS
+        before = now().timestamp() - _QUIET_SECONDS
         for at, _, _ in os.walk(self.full(folder), topdown=False):
             with suppress(OSError):  # there is something in it, or it is gone
                 if os.stat(at).st_mtime < before:

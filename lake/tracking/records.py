@@ -1,6 +1,5 @@
 """The records of a run as Parquet files: all batch types have the same columns."""
 
-from datetime import UTC, datetime
 from enum import StrEnum
 from hashlib import sha256
 from types import TracebackType
@@ -9,6 +8,7 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lake.clock import now
 from lake.storage import Storage
 
 RECORDS_PER_FILE = 100_000
@@ -69,7 +69,7 @@ class RecordLog:
         self._bytes: dict[BatchType, int] = {}  # of what is pending
         self._written: dict[BatchType, int] = {}
         self._name = ""
-        self._began = datetime.now(UTC)
+        self._began = now()
 
     def __enter__(self) -> Self:
         return self
@@ -119,7 +119,7 @@ class RecordLog:
             "operation": self._operation,
             "status": batch_type.status,
             "batch_started_at": self._began,
-            "batch_ended_at": datetime.now(UTC),
+            "batch_ended_at": now(),
         }
         columns = []
         for field in SCHEMA:

@@ -1,7 +1,6 @@
 """What an upkeep works with: a run of a source that loads nothing."""
 
-import time
-
+from lake.clock import new_run_id
 from lake.lake import Lake
 from lake.report import RunFacts
 from lake.settings import Source
@@ -19,7 +18,7 @@ def upkeep_context(
         workspace_id=lake.settings.workspace_id,
         source_id=source.id,
         database=source.database,
-        run_id=str(time.time_ns()),
+        run_id=new_run_id(),
         start_time=now(),
         s3_bucket=lake.settings.bucket,
         dagster_run_id=dagster_run_id,

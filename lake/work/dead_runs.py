@@ -5,13 +5,13 @@ that needs what it staged. So before anything of it goes, an empty manifest take
 whoever planned before it loses the race for the commit, and plans again.
 """
 
-import time
 from datetime import datetime
 
 import msgspec
 
 from lake import paths
 from lake.catalog.base import Catalog
+from lake.clock import new_run_id
 from lake.errors import CommitConflict
 from lake.report import Failure, RunFacts
 from lake.state.codec import decode
@@ -70,7 +70,7 @@ def _overtake(storage: Storage, catalog: Catalog, dead: RunFacts) -> None:
             number=state.manifest + 1,
             source_id=dead.source_id,
             kind=RunKind.CLOSED,
-            run=msgspec.structs.replace(dead, run_id=str(time.time_ns())),
+            run=msgspec.structs.replace(dead, run_id=new_run_id()),
             date_partition=last.date_partition if last else "day/hour",
             naming=last.naming if last else "native",
         )

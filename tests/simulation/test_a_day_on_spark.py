@@ -1,0 +1,112 @@
+"""A simulated day on the real stack: Spark, Dagster's runs and sensor, and a web hook."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import dagster as dg
+import pytest
+from dagster_pyspark import LazyPySparkResource
+from pyspark.sql import SparkSession
+
+from datalake_assets.alerting import look
+from datalake_assets.definitions import build
+from datalake_assets.keys import check_tables_job_name, sync_job_name, upkeep_job_name
+from datalake_assets.snapshot import read_snapshot
+from lake.audit.audit import audit
+from lake.audit.scope import Scope
+from lake.counts import UnitReport
+from lake.errors import ServiceTrouble
+from lake.lake import Lake
+from lake.settings import Source
+from lake.work.run_context import Listener, Published
+from spark_resources.class_archive import with_archive
+from spark_resources.jobs.lake_job import LakeJob
+from spark_resources.local import SPARK_CONFIG, LocalEngine
+from tests.alert_servers import Hook
+from tests.simulation.archive import VISITS
+from tests.simulation.clock import Clock
+from tests.simulation.machine import Machine, Synced
+from tests.simulation.simulation import WEB, Simulation
+from tests.simulation.story import A_DAY
+
+pytestmark = [pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(3_600)]
+
+
+class Breakable(LocalEngine):
+    """Spark, which some sources find gone."""
+
+    broken: ClassVar[set[str]] = set()
+
+    def run(self, job: LakeJob, listener: Listener) -> Iterator[Published]:
+        if job.source_id in self.broken:
+            raise ServiceTrouble("The cluster was taken away.")
+        return super().run(job, listener)
+
+
+class DagsterMachine(Machine):
+    """Does everything by jobs of Dagster, in this process."""
+
+    def begin(self, instance: dg.DagsterInstance, engine: Breakable) -> None:
+        self.instance, self.engine = instance, engine
+        self.cursor: str | None = None
+        self.runs: list[dg.ExecuteInProcessResult] = []
+
+    def job(self, name: str) -> dg.ExecuteInProcessResult:
+        # Code locations are loaded anew when there are new tables.
+        definitions = build(self.lake, read_snapshot(self.lake), self.engine)
+        job = definitions.resolve_job_def(name)
+        done = job.execute_in_process(instance=self.instance, raise_on_error=False)
+        self.runs.append(done)
+        return done
+
+    def sync(self, source: Source) -> bool:
+        Breakable.broken = {self.lake.settings.source(slug).id for slug in self.broken}
+        began, done = self.clock.now(), self.job(sync_job_name(source))
+        report = UnitReport() if done.success else None
+        self.syncs.setdefault(source.slug, []).append(Synced(began, report, 0))
+        return done.success
+
+    def keep_up(self, source: Source) -> None:
+        assert self.job(upkeep_job_name(source)).success
+
+    def check(self, source: Source) -> None:
+        assert self.job(check_tables_job_name(source)).success
+
+    def look(self) -> None:
+        _, self.cursor = look(self.lake, self.instance, self.cursor, self.clock.now())
+
+
+@pytest.fixture
+def engine() -> Iterator[Breakable]:
+    config = with_archive(SPARK_CONFIG) | {"spark.master": "local[2]"}
+    yield Breakable(pyspark=LazyPySparkResource(spark_config=config))
+    SparkSession.builder.getOrCreate().stop()
+
+
+def test_a_day_of_twelve_syncs_a_failure_upkeep_and_checks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hook: Hook, engine: Breakable
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("DAGSTER_HOME", f"{home}")
+    with dg.DagsterInstance.ephemeral() as instance:
+
+        def make(lake: Lake, clock: Clock) -> Machine:
+            machine = DagsterMachine(lake, clock)
+            machine.begin(instance, engine)
+            return machine
+
+        simulation = Simulation(tmp_path / "lake", A_DAY, monkeypatch, make)
+        simulation.run()
+        statuses: list[Any] = [run.status for run in instance.get_runs(limit=1_000)]
+
+    assert hook.titles == ["web_shop: sync failed", "web_shop: sync recovered after 1 failure"]
+    assert statuses.count(dg.DagsterRunStatus.FAILURE) == 1
+    assert statuses.count(dg.DagsterRunStatus.SUCCESS) == len(statuses) - 1 > 48
+    assert len(simulation.machine.syncs[WEB]) == 23
+    for slug, arrivals in simulation.arrivals.items():
+        assert arrivals.all_came
+        rows = simulation.expected(slug).totals.row_count
+        assert simulation.held(slug).total() == rows > len(VISITS)
+        assert audit(simulation.lake, Scope(simulation.source(slug))).agrees

@@ -1,0 +1,151 @@
+"""Weeks without anybody who looks: each event once, the alerts that are due, and no more disk."""
+
+import os
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from lake.audit.audit import audit
+from lake.audit.scope import Scope
+from lake.state.source_state import read_state
+from tests.alert_servers import Hook
+from tests.simulation.archive import VISITS
+from tests.simulation.machine import Synced
+from tests.simulation.simulation import BERLIN, IOS, WEB, Simulation
+from tests.simulation.story import BEGIN, FIVE_DAYS, SIXTY_DAYS, Story
+
+BOUNDED = ("record log", "staging", "id index", "manifests", "other state")
+
+
+@pytest.fixture
+def memory(monkeypatch: pytest.MonkeyPatch) -> Iterable[Path]:
+    """A disk that nobody waits for."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with TemporaryDirectory(dir=place) as folder:
+        yield Path(folder) / "lake"
+
+
+def test_five_days_with_trouble(memory: Path, monkeypatch: pytest.MonkeyPatch, hook: Hook) -> None:
+    short = {"record_log_days": 2, "index_days": 8, "orphan_days": 2}
+    simulation = Simulation(memory, FIVE_DAYS, monkeypatch, retention=short)
+    simulation.run()
+
+    assert hook.titles == [
+        "web_shop: no new rows for 1 d",
+        "web_shop: rows come again",
+        "web_shop: no new rows for 1 d 7 h",
+        "web_shop: rows come again",
+        "web_shop: sync failed",
+        "web_shop: 5 syncs failed in a row",
+        "web_shop: sync recovered after 6 failures",
+    ]
+    each_event_is_there_once(simulation)
+    one_sync_loads_the_backlog(simulation)
+    assert simulation.usage[6].folders["record log"] < 3.5 * 24  # a folder for each run
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3_600)
+def test_sixty_days_with_trouble(memory: Path, monkeypatch: pytest.MonkeyPatch, hook: Hook) -> None:
+    simulation = Simulation(memory, SIXTY_DAYS, monkeypatch)
+    simulation.run()
+
+    assert hook.titles == [
+        "web_shop: no new rows for 1 d",
+        "web_shop: rows come again",
+        "web_shop: no new rows for 4 d 1 h",
+        "web_shop: rows come again",
+        "web_shop: sync failed",
+        "web_shop: 5 syncs failed in a row",
+        "web_shop: 20 syncs failed in a row",
+        "web_shop: sync recovered after 25 failures",
+    ]
+    each_event_is_there_once(simulation)
+    one_sync_loads_the_backlog(simulation)
+    twelve_a_day(simulation.machine.syncs[WEB], SIXTY_DAYS)
+    twelve_a_day_in_berlin(simulation.machine.syncs[IOS], date(2026, 10, 25))
+    disk_use_is_flat(simulation)
+
+
+def each_event_is_there_once(simulation: Simulation) -> None:
+    """By the generator's account, by an audit of every id, and by what the syncs said."""
+    for slug, arrivals in simulation.arrivals.items():
+        assert arrivals.all_came
+        expected = simulation.expected(slug)
+        wanted = Counter[tuple[str, str]]()
+        for slot, count in expected.rows.items():
+            wanted[slot.table, slot.day] += count
+        # Nothing is left of whom was suppressed, since all was replayed that came before.
+        assert simulation.held(slug) == wanted
+
+        reports = [one.report for one in simulation.machine.syncs[slug] if one.report]
+        visits = simulation.story.days * len(VISITS)
+        suppressed = sum(report.suppressed for report in reports)
+        assert 0 < suppressed < visits
+        assert sum(r.row_count for r in reports) == wanted.total() + visits - suppressed
+        assert sum(r.duplicates for r in reports) == expected.totals.duplicates > 0
+        assert sum(r.rejected for r in reports) == expected.totals.rejected
+        assert audit(simulation.lake, Scope(simulation.source(slug))).agrees
+        state = read_state(simulation.lake.storage, simulation.source(slug).id)
+        assert sum(state.rows.values()) == wanted.total()
+
+
+def one_sync_loads_the_backlog(simulation: Simulation) -> None:
+    """Day folder by day folder; no more syncs than on other days."""
+    outage = simulation.story.outage
+    for syncs in simulation.machine.syncs.values():
+        assert not [one for one in syncs if outage.has(one.at)]
+        first, second = [one for one in syncs if one.at >= outage.end][:2]
+        assert first.at < outage.end + timedelta(hours=1)
+        assert first.units > outage.hours // 24
+        assert second.at - first.at >= timedelta(hours=1)
+        assert second.units <= 2
+
+
+def twelve_a_day(syncs: Iterable[Synced], story: Story) -> None:
+    """But on the first day, which begins with a wait, and while the machine is off."""
+    per_day = Counter(f"{one.at:%Y-%m-%d}" for one in syncs)
+    on = [day for day in _days(story.days) if not story.outage.has(day)]
+    assert {per_day[f"{day:%Y-%m-%d}"] for day in on[1:]} == {12}
+
+
+def twelve_a_day_in_berlin(syncs: Iterable[Synced], day: date) -> None:
+    """Also on the day that has an hour twice."""
+    local = [one.at.astimezone(BERLIN) for one in syncs]
+    assert [f"{at:%H:%M}" for at in local if at.date() == day] == [
+        f"{hour:02d}:00" for hour in range(0, 24, 2)
+    ]
+    hours = [at.astimezone(UTC).hour for at in local if at.date() == day]
+    assert hours == [22, 1, *range(3, 23, 2)]
+
+
+def disk_use_is_flat(simulation: Simulation) -> None:
+    """What may not grow does not, and what grows does so by the day, not by the sync."""
+    usage = simulation.usage
+    print_table(simulation)
+    for area in BOUNDED:
+        early = [usage[day].bytes[area] for day in range(36, 43)]
+        late = [usage[day].bytes[area] for day in range(53, 60)]
+        assert max(late) <= 1.15 * max(early), area
+    assert max(usage[day].fullest for day in usage) <= 13
+    assert {usage[day].old_partitions for day in range(21, 61)} == {0}
+
+
+def print_table(simulation: Simulation) -> None:
+    """For docs/operations.md."""
+    days = (7, 21, 40, 60)
+    for area in simulation.usage[60].files:
+        cells = [
+            f"{simulation.usage[day].files[area]:,} / {simulation.usage[day].bytes[area] / 1e6:.1f}"
+            for day in days
+        ]
+        print(f"| {area} | {' | '.join(cells)} |")
+
+
+def _days(count: int) -> list[datetime]:
+    return [BEGIN + timedelta(days=number) for number in range(count)]
