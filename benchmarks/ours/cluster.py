@@ -24,7 +24,7 @@ def main(settings_file: Path, workers: int) -> None:
         settings = Settings.model_validate(told)
         storage = Lake.open(settings).storage
         with ClusterSession(settings, storage, Silent()) as session:
-            session.dataflow()
+            session.try_storage("segment-stage")  # which has all workers begin, and compile
             marks.is_ready()
             job = new_job(settings, settings.sources[0], "")
             rows = sum(unit.report.row_count for unit in run_job(job, session.dataflow, Silent()))
