@@ -21,7 +21,7 @@ def dev(
     port: Annotated[int, typer.Option(min=1, max=_HIGHEST_PORT, help="Port of the UI.")] = 3000,
     host: Annotated[str, typer.Option(help="Address of the UI.")] = "127.0.0.1",
     schedules: Annotated[
-        bool, typer.Option("--schedules", help="Switch all sync schedules on.")
+        bool, typer.Option("--schedules", help="Switch all schedules on.")
     ] = False,
 ) -> None:
     """Start the Dagster UI and its daemon over the lake; Ctrl-C ends them.

@@ -52,6 +52,17 @@ def test_a_dead_run_gets_a_failed_report_and_its_staging_goes(runs: Runs) -> Non
     assert close_dead(runs) == []
 
 
+def test_a_dead_upkeep_is_overtaken_and_noted_and_has_no_report(runs: Runs) -> None:
+    facts = runs.context().facts
+    dead = OpenRun(facts, 0, GONE, upkeep=True)
+    runs.storage.write(paths.open_run(SOURCE_ID, facts.run_id), encode(dead))
+    assert close_dead(runs) == []
+    assert runs.reports() == {} and runs.storage.files("sync_tracking_datasets") == []
+    assert runs.storage.files(paths.open_runs(SOURCE_ID)) == []
+    assert [file.name for file in runs.storage.files(paths.abandoned(SOURCE_ID))] == ["R1.json"]
+    assert runs.state().manifest == 1  # an empty one: should it come back, it loses the race
+
+
 @pytest.mark.parametrize("where", ["here", "elsewhere"])
 def test_a_living_run_is_left_alone(runs: Runs, where: str) -> None:
     in_time = datetime.now(UTC) + timedelta(minutes=1)
