@@ -60,7 +60,8 @@ def called(module: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(module.read_text("utf-8"))):
         name = ""
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            name = node.func.attr
+            # The module `socket` has a function of the name of one of Glue's operations.
+            name = "" if ast.unparse(node.func.value) == "socket" else node.func.attr
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             name = node.value
         if name in operations():
