@@ -19,6 +19,7 @@ _AREAS = {
     "ledger": ("/ledger/",),
     "id index": ("/ids/",),
     "manifests": ("/manifests/",),
+    "upkeep reports": ("/upkeep/reports/",),
     "other state": ("segment-data/_state/",),
 }
 
@@ -32,7 +33,7 @@ class Usage:
     folders: Counter[str]
     unneeded: int  # data files that no partition leads to
     fullest: int
-    old_partitions: int  # of past days, with more files than compaction leaves
+    scattered: int  # partitions of past days with more files than compaction leaves
 
 
 def measure(lake: Lake, root: Path, before: str) -> Usage:
@@ -53,7 +54,7 @@ def measure(lake: Lake, root: Path, before: str) -> Usage:
         folders,
         unneeded=files["data"] - sum(files for _, files in partitions),
         fullest=max((files for _, files in partitions), default=0),
-        old_partitions=sum(day < before and files > 2 for day, files in partitions),
+        scattered=sum(day < before and files > 2 for day, files in partitions),
     )
 
 
