@@ -88,8 +88,8 @@ class Simulation:
         return self.lake.settings.source(slug)
 
     def run(self) -> None:
-        """Day after day to the end, and some more for what is late."""
-        for hours in range((self.story.days + self.story.late_days) * 24 + 4):
+        """Day after day to the end, some more for what is late, and a night."""
+        for hours in range((self.story.days + self.story.late_days) * 24 + 6):
             self.clock.go_on(BEGIN + hours * HOUR)
             self._hour(self.clock.true)
             if hours % 24 == 23:

@@ -104,7 +104,7 @@ def one_sync_loads_the_backlog(simulation: Simulation) -> None:
         assert first.at < outage.end + timedelta(hours=1)
         assert first.units > outage.hours // 24
         assert second.at - first.at >= timedelta(hours=1)
-        assert second.units <= 2
+        assert second.units <= 3  # of today, yesterday, and one with late files
 
 
 def twelve_a_day(syncs: Iterable[Synced], story: Story) -> None:
