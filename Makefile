@@ -1,6 +1,6 @@
 # `make` alone lists the targets. CI runs the same ones: see .ci/run.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test test-fast test-spark test-spark40 test-browser browser soak bench \
+.PHONY: help setup demo dev test test-fast test-spark test-spark40 test-browser browser postgres soak bench \
 	lint types format pin clean
 
 PORT ?= 3000
@@ -25,7 +25,7 @@ dev: setup  ## the Dagster UI on http://127.0.0.1:3000 (PORT=4000: on another po
 test: test-fast  ## all tests but those in a browser and the soak
 	$(BIN)/pytest -m "(spark or e2e) and not browser and not soak"
 
-test-fast: setup  ## the tests without Spark and without whole programs, side by side
+test-fast: setup postgres  ## the tests without Spark and without whole programs, side by side
 	$(BIN)/pytest -n auto -m "not spark and not e2e and not browser and not soak"
 
 test-spark: setup  ## the tests that start Spark
@@ -44,6 +44,9 @@ soak: setup  ## large archives on Spark, every fault at every call (hours)
 
 bench: setup .bench-venv/.done  ## ours beside DuckDB, dlt and PySpark (BENCH="--events 50000")
 	$(BIN)/python -m benchmarks $(BENCH)
+
+postgres:  ## install the programs of Postgres for tests, if they are missing
+	@scripts/postgres
 
 browser:  ## install Chromium for them, if it is missing
 	@scripts/browser
