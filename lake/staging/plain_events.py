@@ -105,7 +105,9 @@ class PlainEvents:
             self._start()
         starts, ends = lines.starts(), lines.ends()
         files, numbers = lines.origins()
-        events, cells = self._events(lines.address, starts, ends)
+        # Cells know their places as 32-bit numbers; only a line of gigabytes is beyond them.
+        readable = len(starts) if lines.size < 2**31 else 0
+        events, cells = self._events(lines.address, starts, ends, readable)
         table = self._table_of(events)
         self._read_other_moments(lines, events, cells, table)
         table[ends - starts > self._limits.line_bytes] = NONE
@@ -126,15 +128,17 @@ class PlainEvents:
                 path = self._paths[column.field] = path_of(self._fields, column.field)
             yield path, column
 
-    def _events(self, buf: int, starts: np.ndarray, ends: np.ndarray) -> tuple[Events, Cells]:
+    def _events(
+        self, buf: int, starts: np.ndarray, ends: np.ndarray, readable: int
+    ) -> tuple[Events, Cells]:
         events, cells = new_events(len(starts)), new_cells(_CELLS_PER_LINE * len(starts) + 1024)
         done = 0
         while True:
             done = read_events(
-                buf, starts, ends, done, len(starts), self._limits.depth, self._fields, self._names,
+                buf, starts, ends, done, readable, self._limits.depth, self._fields, self._names,
                 self._special, self._stamps, cells, events, self._serial,
             )  # fmt: skip
-            if done == len(starts):
+            if done == readable:
                 break
             # The line that did not fit is read again, and its fields are new to it once more.
             self._serial += len(starts)
