@@ -1,6 +1,7 @@
 """The code location: everything Dagster knows of the lake that `lake.yaml` describes."""
 
 import os
+import warnings
 from pathlib import Path
 
 import dagster as dg
@@ -44,6 +45,8 @@ def build(
     schedules_running: bool = False,
 ) -> dg.Definitions:
     """The definitions of a lake in which these tables are known."""
+    # Dagster copies sensors that have several jobs, and warns of a parameter that it sets itself.
+    warnings.filterwarnings("ignore", "Parameter `owners` of .*SensorDefinition", dg.BetaWarning)
     sources = lake.settings.sources
     tables = {source.id: event_tables(lake, source, snapshot.of(source.id)) for source in sources}
     syncs = {source.id: sync_job(lake, source) for source in sources}
