@@ -31,10 +31,13 @@ test-fast: setup postgres  ## the tests without Spark and without whole programs
 test-spark: setup  ## the tests that start Spark
 	$(BIN)/pytest -m "spark and not soak"
 
-test-spark40: setup .spark40/.done  ## the same on PySpark 4.0, which clusters run
+# Where readers of tables, kills and start-up are tried, the version matters little.
+ON_CLUSTERS := $(addprefix tests/spark/test_,sync_on_spark.py sync_on_s3.py emr.py cluster.py)
+
+test-spark40: setup .spark40/.done  ## syncs on PySpark 4.0, which clusters run
 	@PYTHONPATH=$(CURDIR)/.spark40 $(BIN)/python -c 'import pyspark, sys; \
 		print("PySpark", pyspark.__version__); sys.exit("4.0." not in pyspark.__version__)'
-	PYTHONPATH=$(CURDIR)/.spark40 $(BIN)/pytest -m "spark and not soak"
+	PYTHONPATH=$(CURDIR)/.spark40 $(BIN)/pytest -m "spark and not soak" $(ON_CLUSTERS)
 
 test-browser: setup browser  ## the tests that look at the UI in Chromium
 	$(BIN)/pytest -m browser
