@@ -3,23 +3,15 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-import msgspec
-
 from lake import paths
 from lake.catalog.base import Catalog, partition_day
 from lake.partitions import DatePartition
-from lake.state.codec import decode, encode
 from lake.state.manifest import Manifest, read_manifest
+from lake.state.marks import raise_mark, read_mark
 from lake.state.source_state import SourceState
 from lake.storage import Storage
 from lake.upkeep.removal import Removed, remove_places
 from lake.upkeep.unused import state_places
-
-
-class Cleaned(msgspec.Struct, frozen=True):
-    """Up to which manifest all that was replaced is gone."""
-
-    manifest: int = 0
 
 
 def clean_replaced(
@@ -35,7 +27,7 @@ def clean_replaced(
             return
         needed = state_places(state) | _in_catalog(catalog, state, manifest)
         removed = remove_places(storage, vacated(manifest), needed)
-        _note(storage, state.source_id, manifest.number)
+        raise_mark(storage, paths.cleaned(state.source_id), manifest.number)
         yield removed
 
 
@@ -87,16 +79,4 @@ def _in_catalog(catalog: Catalog, state: SourceState, manifest: Manifest) -> set
 
 def cleaned_up_to(storage: Storage, source_id: str) -> int:
     """The number of the last manifest after which all is cleaned up."""
-    path = paths.cleaned(source_id)
-    data = storage.read(path)
-    return 0 if data is None else decode(data, Cleaned, path).manifest
-
-
-def _note(storage: Storage, source_id: str, manifest: int) -> None:
-    path = paths.cleaned(source_id)
-
-    def further(data: bytes | None) -> bytes | None:
-        known = Cleaned() if data is None else decode(data, Cleaned, path)
-        return encode(Cleaned(manifest)) if manifest > known.manifest else None
-
-    storage.update(path, further)
+    return read_mark(storage, paths.cleaned(source_id))
