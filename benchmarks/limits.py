@@ -23,7 +23,7 @@ from lake.staging.seen import Seen, SeenColumn, SeenTable
 from lake.state.codec import decode, encode
 from lake.state.ledger import LedgerEntry, LedgerPage
 from lake.storage import LocalStorage
-from lake.tracking.not_loaded import DUPLICATE, OTHER_PAYLOAD
+from lake.tracking.log_job import DUPLICATE, OTHER_PAYLOAD
 from lake.work.record_log import _not_loaded
 
 Work = Callable[[], Callable[[], object]]

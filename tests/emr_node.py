@@ -102,14 +102,14 @@ def spark_submit(node: Node, folder: Path, args: list[str]) -> list[str]:
 
 def without_spark(node: Node, folder: Path, args: list[str]) -> list[str]:
     """The same job, its tasks one after the other in its own process."""
-    return _plain_python(args, "from lake.work.dataflow import InProcess as Flow")
+    return _plain_python(args, "from lake.work.in_process import InProcess as Flow")
 
 
 def slowly(node: Node, folder: Path, args: list[str]) -> list[str]:
     """The same, but each unit of work takes some seconds."""
     flow = (
         "import time\n"
-        "from lake.work.dataflow import InProcess\n"
+        "from lake.work.in_process import InProcess\n"
         "class Flow(InProcess):\n"
         "    def stage(self, job, tasks):\n"
         "        time.sleep(4)\n"

@@ -10,7 +10,7 @@ from datalake_assets.running import new_job
 from lake.lake import Lake
 from lake.sample import IOS_PROD, SampleSpec, write_archive
 from lake.settings_file import load_settings
-from lake.work.dataflow import InProcess
+from lake.work.in_process import InProcess
 from lake.work.unit import Window
 from spark_resources.jobs.lake_job import LakeJob, run_job
 from tests.aws_server import AwsServer

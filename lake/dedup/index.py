@@ -18,6 +18,9 @@ from lake.state.manifest import IndexFile
 from lake.storage import Storage
 
 SCHEMA = pa.schema([("id", pa.binary(16)), ("received", pa.int64()), ("payload", pa.uint32())])
+UNKNOWN = 0
+"""The payload of events whose raw line is not at hand: an index made again from the tables."""
+
 DAY_US = 86_400_000_000
 
 Buckets = tuple[int, int]

@@ -12,9 +12,6 @@ from lake.staging.kernel.payload import path_hash, payload_of
 from lake.staging.kernel.text import PADDING
 from lake.staging.leaves import Path, leaves
 
-UNKNOWN = 0
-"""Of events whose raw line is not at hand: an index made again from the tables."""
-
 # They differ between two deliveries of one message; `timestamp` is derived from the others.
 STAMPS = ("receivedAt", "sentAt", "timestamp")
 _STAMPS = frozenset((stamp,) for stamp in STAMPS)

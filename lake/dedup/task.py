@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from lake.dedup.ids import BUCKETS, checksum, words
-from lake.dedup.index import SCHEMA, read_index, write_index
-from lake.dedup.payloads import UNKNOWN
+from lake.dedup.index import SCHEMA, UNKNOWN, read_index, write_index
 from lake.dedup.rule import Events, find_twins
 from lake.staging.blob import Blob, from_ipc
 from lake.staging.places import places

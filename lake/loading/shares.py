@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from zlib import crc32
 
 from lake.staging.blob import Blob
-from lake.staging.table_rows import split_key
+from lake.staging.rows_blob import split_key
 
 LARGEST = 64 << 20  # of staged rows that a task casts at once, unless a single partition has more
 SMALLEST = 4 << 20

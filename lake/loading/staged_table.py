@@ -12,7 +12,7 @@ from lake.loading.typed_rows import TypedRows, typed_rows
 from lake.schema import TableSchema
 from lake.staging.blob import Blob, from_ipc
 from lake.staging.places import places
-from lake.staging.table_rows import FILE, ID, LINE, PAYLOAD, RECEIVED
+from lake.staging.rows_blob import FILE, ID, LINE, PAYLOAD, RECEIVED
 
 _ORIGINS = (RECEIVED, FILE, LINE, ID, PAYLOAD)
 

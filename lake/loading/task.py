@@ -18,7 +18,7 @@ from lake.loading.typed_rows import TypedRows
 from lake.names import MESSAGE_ID, RESCUED_DATA, Naming
 from lake.schema import TableSchema
 from lake.staging.blob import Blob
-from lake.staging.table_rows import FILE, ID, LINE, PAYLOAD, split_key
+from lake.staging.rows_blob import FILE, ID, LINE, PAYLOAD, split_key
 from lake.storage import Storage
 from lake.tracking.records import BatchType, RecordLog
 

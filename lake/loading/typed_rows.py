@@ -11,7 +11,7 @@ from lake.casting.encoding import Encoding
 from lake.counts import CastCounts
 from lake.names import RESCUED_DATA
 from lake.schema import TableSchema
-from lake.staging.table_rows import RESCUED
+from lake.staging.rows_blob import RESCUED
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from lake.names import STANDARD_COLUMNS, Naming
 from lake.partitions import DatePartition
 from lake.settings import Limits
-from lake.staging.table_columns import TableColumns
-from lake.staging.table_rows import TableRows
 from lake.storage import Storage
 from lake.suppression.suppression import Suppression
 
@@ -44,10 +42,9 @@ class StageJob:
     tables: frozenset[str] | None = None  # of a replay: only these
     room: int | None = None  # for so many new tables, if that is known, the catalog has room
 
-    def new_rows(self, table: str) -> TableRows:
-        known = self.columns.get(table, STANDARD[self.naming])
-        columns = TableColumns(self.naming, self.date_partition.keys, self.limits, known)
-        return TableRows(table, columns, self.date_partition, self.keep_payloads)
+    def known_columns(self, table: str) -> frozenset[str]:
+        """The columns that a table has in the lake, or will have whatever its events are."""
+        return self.columns.get(table, STANDARD[self.naming])
 
     def wants(self, table: str | None, received: int | None) -> bool:
         """Whether a row belongs to this unit at all; every row does, unless it is a replay's."""

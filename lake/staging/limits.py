@@ -1,12 +1,12 @@
 """The limits of tables and columns, over all tasks of a unit."""
 
-from lake.staging.job import STANDARD, StageJob
+from lake.staging.job import StageJob
 from lake.staging.seen import Seen
 
 
 def over_limits(job: StageJob, seen: Seen) -> bool:
     """Whether tasks together found more than each of them, by itself, was allowed to find."""
-    columns = {table.table: set(_known(job, table.table)) for table in seen.tables}
+    columns = {table.table: set(job.known_columns(table.table)) for table in seen.tables}
     for table in seen.tables:
         columns[table.table].update(column.column for column in table.columns)
     tables = columns.keys() | job.columns.keys()
@@ -16,7 +16,3 @@ def over_limits(job: StageJob, seen: Seen) -> bool:
         or (job.room is not None and len(tables) - len(job.columns) > job.room)
         or widest > job.limits.columns
     )
-
-
-def _known(job: StageJob, table: str) -> frozenset[str]:
-    return job.columns.get(table, STANDARD[job.naming])

@@ -13,29 +13,17 @@ from lake.dedup.payloads import payload_hash
 from lake.envelope import open_envelope
 from lake.kinds import Kind
 from lake.names import pointer
-from lake.partitions import DatePartition
 from lake.rejects import Reject
 from lake.staging.blob import Blob, BlobKind, to_ipc
 from lake.staging.hours import HOUR_US, partition_of
+from lake.staging.job import StageJob
 from lake.staging.leaves import Event, Path
 from lake.staging.places import places, split_places
+from lake.staging.rows_blob import FILE, HASH, ID, LINE, PAYLOAD, RECEIVED, RESCUED, rows_key
 from lake.staging.seen import Place, SeenColumn, SeenTable
 from lake.staging.table_columns import Refused, TableColumns
 
-FILE, LINE, ID, RECEIVED = "#file", "#line", "#id", "#received"
-RESCUED, PAYLOAD, HASH = "#rescued", "#payload", "#hash"
-"""Columns that accompany staged rows; field names of events always begin with a slash."""
-
 CHUNK = 512  # events read carefully that are taken apart at once
-
-
-def rows_key(table: str, partition: str) -> str:
-    return f"{table}\n{partition}"
-
-
-def split_key(key: str) -> tuple[str, str]:
-    table, partition = key.split("\n")
-    return table, partition
 
 
 @dataclass(slots=True)
@@ -112,13 +100,13 @@ class Taken:
 class TableRows:
     """Rows of one table, in parts: of events that were plain, and of those read carefully."""
 
-    def __init__(
-        self, table: str, columns: TableColumns, layout: DatePartition, keep_payloads: bool
-    ) -> None:
+    def __init__(self, job: StageJob, table: str) -> None:
         self.table = table
-        self._columns = columns
-        self._layout = layout
-        self._keep_payloads = keep_payloads
+        self._layout = job.date_partition
+        self._columns = TableColumns(
+            job.naming, job.date_partition.keys, job.limits, job.known_columns(table)
+        )
+        self._keep_payloads = job.keep_payloads
         self._waiting: list[CarefulRow] = []
         self._first: dict[Path, Place] = {}
         self._fields: dict[tuple[Path, Encoding], tuple[pa.Field, str]] = {}

@@ -159,7 +159,7 @@ class _StageTask:
             return nothing
         of_table = self.tables.get(table)
         if of_table is None:
-            of_table = self.job.new_rows(table)
+            of_table = TableRows(self.job, table)
         odd = nothing
         columns = dict(self.plain.columns(block, rows))
         contested = of_table.may_take({path: column.array for path, column in columns.items()})
@@ -241,7 +241,7 @@ class _StageTask:
             raise Reject(Reason.TOO_MANY_TABLES, f"{self.job.limits.tables} tables")
         if table not in tables and len(tables) - len(self.job.columns) == self.job.room:
             raise Reject(Reason.CATALOG_FULL)
-        return self.job.new_rows(table)
+        return TableRows(self.job, table)
 
     def _settle(self, rows: TableRows) -> None:
         """Take the rows of a table apart that wait, and account for them."""

@@ -1,28 +1,22 @@
 """The records that were not loaded, read once more from their raw files: payload and reason."""
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from lake.envelope import Envelope, message_id, open_envelope
-from lake.names import Naming, catalog_table, table_name
+from lake.names import catalog_table, table_name
 from lake.parse import parse_line
-from lake.partitions import DatePartition
 from lake.rejects import Reason, Reject
-from lake.settings import Limits
 from lake.staging.hours import partition_of
 from lake.staging.job import RawFile
 from lake.staging.line_block import LineBlock
 from lake.staging.raw_lines import RawLines
 from lake.staging.seen import SKIPPED, SUPPRESSED
-from lake.storage import Storage
-from lake.suppression.suppression import Suppression
+from lake.tracking.log_job import DUPLICATE, OTHER_PAYLOAD, LogJob, NotLoaded
 from lake.tracking.records import BatchType, RecordLog
 
-DUPLICATE, OTHER_PAYLOAD = "duplicate", "duplicate with another payload"
 _BATCH_TYPES = {
     SKIPPED: BatchType.SKIPPED,
     SUPPRESSED: BatchType.SUPPRESSED,
@@ -31,30 +25,6 @@ _BATCH_TYPES = {
     Reason.NO_MESSAGE_ID: BatchType.NULL,
 }
 BATCH, BATCH_BYTES = 10_000, 32 << 20  # records and payloads held as Python objects
-
-
-@dataclass(frozen=True)
-class LogJob:
-    """What all tasks that log records share."""
-
-    storage: Storage
-    folder: str
-    operation: str
-    naming: Naming
-    table_prefix: str | None
-    date_partition: DatePartition
-    limits: Limits
-    dedup_days: int
-    suppression: Suppression | None = None
-
-
-@dataclass(frozen=True)
-class NotLoaded:
-    """The lines of a file that were not loaded, in order, and why not."""
-
-    file: RawFile
-    lines: np.ndarray
-    reasons: list[str]
 
 
 def log_not_loaded(job: LogJob, files: Sequence[NotLoaded]) -> None:

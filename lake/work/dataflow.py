@@ -1,18 +1,14 @@
 """The passes over the data, wherever they run: Spark in earnest, this process in tests."""
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Sequence
+from typing import Protocol
 
-from lake.dedup.task import Deduped, DedupJob, dedup
-from lake.loading.shares import Shares, file_number
-from lake.loading.task import LoadedFile, LoadJob, load
-from lake.staging.blob import Blob, BlobKind
+from lake.dedup.task import Deduped, DedupJob
+from lake.loading.shares import Shares
+from lake.loading.task import LoadedFile, LoadJob
 from lake.staging.job import RawFile, StageJob
 from lake.staging.seen import Seen
-from lake.staging.task import stage
-from lake.tracking.not_loaded import LogJob, NotLoaded, log_not_loaded
-
-G = TypeVar("G", bound=Hashable)
+from lake.tracking.log_job import LogJob, NotLoaded
 
 
 class Dataflow(Protocol):
@@ -38,44 +34,3 @@ class Dataflow(Protocol):
     def release(self) -> None:
         """Let go of what was staged."""
         ...
-
-
-class InProcess:
-    """The same tasks one after the other, without Spark: for tests of everything around them."""
-
-    slots = 1
-
-    def __init__(self) -> None:
-        self._blobs: list[Blob] = []
-
-    def stage(self, job: StageJob, tasks: Sequence[Sequence[RawFile]]) -> list[Seen]:
-        blobs = [blob for n, files in enumerate(tasks) for blob in stage(job, n, files)]
-        self._blobs = [blob for blob in blobs if blob.kind != BlobKind.SEEN]
-        return [Seen.decode(blob.data) for blob in blobs if blob.kind == BlobKind.SEEN]
-
-    def dedup(self, job: DedupJob) -> list[Deduped]:
-        groups = self._grouped(BlobKind.IDS, lambda blob: job.group_of(blob.key))
-        return [dedup(job, group, blobs) for group, blobs in groups.items()]
-
-    def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
-        groups = self._grouped(BlobKind.ROWS, shares.of)
-        with job.record_log() as log:
-            return [
-                file
-                for share, blobs in groups.items()
-                for file in load(job, file_number(share), blobs, log)
-            ]
-
-    def log(self, job: LogJob, tasks: Sequence[Sequence[NotLoaded]]) -> None:
-        for files in tasks:
-            log_not_loaded(job, files)
-
-    def release(self) -> None:
-        self._blobs = []
-
-    def _grouped(self, kind: BlobKind, group: Callable[[Blob], G]) -> dict[G, list[Blob]]:
-        groups: dict[G, list[Blob]] = {}
-        for blob in self._blobs:
-            if blob.kind == kind:
-                groups.setdefault(group(blob), []).append(blob)
-        return groups

@@ -6,8 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lake.dedup.ids import hash_id
-from lake.dedup.index import SCHEMA
-from lake.dedup.payloads import UNKNOWN
+from lake.dedup.index import SCHEMA, UNKNOWN
 from lake.names import MESSAGE_ID, RECEIVED_AT
 from lake.settings import Source
 from lake.storage import Storage, StoredFile

@@ -9,8 +9,8 @@ from lake.loading.task import LoadedFile
 from lake.partitions import DatePartition
 from lake.resolve import ResolvedTable
 from lake.schema import TableSchema
+from lake.staging.rows_blob import rows_key
 from lake.staging.seen import Seen
-from lake.staging.table_rows import rows_key
 from lake.state.manifest import NewFile, PartitionChange
 from lake.storage import Storage
 from lake.work.unit import Unit

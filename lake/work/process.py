@@ -12,8 +12,8 @@ from lake.resolve import RESCUED, ResolvedTable, resolve
 from lake.settings import Tracking
 from lake.staging.job import StageJob
 from lake.staging.limits import over_limits
+from lake.staging.rows_blob import rows_key
 from lake.staging.seen import Seen
-from lake.staging.table_rows import rows_key
 from lake.state.ledger import LedgerEntry
 from lake.state.manifest import Manifest, NewFile, PartitionChange, RunKind
 from lake.state.replays import RawVersion, ReplayStep

@@ -11,7 +11,7 @@ from lake.staging.places import split_places
 from lake.staging.seen import Seen
 from lake.state.manifest import NewFile
 from lake.storage import Storage, StoredFile
-from lake.tracking.not_loaded import DUPLICATE, OTHER_PAYLOAD, LogJob, NotLoaded
+from lake.tracking.log_job import DUPLICATE, OTHER_PAYLOAD, LogJob, NotLoaded
 from lake.work.deduplicate import Duplicates
 from lake.work.unit import tasks
 from lake.work.unit_work import UnitWork

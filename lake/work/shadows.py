@@ -15,7 +15,7 @@ from lake.catalog.base import CatalogPartition
 from lake.loading.task import LoadedFile
 from lake.resolve import ResolvedTable
 from lake.schema import TableSchema
-from lake.staging.table_rows import rows_key
+from lake.staging.rows_blob import rows_key
 from lake.state.manifest import Manifest, PartitionChange
 from lake.state.source_state import partition_name
 from lake.work.placing import Placement, Placer, new_files, partition_values

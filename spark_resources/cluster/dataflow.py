@@ -9,7 +9,7 @@ from lake.loading.shares import Shares
 from lake.loading.task import LoadedFile, LoadJob
 from lake.staging.job import RawFile, StageJob
 from lake.staging.seen import Seen
-from lake.tracking.not_loaded import LogJob, NotLoaded
+from lake.tracking.log_job import LogJob, NotLoaded
 from spark_resources.cluster.executors import Executors
 from spark_resources.jobs.dataflow import SparkDataflow
 

@@ -17,8 +17,7 @@ from lake.loading.task import LoadedFile, LoadJob, decode_files, encode_files, l
 from lake.staging.blob import BLOB_SCHEMA, Blob, BlobKind
 from lake.staging.job import RawFile, StageJob
 from lake.staging.seen import Seen
-from lake.staging.task import stage
-from lake.tracking.not_loaded import LogJob, NotLoaded, log_not_loaded
+from lake.tracking.log_job import LogJob, NotLoaded
 from spark_resources.jobs.shelf import Shelf
 
 _BLOB_DDL = "kind string, key string, task int, rows bigint, data binary"
@@ -49,6 +48,8 @@ class SparkDataflow:
         shelf = self._shelf
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+            from lake.staging.task import stage  # compiled code, which only workers need
+
             for batch in batches:
                 for task in batch["id"].to_pylist():
                     with shelf.keeping() as keep:
@@ -83,6 +84,8 @@ class SparkDataflow:
         shares = [list(files) for files in tasks]
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+            from lake.tracking.not_loaded import log_not_loaded
+
             for batch in batches:
                 for task in batch["id"].to_pylist():
                     log_not_loaded(job, shares[task])

@@ -12,7 +12,8 @@ from lake.loading.shares import Shares
 from lake.loading.task import LoadedFile, LoadJob
 from lake.report_history import newest_reports
 from lake.sample import WEB_SHOP
-from lake.work.dataflow import Dataflow, InProcess
+from lake.work.dataflow import Dataflow
+from lake.work.in_process import InProcess
 from lake.work.run_context import Published
 from tests.datalake_assets.conftest import InProcessEngine, MakePlatform, Platform
 from tests.lake.archive import Archive, track

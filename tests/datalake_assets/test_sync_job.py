@@ -5,7 +5,8 @@ import dagster as dg
 from lake.loading.shares import Shares
 from lake.loading.task import LoadedFile, LoadJob
 from lake.sample import WEB_SHOP
-from lake.work.dataflow import Dataflow, InProcess
+from lake.work.dataflow import Dataflow
+from lake.work.in_process import InProcess
 from tests.datalake_assets.conftest import (
     InProcessEngine,
     MakePlatform,

@@ -16,7 +16,7 @@ from lake.report import RunFacts
 from lake.settings import Settings
 from lake.state.manifest import RunKind
 from lake.storage.s3 import S3Storage
-from lake.work.dataflow import InProcess
+from lake.work.in_process import InProcess
 from lake.work.run import replay, sync
 from lake.work.run_context import RunContext
 from lake.work.unit import Window

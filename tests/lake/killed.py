@@ -10,7 +10,7 @@ from typing import Any
 
 from lake.storage import LocalStorage
 from lake.work import placing
-from lake.work.dataflow import InProcess
+from lake.work.in_process import InProcess
 from tests.lake.failing_storage import Failing, Faults
 from tests.lake.fault_cases import CASES
 from tests.lake.runs import Runs

@@ -15,7 +15,7 @@ from lake.loading.shares import Shares
 from lake.loading.task import LoadedFile, LoadJob
 from lake.state import lease
 from lake.work import running
-from lake.work.dataflow import InProcess
+from lake.work.in_process import InProcess
 from tests.lake.runs import Runs
 
 _FORKS = multiprocessing.get_context("forkserver")

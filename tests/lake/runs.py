@@ -24,7 +24,8 @@ from lake.state.source_state import SourceState, read_state
 from lake.storage import LocalStorage, Storage
 from lake.upkeep.report import UpkeepReport
 from lake.upkeep.upkeep import upkeep
-from lake.work.dataflow import Dataflow, InProcess
+from lake.work.dataflow import Dataflow
+from lake.work.in_process import InProcess
 from lake.work.run import replay, sync
 from lake.work.run_context import RunContext
 from lake.work.running import Run

@@ -21,7 +21,7 @@ from lake.names import RESCUED_DATA
 from lake.parse import parse_value
 from lake.reference import Account, ReferenceLake, Scope
 from lake.staging import table_rows
-from lake.work.dataflow import InProcess
+from lake.work.in_process import InProcess
 from tests.lake.archive import as_line
 from tests.lake.casting.leaves import json_of
 from tests.lake.invariants import is_indexed

@@ -32,7 +32,7 @@ from lake.types import LakeType
 from lake.upkeep.recovery import recover
 from lake.upkeep.upkeep import UpkeepBroken
 from lake.work import placing
-from lake.work.dataflow import InProcess
+from lake.work.in_process import InProcess
 from tests.injected import injected
 from tests.lake.archive import Line, as_line, identify, track
 from tests.lake.failing_storage import Fault, Faults

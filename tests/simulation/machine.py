@@ -24,7 +24,8 @@ from lake.state.manifest import RunKind
 from lake.upkeep.run import upkeep_context
 from lake.upkeep.upkeep import upkeep
 from lake.work.checks import CheckResult, Severity
-from lake.work.dataflow import Dataflow, InProcess
+from lake.work.dataflow import Dataflow
+from lake.work.in_process import InProcess
 from lake.work.run import replay, sync_units
 from lake.work.run_context import RunContext
 from lake.work.unit import Window

@@ -18,7 +18,7 @@ from lake.lake import Lake
 from lake.sample import IOS_PROD, SampleSpec, write_archive
 from lake.settings import Settings
 from lake.work import placing
-from lake.work.dataflow import InProcess
+from lake.work.in_process import InProcess
 from spark_resources.cluster.engine import ClusterEngine
 from spark_resources.cluster.session import ClusterSession
 from spark_resources.jobs.lake_job import run_job

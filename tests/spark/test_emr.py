@@ -24,7 +24,7 @@ from lake.report_history import newest_reports
 from lake.sample import IOS_PROD, SampleSpec, write_archive
 from lake.settings import Settings
 from lake.storage import StoredFile
-from lake.work.dataflow import InProcess
+from lake.work.in_process import InProcess
 from spark_resources.emr.engine import EmrEngine
 from spark_resources.emr.pace import Pace
 from spark_resources.jobs.lake_job import run_job

@@ -13,7 +13,7 @@ import pytest
 
 from lake.storage import LocalStorage
 from lake.work import placing
-from lake.work.dataflow import InProcess
+from lake.work.in_process import InProcess
 from spark_resources.local import LocalEngine
 from tests.injected import injected
 from tests.lake.failing_storage import Faults

@@ -16,7 +16,7 @@ from lake.loading.task import LoadedFile, LoadJob
 from lake.sample import IOS_PROD, Account, SampleSpec, write_archive
 from lake.sql import LakeSql
 from lake.staging.blob import Blob, BlobKind
-from lake.staging.table_rows import rows_key
+from lake.staging.rows_blob import rows_key
 from lake.work.planned_run import planned_run
 from lake.work.unit import Window
 from spark_resources.jobs.dataflow import SparkDataflow, share_column

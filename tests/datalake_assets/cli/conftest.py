@@ -11,7 +11,7 @@ from datalake_assets.running import new_job
 from lake.lake import Lake
 from lake.sample import IOS_PROD, WEB_SHOP, Account, SampleSpec, write_archive
 from lake.settings_file import load_settings
-from lake.work.dataflow import InProcess
+from lake.work.in_process import InProcess
 from spark_resources.engine import SparkEngine
 from spark_resources.jobs.lake_job import run_job
 from tests.datalake_assets.cli.terminal import Terminal

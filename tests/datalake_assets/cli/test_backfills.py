@@ -15,7 +15,8 @@ from dagster._daemon.backfill import execute_backfill_iteration
 
 from lake.loading.shares import Shares
 from lake.loading.task import LoadedFile, LoadJob
-from lake.work.dataflow import Dataflow, InProcess
+from lake.work.dataflow import Dataflow
+from lake.work.in_process import InProcess
 from tests.datalake_assets.cli.conftest import SampleLake
 from tests.datalake_assets.conftest import InProcessEngine
 

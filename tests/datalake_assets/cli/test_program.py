@@ -89,31 +89,53 @@ def test_the_program_hands_its_exit_code_to_the_shell(tmp_path: Path) -> None:
     assert said.err.startswith("error: There are no settings")
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("init", "--config", "new.yaml"),
-        ("check",),
-        ("status",),
-        ("reports",),
-        ("tables",),
-        ("sql", "SELECT 1"),
-    ],
-)
-def test_commands_that_only_read_load_neither_dagster_nor_spark(
-    filled: SampleLake, words: tuple[str, ...]
+def test_commands_that_only_read_load_neither_dagster_nor_spark_nor_the_kernel(
+    terminal: Terminal, filled: SampleLake
 ) -> None:
-    code = (
-        "import sys; from datalake_assets.cli import main; code = main(sys.argv[1:]);"
-        "heavy = {m.partition('.')[0] for m in sys.modules} & {'dagster', 'pyspark', 'py4j'};"
-        "sys.exit(code or ' '.join(heavy) or 0)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, *words],
-        cwd=filled.folder,
+    (record,) = terminal.run("records", "--source", "ios_prod", "--sample", "1", "--json").json
+    commands = [
+        ["init", "--config", "new.yaml"],
+        ["check"],
+        ["status"],
+        ["reports"],
+        ["tables"],
+        ["alerts"],
+        ["records"],
+        ["find", record["identifier"]],
+        ["audit", "--source", "ios_prod"],
+        ["upkeep", "--dry-run"],
+        ["sql", "SELECT 1"],
+    ]
+    code = f"""if True:
+        import sys
+        from datalake_assets.cli import main
+        for words in {commands}:
+            code = main(words)
+            loaded = {{name.partition(".")[0] for name in sys.modules}}
+            heavy = loaded & {{"dagster", "pyspark", "py4j", "numba"}}
+            if code or heavy:
+                sys.exit(f"{{words}}: {{code}} {{heavy}}")
+    """
+    done = _python(code, filled.folder)
+    assert done.returncode == 0, done.stderr
+
+
+def test_dagster_loads_the_definitions_without_spark_and_the_kernel(filled: SampleLake) -> None:
+    code = """if True:
+        import sys
+        from datalake_assets.definitions import defs
+        sys.exit(" ".join(sys.modules.keys() & {"pyspark", "py4j", "numba"}) or 0)
+    """
+    done = _python(code, filled.folder)
+    assert done.returncode == 0, done.stderr
+
+
+def _python(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
         env={"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (0, "")

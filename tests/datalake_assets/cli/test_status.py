@@ -13,7 +13,7 @@ from lake.lake import Lake
 from lake.report import Failure, RunFacts
 from lake.settings_file import load_settings
 from lake.state.lease import held_lease
-from lake.work.dataflow import InProcess
+from lake.work.in_process import InProcess
 from lake.work.open_runs import close_run, opened_run
 from lake.work.run_context import Published
 from lake.work.unit import Window

@@ -6,7 +6,7 @@ import pytest
 
 from datalake_assets.running import new_job
 from datalake_assets.times import parse_range
-from lake.work.dataflow import InProcess
+from lake.work.in_process import InProcess
 from lake.work.unit import Window
 from spark_resources.jobs.lake_job import run_job
 from tests.datalake_assets.cli.conftest import SILENT, SampleLake

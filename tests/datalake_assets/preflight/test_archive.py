@@ -22,7 +22,8 @@ from datalake_assets.preflight.schedules import Schedules
 from datalake_assets.running import new_job
 from lake.lake import Lake
 from lake.settings import Settings
-from lake.work.dataflow import Dataflow, InProcess
+from lake.work.dataflow import Dataflow
+from lake.work.in_process import InProcess
 from spark_resources.jobs.lake_job import run_job
 from tests.datalake_assets.preflight.conftest import SOURCE_ID
 from tests.lake.archive import Archive, track

@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 
 from lake.dedup.ids import checksum, hash_id
-from lake.dedup.index import SCHEMA, read_index, write_index
-from lake.dedup.payloads import UNKNOWN
+from lake.dedup.index import SCHEMA, UNKNOWN, read_index, write_index
 from lake.dedup.task import DedupJob, TableIds, dedup
 from lake.staging.blob import Blob, BlobKind, to_ipc
 from lake.staging.places import places

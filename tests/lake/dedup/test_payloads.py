@@ -2,7 +2,8 @@
 
 import pytest
 
-from lake.dedup.payloads import UNKNOWN, payload_hash
+from lake.dedup.index import UNKNOWN
+from lake.dedup.payloads import payload_hash
 
 EVENT = {
     "messageId": "m1",

@@ -4,7 +4,7 @@ from zlib import crc32
 
 from lake.loading.shares import LARGEST, SMALLEST, Shares, deal_out, file_number
 from lake.staging.blob import Blob, BlobKind
-from lake.staging.table_rows import rows_key
+from lake.staging.rows_blob import rows_key
 
 MB = 1 << 20
 HOURS = [f"day=2026-10-01/hr={hour:02}" for hour in range(24)]

@@ -11,7 +11,7 @@ from lake.counts import CastCounts
 from lake.loading.task import type_problems
 from lake.loading.typed_rows import typed_rows
 from lake.schema import Column, TableSchema
-from lake.staging.table_rows import RESCUED
+from lake.staging.rows_blob import RESCUED
 from lake.types import LakeType
 
 PRICE = Column("price", LakeType.DECIMAL, "/price")

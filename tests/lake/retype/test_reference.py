@@ -16,7 +16,7 @@ from lake.retype.target import find_column
 from lake.retype.wish import record_wish
 from lake.state.manifest import RunKind
 from lake.types import LakeType
-from lake.work.dataflow import InProcess
+from lake.work.in_process import InProcess
 from lake.work.run import replay_units
 from lake.work.unit import Window
 from tests.lake.random_archives import DAYS, Story, Sync, stories

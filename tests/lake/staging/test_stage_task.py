@@ -15,8 +15,8 @@ from lake.staging import raw_lines
 from lake.staging import task as staging
 from lake.staging.blob import Blob, BlobKind, from_ipc
 from lake.staging.job import RawFile, StageJob
+from lake.staging.rows_blob import FILE, LINE, RECEIVED, split_key
 from lake.staging.seen import Seen
-from lake.staging.table_rows import FILE, LINE, RECEIVED, split_key
 from lake.staging.task import stage
 from lake.storage import LocalStorage
 from tests.lake.archive import Archive, Line, as_line, identify, page, track

@@ -12,7 +12,8 @@ from lake.partitions import DatePartition
 from lake.settings import Limits
 from lake.staging.job import RawFile
 from lake.storage import LocalStorage
-from lake.tracking.not_loaded import LogJob, NotLoaded, log_not_loaded
+from lake.tracking.log_job import LogJob, NotLoaded
+from lake.tracking.not_loaded import log_not_loaded
 
 EVENT = (
     '{"type":"track","event":"Order","messageId":"m1","userId":"zoe",'

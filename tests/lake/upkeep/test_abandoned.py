@@ -9,7 +9,7 @@ from lake.loading.shares import Shares
 from lake.loading.task import LoadedFile, LoadJob
 from lake.state.codec import encode
 from lake.state.holder import Holder, myself
-from lake.work.dataflow import InProcess
+from lake.work.in_process import InProcess
 from lake.work.open_runs import OpenRun
 from tests.lake.archive import track
 from tests.lake.runs import SOURCE_ID, Runs

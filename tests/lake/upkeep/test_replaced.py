@@ -11,7 +11,7 @@ from lake import paths
 from lake.state.manifest import commit, read_manifest
 from lake.upkeep import clean_up
 from lake.work import placing
-from lake.work.dataflow import InProcess
+from lake.work.in_process import InProcess
 from lake.work.publish import catch_up
 from tests.lake.archive import identify, track
 from tests.lake.failing_storage import Fault, Faults

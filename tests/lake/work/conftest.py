@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from lake.work import placing
-from lake.work.dataflow import InProcess
+from lake.work.in_process import InProcess
 from tests.lake.runs import Runs
 
 

@@ -9,7 +9,7 @@ from lake.loading.shares import Shares
 from lake.loading.task import LoadedFile, LoadJob
 from lake.state.manifest import RunKind
 from lake.work import placing
-from lake.work.dataflow import InProcess
+from lake.work.in_process import InProcess
 from lake.work.run import replay_units
 from lake.work.unit import Window
 from tests.lake.archive import track

@@ -12,8 +12,8 @@ from lake.counts import UnitReport
 from lake.state.manifest import RunKind
 from lake.types import LakeType
 from lake.work import placing
-from lake.work.dataflow import InProcess
 from lake.work.dry_run import PlannedUnit, dry_replay, dry_sync
+from lake.work.in_process import InProcess
 from lake.work.unit import Window
 from tests.lake.archive import identify, page, track
 from tests.lake.random_archives import Replay, Story, stories

@@ -13,7 +13,7 @@ from lake.loading.task import LoadedFile, LoadJob
 from lake.staging.job import RawFile, StageJob
 from lake.staging.seen import Seen
 from lake.work.checks import CHECKS, ChecksFailed
-from lake.work.dataflow import InProcess
+from lake.work.in_process import InProcess
 from tests.lake.archive import identify, track
 from tests.lake.runs import SOURCE_ID, Runs
 

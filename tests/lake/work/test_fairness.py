@@ -8,7 +8,7 @@ from lake.loading.shares import Shares
 from lake.loading.task import LoadedFile, LoadJob
 from lake.state import lease
 from lake.state.manifest import read_manifest
-from lake.work.dataflow import InProcess
+from lake.work.in_process import InProcess
 from tests.lake.archive import track
 from tests.lake.runs import SOURCE_ID, Runs
 

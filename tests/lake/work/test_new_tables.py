@@ -7,7 +7,7 @@ import pytest
 from lake import paths
 from lake.catalog.base import CatalogTable
 from lake.errors import InvalidSetting
-from lake.work.dataflow import InProcess
+from lake.work.in_process import InProcess
 from tests.lake.archive import identify, page, track
 from tests.lake.runs import Runs
 

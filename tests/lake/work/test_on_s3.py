@@ -18,7 +18,7 @@ from lake.state import holder
 from lake.state.manifest import Manifest, RunKind, commit
 from lake.storage.s3 import S3Storage
 from lake.work import placing
-from lake.work.dataflow import InProcess
+from lake.work.in_process import InProcess
 from tests.aws_server import SECRET, AwsServer
 from tests.lake.archive import track
 from tests.lake.failing_storage import Broken, FailingS3Storage, Fault, Faults

@@ -7,7 +7,7 @@ import pytest
 from lake.loading.shares import Shares
 from lake.loading.task import LoadedFile, LoadJob
 from lake.state.manifest import read_manifest
-from lake.work.dataflow import InProcess
+from lake.work.in_process import InProcess
 from tests.lake.fault_cases import first_sync, growing_sync, replay
 from tests.lake.runs import SOURCE_ID, Runs
 

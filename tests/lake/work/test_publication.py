@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lake.work import placing
-from lake.work.dataflow import InProcess
+from lake.work.in_process import InProcess
 from tests.lake.archive import Line, identify, track
 from tests.lake.runs import Runs
 

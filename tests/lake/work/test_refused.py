@@ -10,8 +10,8 @@ from lake.catalog.local import LocalCatalog
 from lake.errors import InsufficientPermissions, ServiceTrouble, UsageError
 from lake.state.manifest import RunKind
 from lake.storage import LocalStorage
-from lake.work.dataflow import InProcess
 from lake.work.failing import failure_told
+from lake.work.in_process import InProcess
 from lake.work.run import sync
 from tests.lake.archive import track
 from tests.lake.runs import SOURCE_ID, Runs

@@ -13,7 +13,7 @@ from lake.staging.seen import Seen
 from lake.state import holder
 from lake.state.manifest import RunKind
 from lake.storage import LocalStorage
-from lake.work.dataflow import InProcess
+from lake.work.in_process import InProcess
 from lake.work.run import replay_units
 from lake.work.unit import Window
 from tests.lake.archive import track

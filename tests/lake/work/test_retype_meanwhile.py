@@ -9,7 +9,7 @@ from lake.counts import UnitReport
 from lake.sql import LakeSql
 from lake.state.manifest import RunKind
 from lake.work import placing
-from lake.work.dataflow import InProcess
+from lake.work.in_process import InProcess
 from lake.work.switch import Switches
 from lake.work.unit import Window
 from tests.lake.archive import track

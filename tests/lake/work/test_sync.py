@@ -9,7 +9,7 @@ import pytest
 from lake.errors import SettingsError
 from lake.names import Naming
 from lake.resolve import standard_columns
-from lake.work.dataflow import InProcess
+from lake.work.in_process import InProcess
 from tests.lake.archive import identify, page, track
 from tests.lake.runs import Runs
 
