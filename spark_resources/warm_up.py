@@ -14,17 +14,12 @@ from dagster_pyspark import LazyPySparkResource
 from lake.sample.archive import write_archive
 from lake.sample.spec import WEB_SHOP, SampleSpec
 from lake.settings import Settings
+from lake.work.run_context import Silent
 from spark_resources.class_archive import make_archive
 from spark_resources.jobs.lake_job import LakeJob
 from spark_resources.local import SPARK_CONFIG, LocalEngine
 
 _SAMPLE = SampleSpec(days=1, events_per_day=600)
-
-
-class _Silent:
-    def log(self, message: str) -> None: ...
-
-    def warn(self, message: str) -> None: ...
 
 
 def small_sync(config: dict[str, Any]) -> None:
@@ -45,7 +40,7 @@ def small_sync(config: dict[str, Any]) -> None:
             start_time=datetime.now(UTC),
         )
         engine = LocalEngine(pyspark=LazyPySparkResource(spark_config=config))
-        for _ in engine.run(job, _Silent()):
+        for _ in engine.run(job, Silent()):
             pass
 
 

@@ -11,6 +11,7 @@ from lake.lake import Lake
 from lake.sample import IOS_PROD, SampleSpec, write_archive
 from lake.settings_file import load_settings
 from lake.work.in_process import InProcess
+from lake.work.run_context import Silent
 from lake.work.unit import Window
 from spark_resources.jobs.lake_job import LakeJob, run_job
 from tests.aws_server import AwsServer
@@ -70,11 +71,5 @@ def lake_on_aws(folder: Path, aws: AwsServer) -> Lake:
 
 
 def _carry_out(job: Callable[[], LakeJob]) -> None:
-    for _ in run_job(job(), InProcess, _Silent()):
+    for _ in run_job(job(), InProcess, Silent()):
         pass
-
-
-class _Silent:
-    def log(self, message: str) -> None: ...
-
-    def warn(self, message: str) -> None: ...

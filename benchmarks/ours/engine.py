@@ -9,15 +9,10 @@ from pydantic import PrivateAttr
 from benchmarks.marks import Marks
 from datalake_assets.running import new_job
 from lake.settings_file import load_settings
+from lake.work.run_context import Silent
 from spark_resources.class_archive import with_archive
 from spark_resources.jobs.dataflow import SparkDataflow
 from spark_resources.local import SPARK_CONFIG, LocalEngine
-
-
-class Silent:
-    def log(self, message: str) -> None: ...
-
-    def warn(self, message: str) -> None: ...
 
 
 class MarkedEngine(LocalEngine):

@@ -8,6 +8,7 @@ from functools import partial
 
 from datalake_assets.preflight.finding import Finding, Remark, looked
 from lake.lake import Lake
+from lake.work.run_context import Silent
 from spark_resources.cluster.capacity import cores
 from spark_resources.cluster.errors import NoExecutors
 from spark_resources.cluster.session import ClusterSession
@@ -15,15 +16,9 @@ from spark_resources.cluster.session import ClusterSession
 _WAIT_SECONDS = 30.0  # less than runs do: somebody looks on
 
 
-class _Unheard:
-    def log(self, message: str) -> None: ...
-
-    def warn(self, message: str) -> None: ...
-
-
 def spark_cluster_findings(lake: Lake) -> Iterator[Finding]:
     """Each as the one before it lets it be tried."""
-    with ClusterSession(lake.settings, lake.storage, _Unheard(), _WAIT_SECONDS) as session:
+    with ClusterSession(lake.settings, lake.storage, Silent(), _WAIT_SECONDS) as session:
         looks = {
             "Spark master": _master,
             "Spark executors": _executors,

@@ -14,7 +14,7 @@ from lake.storage import Storage
 from lake.work.checks import CheckResult
 from lake.work.dataflow import Dataflow
 
-__all__ = ["Listener", "Published", "RunContext", "now"]
+__all__ = ["Listener", "Published", "RunContext", "Silent", "now"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,14 @@ class Published:
 
 class Listener(Protocol):
     """Hears of a run as it goes on."""
+
+    def log(self, message: str) -> None: ...
+
+    def warn(self, message: str) -> None: ...
+
+
+class Silent:
+    """A listener that tells nobody."""
 
     def log(self, message: str) -> None: ...
 

@@ -18,7 +18,7 @@ from lake.state.manifest import RunKind
 from lake.storage.s3 import S3Storage
 from lake.work.in_process import InProcess
 from lake.work.run import replay, sync
-from lake.work.run_context import RunContext
+from lake.work.run_context import RunContext, Silent
 from lake.work.unit import Window
 from tests.aws_server import AwsServer
 from tests.infra.policies import allows
@@ -32,11 +32,6 @@ BUCKET = "arn:aws:s3:::lake-bucket"
 # The region comes with a refusal, too; the lifecycle is looked at without the role, if at all.
 WITHOUT_THE_ROLE = {("HEAD", "/lake-bucket"), ("GET", "/lake-bucket?lifecycle")}
 WINDOW = Window(utc("2026-10-01"), utc("2026-10-02"))
-
-
-class Silent:
-    def log(self, message: str) -> None: ...
-    def warn(self, message: str) -> None: ...
 
 
 def needed(method: str, url: str) -> tuple[str, str, str]:

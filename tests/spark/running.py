@@ -7,14 +7,9 @@ from lake.counts import UnitReport
 from lake.lake import Lake
 from lake.sample import SampleSource
 from lake.settings import Settings
+from lake.work.run_context import Silent
 from spark_resources.engine import SparkEngine
 from spark_resources.jobs.lake_job import LakeJob
-
-
-class Silent:
-    def log(self, message: str) -> None: ...
-
-    def warn(self, message: str) -> None: ...
 
 
 def open_lake(root: Path, source: SampleSource) -> Lake:

@@ -19,6 +19,7 @@ from lake.sample import IOS_PROD, SampleSpec, write_archive
 from lake.settings import Settings
 from lake.work import placing
 from lake.work.in_process import InProcess
+from lake.work.run_context import Silent
 from spark_resources.cluster.engine import ClusterEngine
 from spark_resources.cluster.session import ClusterSession
 from spark_resources.jobs.lake_job import run_job
@@ -28,7 +29,7 @@ from tests.lake.fault_cases import SYNCS
 from tests.lake.faults import snapshot
 from tests.lake.runs import Runs
 from tests.spark.deadly_storage import Deadly
-from tests.spark.running import Silent, run
+from tests.spark.running import run
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 REPO = Path(__file__).parents[2]

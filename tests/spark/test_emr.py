@@ -25,13 +25,14 @@ from lake.sample import IOS_PROD, SampleSpec, write_archive
 from lake.settings import Settings
 from lake.storage import StoredFile
 from lake.work.in_process import InProcess
+from lake.work.run_context import Silent
 from spark_resources.emr.engine import EmrEngine
 from spark_resources.emr.pace import Pace
 from spark_resources.jobs.lake_job import run_job
 from tests.aws_server import AwsServer, fresh_sessions
 from tests.emr_cluster import LocalEmr, local_emr
 from tests.emr_node import PYTHON, shell, spark_submit, without_spark
-from tests.spark.running import Silent, open_lake
+from tests.spark.running import open_lake
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 SAMPLE = SampleSpec(days=3, events_per_day=60, files_per_day=1, hours=2)

@@ -18,11 +18,12 @@ from lake.sql import LakeSql
 from lake.staging.blob import Blob, BlobKind
 from lake.staging.rows_blob import rows_key
 from lake.work.planned_run import planned_run
+from lake.work.run_context import Silent
 from lake.work.unit import Window
 from spark_resources.jobs.dataflow import SparkDataflow, share_column
 from spark_resources.jobs.lake_job import run_job
 from spark_resources.local import LocalEngine
-from tests.spark.running import Silent, open_lake, run
+from tests.spark.running import open_lake, run
 
 pytestmark = pytest.mark.spark
 SAMPLE = SampleSpec(days=2, events_per_day=400, files_per_day=3, hours=4)

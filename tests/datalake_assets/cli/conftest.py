@@ -12,6 +12,7 @@ from lake.lake import Lake
 from lake.sample import IOS_PROD, WEB_SHOP, Account, SampleSpec, write_archive
 from lake.settings_file import load_settings
 from lake.work.in_process import InProcess
+from lake.work.run_context import Silent
 from spark_resources.engine import SparkEngine
 from spark_resources.jobs.lake_job import run_job
 from tests.datalake_assets.cli.terminal import Terminal
@@ -61,17 +62,8 @@ class SampleLake:
         """A sync of every source, without Spark and without Dagster."""
         for source in self.lake.settings.sources:
             job = new_job(self.lake.settings, source, dagster_run_id)
-            for _ in run_job(job, InProcess, _Silent()):
+            for _ in run_job(job, InProcess, Silent()):
                 pass
-
-
-class _Silent:
-    def log(self, message: str) -> None: ...
-
-    def warn(self, message: str) -> None: ...
-
-
-SILENT = _Silent()
 
 
 @pytest.fixture(scope="session")

@@ -15,10 +15,10 @@ from lake.settings_file import load_settings
 from lake.state.lease import held_lease
 from lake.work.in_process import InProcess
 from lake.work.open_runs import close_run, opened_run
-from lake.work.run_context import Published
+from lake.work.run_context import Published, Silent
 from lake.work.unit import Window
 from spark_resources.jobs.lake_job import run_job
-from tests.datalake_assets.cli.conftest import SETTINGS, SILENT, SampleLake
+from tests.datalake_assets.cli.conftest import SETTINGS, SampleLake
 from tests.datalake_assets.cli.terminal import Terminal, everything_below
 
 
@@ -117,7 +117,7 @@ def test_how_far_a_replay_is_is_told_also_when_it_was_interrupted(
 
     def begin() -> Iterator[Published]:
         job = new_job(filled.lake.settings, source, "", window=window, tables=("screen",))
-        return run_job(job, InProcess, SILENT)
+        return run_job(job, InProcess, Silent())
 
     days = begin()
     next(days)

@@ -7,9 +7,10 @@ import pytest
 from datalake_assets.running import new_job
 from datalake_assets.times import parse_range
 from lake.work.in_process import InProcess
+from lake.work.run_context import Silent
 from lake.work.unit import Window
 from spark_resources.jobs.lake_job import run_job
-from tests.datalake_assets.cli.conftest import SILENT, SampleLake
+from tests.datalake_assets.cli.conftest import SampleLake
 from tests.datalake_assets.cli.terminal import Terminal, program
 
 SETTINGS = """\
@@ -117,7 +118,7 @@ def carry_out(filled: SampleLake, command: str) -> None:
     window = Window(*parse_range(given["--from"], given["--to"]))
     tables = tuple(value for name, value in options if name == "--table")
     for _ in run_job(
-        new_job(lake.settings, source, "", window=window, tables=tables), InProcess, SILENT
+        new_job(lake.settings, source, "", window=window, tables=tables), InProcess, Silent()
     ):
         pass
 

@@ -24,15 +24,10 @@ from lake.lake import Lake
 from lake.settings import Settings
 from lake.work.dataflow import Dataflow
 from lake.work.in_process import InProcess
+from lake.work.run_context import Silent
 from spark_resources.jobs.lake_job import run_job
 from tests.datalake_assets.preflight.conftest import SOURCE_ID
 from tests.lake.archive import Archive, track
-
-
-class Listener:
-    def log(self, message: str) -> None: ...
-
-    def warn(self, message: str) -> None: ...
 
 
 @pytest.fixture
@@ -52,7 +47,7 @@ def lake_in(folder: Path, **source: Any) -> Lake:
 
 
 def sync(lake: Lake, flow: type[Dataflow] = InProcess) -> None:
-    for _ in run_job(new_job(lake.settings, lake.settings.sources[0], ""), flow, Listener()):
+    for _ in run_job(new_job(lake.settings, lake.settings.sources[0], ""), flow, Silent()):
         pass
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from lake.work.run_context import Silent
 from spark_resources.cluster.errors import NoExecutors
 from spark_resources.cluster.executors import Executors
-from tests.spark.running import Silent
 
 
 @dataclass
