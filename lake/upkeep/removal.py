@@ -25,10 +25,15 @@ class Removed:
 
 def remove_places(storage: Storage, places: Iterable[str], needed: Collection[str]) -> Removed:
     """Remove files and folders, but for those that are needed or lie around one that is."""
-    around = {folder for place in needed for folder in _and_parents(place)}
-    gone = [place for place in places if place not in around]
+    gone = unneeded(places, needed)
     with ThreadPoolExecutor(THREADS) as pool:
         return sum(pool.map(lambda place: _remove(storage, place), gone), Removed())
+
+
+def unneeded(places: Iterable[str], needed: Collection[str]) -> list[str]:
+    """The places that may go: they are not needed, and there is nothing below them that is."""
+    around = {folder for place in needed for folder in _and_parents(place)}
+    return [place for place in places if place not in around]
 
 
 def _remove(storage: Storage, place: str) -> Removed:

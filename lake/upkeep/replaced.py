@@ -10,7 +10,7 @@ from lake.state.manifest import Manifest, read_manifest
 from lake.state.marks import raise_mark, read_mark
 from lake.state.source_state import SourceState
 from lake.storage import Storage
-from lake.upkeep.removal import Removed, remove_places
+from lake.upkeep.removal import Removed, remove_places, unneeded
 from lake.upkeep.unused import state_places
 
 
@@ -22,10 +22,7 @@ def clean_replaced(
     Whoever stops in the middle has lost nothing: what is gone is gone, and the manifest that was
     not done with is taken again.
     """
-    for manifest in replacing(storage, state):
-        if (manifest.made or manifest.run.start_time) >= before:
-            return
-        needed = state_places(state) | _in_catalog(catalog, state, manifest)
+    for manifest, needed in _due(storage, catalog, state, before):
         removed = remove_places(storage, vacated(manifest), needed)
         raise_mark(storage, paths.cleaned(state.source_id), manifest.number)
         yield removed
@@ -35,14 +32,18 @@ def due_places(
     storage: Storage, catalog: Catalog, state: SourceState, hours: int, at: datetime
 ) -> list[str]:
     """What a clean-up would remove."""
-    before = at - timedelta(hours=hours)
-    found: list[str] = []
+    due = _due(storage, catalog, state, at - timedelta(hours=hours))
+    return [place for manifest, needed in due for place in unneeded(vacated(manifest), needed)]
+
+
+def _due(
+    storage: Storage, catalog: Catalog, state: SourceState, before: datetime
+) -> Iterator[tuple[Manifest, set[str]]]:
+    """The manifests to clean up after that were made before a moment, and what has to stay."""
     for manifest in replacing(storage, state):
         if (manifest.made or manifest.run.start_time) >= before:
-            break
-        needed = state_places(state) | _in_catalog(catalog, state, manifest)
-        found += [place for place in vacated(manifest) if place not in needed]
-    return found
+            return
+        yield manifest, state_places(state) | _in_catalog(catalog, state, manifest)
 
 
 def replacing(storage: Storage, state: SourceState) -> Iterator[Manifest]:
