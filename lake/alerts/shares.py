@@ -8,34 +8,34 @@ from lake.alerts.streaks import ended
 
 
 def rejected_after(trouble: Trouble, attempt: Attempt, limit: float | None) -> Trouble:
-    if limit is None:
-        return Trouble()
-    if attempt.replay or not attempt.rows_in:
-        return trouble
-    numbers = {"rejected": attempt.rejected, "rows_in": attempt.rows_in, "limit": limit}
+    counts = {"rejected": attempt.rejected, "rows_in": attempt.rows_in}
     share = attempt.rejected_percent
-    return _after(trouble, attempt, share, limit, numbers, attempt.first_rejected)
+    return _after(trouble, attempt, share, limit, counts, attempt.first_rejected)
 
 
 def rescued_after(trouble: Trouble, attempt: Attempt, limit: float | None) -> Trouble:
-    if limit is None:
-        return Trouble()
-    if attempt.replay or not attempt.rows:
-        return trouble
-    numbers = {"rescued_cells": attempt.rescued_cells, "rows": attempt.rows, "limit": limit}
+    counts = {"rescued_cells": attempt.rescued_cells, "rows": attempt.rows}
     share = attempt.rescued_percent
-    return _after(trouble, attempt, share, limit, numbers, attempt.first_rescued)
+    return _after(trouble, attempt, share, limit, counts, attempt.first_rescued)
 
 
 def _after(
     trouble: Trouble,
     attempt: Attempt,
     share: float,
-    limit: float,
-    numbers: dict[str, float],
+    limit: float | None,
+    counts: dict[str, int],
     record: BadRecord | None,
 ) -> Trouble:
-    """Over only at half the limit: around the limit itself it would come and go with every sync."""
+    """Over only at half the limit: around the limit itself it would come and go with every sync.
+
+    The counts are some of all: where there are none at all, nothing can be said.
+    """
+    if limit is None:
+        return Trouble()
+    _, of_all = counts.values()
+    if attempt.replay or not of_all:
+        return trouble
     if share > limit / 2 and (share > limit or trouble.since):
         since: datetime | None = trouble.since or attempt.started
     else:
@@ -43,8 +43,8 @@ def _after(
     if since is None and trouble.since is None:
         return trouble
     found = trouble.record if record is None else _shown(record)
-    percent = {"percent": round(share, 2)}
-    return Trouble(since, trouble.told, ended(attempt), {**percent, **numbers}, found)
+    numbers = {"percent": round(share, 2), **counts, "limit": limit}
+    return Trouble(since, trouble.told, ended(attempt), numbers, found)
 
 
 def _shown(record: BadRecord) -> dict[str, str]:
