@@ -9,6 +9,7 @@ from lake.casting.encoding import Encoding, kinds_of
 from lake.kinds import Kind
 from lake.staging.kernel.compiled import compiled
 from lake.staging.kernel.events import Cells, Events
+from lake.staging.kernel.fields import NONE
 from lake.staging.kernel.memory import copy
 from lake.staging.kernel.text import unescaped
 from lake.staging.kernel.values import (
@@ -69,56 +70,35 @@ def columns_of(
 
     `column_of` is room to work in, a place for each field, NONE throughout before and after.
     """
+    facts = _facts(events, cells, rows, column_of)
+    encodings = [_encoding(kinds) for kinds in facts[:, _KINDS].tolist()]
+    ways = np.array([_WAYS[encoding] for encoding in encodings], np.int64)
+    memory = _Memory(ways, facts[:, _BYTES], len(rows))
+    _fill(
+        buf, rows, events.first_cell, cells, column_of, ways, memory.slots, memory.starts.copy(),
+        memory.offsets, memory.texts, memory.ints, memory.bools, memory.valid,
+    )  # fmt: skip
+    column_of[facts[:, _FIELD]] = NONE
+    found: list[Column] = []
+    for column, (field, kinds, filled, size, row, place) in enumerate(facts.tolist()):
+        array = memory.array(column, ways[column], filled, size)
+        found.append(Column(field, encodings[column], array, row, place, kinds))
+    return found
+
+
+_FIELD, _KINDS, _CELLS, _BYTES, _ROW, _PLACE = range(6)
+
+
+def _facts(events: Events, cells: Cells, rows: np.ndarray, column_of: np.ndarray) -> np.ndarray:
+    """Of each column what `_count` finds; there may be more columns than any row has cells."""
     most = int(np.max(events.first_cell[rows + 1] - events.first_cell[rows], initial=0))
     room = max(64, 2 * most)
     while True:
         facts = np.zeros((room, 6), np.int64)
         count = _count(rows, events.first_cell, cells, column_of, facts)
         if count <= room:
-            break
+            return facts[:count]
         room = count
-    facts = facts[:count]
-    ways = np.array([_way(kinds) for kinds in facts[:, _KINDS].tolist()], np.int64)
-    slots = np.zeros(count, np.int64)
-    for way in range(4):
-        mine = ways == way
-        slots[mine] = np.arange(np.count_nonzero(mine))
-    texts = ways <= _AS_JSON
-    slots[texts] = np.arange(np.count_nonzero(texts))
-    n, bits = len(rows), (len(rows) + 7) // 8
-    offsets = np.zeros((np.count_nonzero(texts), n + 1), np.int32)
-    sizes = np.where(texts, facts[:, _BYTES], 0)
-    starts = np.cumsum(sizes) - sizes
-    data = np.empty(int(sizes.sum()) + 8, np.uint8)
-    numbers = np.zeros((np.count_nonzero(ways == _AS_INT), n), np.int64)
-    truths = np.zeros((np.count_nonzero(ways == _AS_BOOL), bits), np.uint8)
-    valid = np.zeros((count, bits), np.uint8)
-    _fill(
-        buf, rows, events.first_cell, cells, column_of, ways, slots, starts.copy(),
-        offsets, data, numbers, truths, valid,
-    )  # fmt: skip
-    column_of[facts[:, _FIELD]] = -1
-    whole = [pa.py_buffer(memory) for memory in (offsets, data, numbers, truths, valid)]
-    found: list[Column] = []
-    for number, (field, kinds, cells_found, size, row, place) in enumerate(facts.tolist()):
-        way, slot = int(ways[number]), int(slots[number])
-        nulls = n - cells_found
-        mask = whole[4].slice(number * bits, bits) if nulls else None
-        if way <= _AS_JSON:
-            at = whole[0].slice(slot * (n + 1) * 4, (n + 1) * 4)
-            bytes_ = whole[1].slice(int(starts[number]), size)
-            array = pa.Array.from_buffers(pa.string(), n, [mask, at, bytes_], nulls)
-        elif way == _AS_INT:
-            values = whole[2].slice(slot * n * 8, n * 8)
-            array = pa.Array.from_buffers(pa.int64(), n, [mask, values], nulls)
-        else:
-            values = whole[3].slice(slot * bits, bits)
-            array = pa.Array.from_buffers(pa.bool_(), n, [mask, values], nulls)
-        found.append(Column(field, _encoding(kinds), array, row, place, kinds))
-    return found
-
-
-_FIELD, _KINDS, _CELLS, _BYTES, _ROW, _PLACE = range(6)
 
 
 def _encoding(kinds: int) -> Encoding:
@@ -140,8 +120,38 @@ _WAYS = {
 }
 
 
-def _way(kinds: int) -> int:
-    return _WAYS[_encoding(kinds)]
+class _Memory:
+    """The buffers of all columns: each has a slot among those that are alike, and bits of its own.
+
+    Texts lie one column behind the other.
+    """
+
+    def __init__(self, ways: np.ndarray, sizes: np.ndarray, rows: int) -> None:
+        alike = texts, ints, bools = ways <= _AS_JSON, ways == _AS_INT, ways == _AS_BOOL
+        self.slots = np.zeros(len(ways), np.int64)
+        for group in alike:
+            self.slots[group] = np.arange(np.count_nonzero(group))
+        sizes = np.where(texts, sizes, 0)
+        self.starts = np.cumsum(sizes) - sizes
+        self.rows, bits = rows, (rows + 7) // 8
+        self.offsets = np.zeros((np.count_nonzero(texts), rows + 1), np.int32)
+        self.texts = np.empty(int(sizes.sum()) + 8, np.uint8)
+        self.ints = np.zeros((np.count_nonzero(ints), rows), np.int64)
+        self.bools = np.zeros((np.count_nonzero(bools), bits), np.uint8)
+        self.valid = np.zeros((len(ways), bits), np.uint8)
+
+    def array(self, column: int, way: int, filled: int, size: int) -> pa.Array:
+        """A column as Arrow has it, of which so many rows have a value."""
+        slot, start = self.slots[column], self.starts[column]
+        if way == _AS_INT:
+            type_, values = pa.int64(), [self.ints[slot]]
+        elif way == _AS_BOOL:
+            type_, values = pa.bool_(), [self.bools[slot]]
+        else:
+            type_, values = pa.string(), [self.offsets[slot], self.texts[start : start + size]]
+        nulls = self.rows - filled
+        mask = pa.py_buffer(self.valid[column]) if nulls else None
+        return pa.Array.from_buffers(type_, self.rows, [mask, *map(pa.py_buffer, values)], nulls)
 
 
 @compiled
@@ -160,7 +170,7 @@ def _count(
         for cell in range(begin, first_cell[rows[r] + 1]):
             field = cell_field[cell]
             column = column_of[field]
-            if column < 0:
+            if column == NONE:
                 column = count
                 count += 1
                 column_of[field] = column
@@ -178,7 +188,7 @@ def _count(
     if count > len(facts):  # forget it all, there will be more room
         for r in range(len(rows)):
             for cell in range(first_cell[rows[r]], first_cell[rows[r] + 1]):
-                column_of[cell_field[cell]] = -1
+                column_of[cell_field[cell]] = NONE
     return count
 
 
@@ -193,14 +203,14 @@ def _fill(
     slots: np.ndarray,
     at: np.ndarray,
     offsets: np.ndarray,
-    data: np.ndarray,
-    numbers: np.ndarray,
-    truths: np.ndarray,
+    texts: np.ndarray,
+    ints: np.ndarray,
+    bools: np.ndarray,
     valid: np.ndarray,
 ) -> None:
     """Write all cells into their columns; `at` is where the next text of a column goes."""
     cell_field, cell_kind, cell_start, cell_end = cells.field, cells.kind, cells.start, cells.end
-    out = data.ctypes.data
+    out = texts.ctypes.data
     for r in range(len(rows)):
         byte_of, bit = r >> 3, np.uint8(1 << (r & 7))
         for cell in range(first_cell[rows[r]], first_cell[rows[r] + 1]):
@@ -209,10 +219,10 @@ def _fill(
             way, slot = ways[column], slots[column]
             valid[column, byte_of] |= bit
             if way == _AS_INT:
-                numbers[slot, r] = integer(buf, start, end)
+                ints[slot, r] = integer(buf, start, end)
             elif way == _AS_BOOL:
                 if kind == TRUE:
-                    truths[slot, byte_of] |= bit
+                    bools[slot, byte_of] |= bit
             else:
                 place = at[column]
                 if kind == ESCAPED and way == _AS_TEXT:
