@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,7 +12,7 @@ from lake.compaction.candidates import MOST_FILES, Candidate, file_count
 from lake.compaction.merging import in_groups, merged
 from lake.compaction.proof import Proof, prove
 from lake.errors import LakeError
-from lake.loading.data_file import ROW_GROUP, encoding
+from lake.loading.data_file import ROW_GROUP, Encoding, write_data_file
 from lake.loading.task import type_problems
 from lake.names import RECEIVED_AT
 from lake.settings import Source
@@ -108,13 +109,18 @@ def _write(
 ) -> int:
     """Take groups of rows until a file has enough."""
     rows = 0
-    options = encoding(most)
-    with storage.open_output(path) as out, pq.ParquetWriter(out, schema, **options) as writer:
-        for group in groups:
-            writer.write_table(group, row_group_size=ROW_GROUP)
+
+    def batches(first: pa.Table) -> Iterator[pa.RecordBatch]:
+        nonlocal rows
+        for group in chain([first], groups):
+            yield from group.to_batches()
             rows += len(group)
             if rows >= most:
                 break
+
+    first = next(groups, schema.empty_table())
+    with storage.open_output(path) as out:
+        write_data_file(out, schema, batches(first), Encoding.of(first))
     return rows
 
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from lake.counts import CastCounts
 from lake.dedup.ids import checksum
-from lake.loading.data_file import ROW_GROUP, encoding
+from lake.loading.data_file import Encoding, write_data_file
 from lake.loading.staged_table import StagedTable
 from lake.loading.typed_rows import TypedRows
 from lake.names import MESSAGE_ID, RESCUED_DATA, Naming
@@ -121,6 +121,7 @@ def _write(
     """A file for each partition of the staged rows, in the types of a table with this schema."""
     counted: dict[str, Any] = {"casts": typed.casts, "rescued_cells": typed.rescued_cells}
     rescues = RESCUED_DATA in typed.rows.column_names and RESCUED_DATA not in schema.types()
+    encoding = Encoding.of(typed.rows, len(targets))
     written: dict[str, LoadedFile] = {}
     for key, path in targets.items():
         rows = typed.rows[staged.slices[key]]
@@ -135,14 +136,16 @@ def _write(
             **counted,
         )
         counted = {}  # of all rows, told with the first file
-        written[key] = file if job.dry else _written(job.storage, rows, schema, file)
+        written[key] = file if job.dry else _written(job.storage, rows, schema, file, encoding)
     return written
 
 
-def _written(storage: Storage, rows: pa.Table, schema: TableSchema, file: LoadedFile) -> LoadedFile:
+def _written(
+    storage: Storage, rows: pa.Table, schema: TableSchema, file: LoadedFile, encoding: Encoding
+) -> LoadedFile:
     """The file written, and what its own footer says."""
     with storage.open_output(file.path) as out:
-        pq.write_table(rows, out, row_group_size=ROW_GROUP, **encoding(len(rows)))
+        write_data_file(out, rows.schema, rows.to_batches(), encoding)
     with storage.open_input(file.path) as back:
         footer = pq.read_metadata(back)
         return msgspec.structs.replace(

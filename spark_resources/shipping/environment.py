@@ -18,7 +18,7 @@ from spark_resources.shipping.zips import files_below, write_zip
 
 # PySpark is the cluster's own; it imports pandas before it hands over Arrow batches.
 ROOTS = (
-    *("boto3", "croniter", "dagster-pipes", "isal", "msgspec"),
+    *("arro3-io", "boto3", "croniter", "dagster-pipes", "isal", "msgspec"),
     *("numba", "numpy", "pandas", "pyarrow", "pydantic"),
 )
 _FORMAT = "2"  # of the archive: change it when something else goes into it
