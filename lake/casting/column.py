@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lake.casting.dates import plain_dates
-from lake.casting.encoding import Encoding, decoder
+from lake.casting.dates import millis_texts, plain_dates
+from lake.casting.encoding import Encoding, decoded
 from lake.casts import Outcome, cast
 from lake.counts import CastCounts
 from lake.types import LakeType
@@ -46,6 +46,8 @@ def _count(mask: pa.Array | None) -> int:
 
 def cast_column(staged: pa.Array, encoding: Encoding, into: LakeType) -> CastColumn:
     """Cast all values; the same as `lake.casts.cast` on each of them."""
+    if encoding is Encoding.MILLIS and into is not LakeType.TIMESTAMP:
+        staged, encoding = millis_texts(staged), Encoding.TEXT
     shortcut = _SHORTCUTS.get((encoding, into))
     done = shortcut(staged) if shortcut is not None else None
     return done if done is not None else _one_by_one(staged, encoding, into)
@@ -54,8 +56,7 @@ def cast_column(staged: pa.Array, encoding: Encoding, into: LakeType) -> CastCol
 def _one_by_one(staged: pa.Array, encoding: Encoding, into: LakeType) -> CastColumn:
     """The reference on every distinct value."""
     coded = staged.dictionary_encode()
-    decode = decoder(encoding)
-    results = [cast(decode(text), into) for text in coded.dictionary.to_pylist()]
+    results = [cast(value, into) for value in decoded(encoding, coded.dictionary)]
     cells = pa.array([cell for cell, _ in results], _carrier(into)).cast(into.arrow)
     return CastColumn(
         cells.take(coded.indices),
@@ -151,6 +152,7 @@ _SHORTCUTS: dict[tuple[Encoding, LakeType], Callable[[pa.Array], CastColumn | No
     (Encoding.BOOL, LakeType.BOOLEAN): _as_is,
     (Encoding.BOOL, LakeType.STRING): _to_string,
     (Encoding.TEXT, LakeType.STRING): _as_is,
+    (Encoding.MILLIS, LakeType.TIMESTAMP): _as_is,
     (Encoding.TEXT, LakeType.TIMESTAMP): _text_to_timestamp,
     (Encoding.NUMBER, LakeType.BIGINT): _number_to_bigint,
     (Encoding.NUMBER, LakeType.DECIMAL): _number_to_decimal,
@@ -162,6 +164,8 @@ _SHORTCUTS: dict[tuple[Encoding, LakeType], Callable[[pa.Array], CastColumn | No
 def json_values(staged: pa.Array, encoding: Encoding, where: pa.Array) -> pa.Array:
     """The original values as JSON text in the rows asked for, null in all others."""
     asked = pc.if_else(where, staged, pa.scalar(None, staged.type))
+    if encoding is Encoding.MILLIS:
+        asked, encoding = millis_texts(asked), Encoding.TEXT
     if encoding is not Encoding.TEXT:
         return asked.cast(pa.string())
     coded = asked.dictionary_encode()

@@ -5,13 +5,14 @@ A staged column says in its metadata how its values are written:
     int     int64
     bool    bool
     text    string
+    millis  timestamp: a text `YYYY-MM-DDTHH:MM:SS.mmmZ`, no other form of the same moment
     number  string: any JSON number, verbatim
     json    string: any JSON value, verbatim (arrays, or several kinds mixed)
 
 Nothing is cast here. The type of a column is known only when every task has been heard.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -19,7 +20,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lake.casting.dates import all_dates
+from lake.casting.dates import all_dates, millis, millis_texts
 from lake.kinds import Kind, kind_of
 from lake.parse import parse_value
 
@@ -28,6 +29,7 @@ class Encoding(StrEnum):
     INT = "int"
     BOOL = "bool"
     TEXT = "text"
+    MILLIS = "millis"
     NUMBER = "number"
     JSON = "json"
 
@@ -40,7 +42,9 @@ def encode(values: list[Any]) -> tuple[Encoding, pa.Array]:
     types = set(map(type, values))
     types.discard(type(None))
     if types == {str}:
-        return Encoding.TEXT, pa.array(values, pa.string())
+        texts = pa.array(values, pa.string())
+        moments = millis(texts)
+        return (Encoding.TEXT, texts) if moments is None else (Encoding.MILLIS, moments)
     if types == {int}:
         try:
             return Encoding.INT, pa.array(values, pa.int64())
@@ -52,7 +56,7 @@ def encode(values: list[Any]) -> tuple[Encoding, pa.Array]:
     return Encoding.NUMBER if number else Encoding.JSON, _verbatim(values)
 
 
-_KINDS = {Encoding.INT: Kind.INT64, Encoding.BOOL: Kind.BOOL}
+_KINDS = {Encoding.INT: Kind.INT64, Encoding.BOOL: Kind.BOOL, Encoding.MILLIS: Kind.DATE}
 
 
 def kinds_of(encoding: Encoding, array: pa.Array) -> set[Kind]:
@@ -100,20 +104,31 @@ def joined(parts: Sequence[tuple[Encoding, pa.Array]]) -> tuple[Encoding, pa.Arr
     if len(encodings) == 1:
         [encoding] = encodings
     else:
-        numbers = encodings <= {Encoding.INT, Encoding.NUMBER}
-        encoding = Encoding.NUMBER if numbers else Encoding.JSON
+        encoding = next((e for e, holds in _HOLDS.items() if encodings <= holds), Encoding.JSON)
         parts = [(encoding, _widened(array, of, encoding)) for of, array in parts]
     return encoding, pa.concat_arrays([array for _, array in parts])
 
 
+_HOLDS = {
+    Encoding.NUMBER: {Encoding.INT, Encoding.NUMBER},
+    Encoding.TEXT: {Encoding.MILLIS, Encoding.TEXT},
+}
+"""What becomes one of these without losing anything."""
+
+
 def _widened(array: pa.Array, encoding: Encoding, into: Encoding) -> pa.Array:
+    if encoding is Encoding.MILLIS:
+        array, encoding = millis_texts(array), Encoding.TEXT
     if encoding is Encoding.TEXT and into is Encoding.JSON:
         return _verbatim(array.to_pylist())
     return array.cast(pa.string())
 
 
-def decoder(encoding: Encoding) -> Callable[[Any], Any]:
-    """The way back from a staged value to the value that was parsed."""
+def decoded(encoding: Encoding, array: pa.Array) -> list[Any]:
+    """The way back from staged values to those that were parsed."""
+    if encoding is Encoding.MILLIS:
+        array = millis_texts(array)
+    values = array.to_pylist()
     if encoding in (Encoding.NUMBER, Encoding.JSON):
-        return parse_value
-    return lambda value: value
+        return [parse_value(text) for text in values]
+    return list(values)

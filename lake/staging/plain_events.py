@@ -27,7 +27,7 @@ from lake.staging.kernel.events import (
 )
 from lake.staging.kernel.fields import MOST_FIELDS, NONE, Fields, new_fields, path_of
 from lake.staging.kernel.moments import UNREAD
-from lake.staging.kernel.values import MOMENT, TEXT
+from lake.staging.kernel.values import ESCAPED, MILLIS
 from lake.staging.leaves import Path
 from lake.staging.line_block import LineBlock
 from lake.staging.seen import Place
@@ -59,7 +59,8 @@ class Block:
     def texts(self, cells: np.ndarray) -> list[str | None]:
         """What stands in some cells, None where it is not plain text."""
         view = self.lines.view()
-        plain = ((self.cells.kind[cells] == TEXT) | (self.cells.kind[cells] == MOMENT)).tolist()
+        kinds = self.cells.kind[cells]
+        plain = ((kinds <= MILLIS) & (kinds != ESCAPED)).tolist()
         starts, ends = self.cells.start[cells].tolist(), self.cells.end[cells].tolist()
         return [
             str(view[start:end], "utf-8") if is_text else None

@@ -63,7 +63,8 @@ def tasks(files: Sequence[RawFile], slots: int) -> list[list[RawFile]]:
     if not files:
         return []
     total = sum(file.size for file in files)
-    count = min(len(files), max(slots, -(-total // TASK_BYTES)))
+    rounds = max(1, -(-total // (slots * TASK_BYTES)))  # in each, every slot has a task
+    count = min(len(files), rounds * slots)
     shares: list[list[RawFile]] = [[] for _ in range(count)]
     loads = [0] * count
     for file in sorted(files, key=lambda f: -f.size):

@@ -11,6 +11,7 @@ from lake.staging.kernel.compiled import compiled
 from lake.staging.kernel.events import Cells, Events
 from lake.staging.kernel.fields import NONE
 from lake.staging.kernel.memory import copy
+from lake.staging.kernel.moments import moment
 from lake.staging.kernel.text import unescaped
 from lake.staging.kernel.values import (
     ARRAY,
@@ -19,6 +20,7 @@ from lake.staging.kernel.values import (
     FRACTION,
     INTEGER,
     LOOSE_ARRAY,
+    MILLIS,
     MOMENT,
     NULL,
     NUMBER,
@@ -27,8 +29,9 @@ from lake.staging.kernel.values import (
     integer,
     tight,
 )
+from lake.types import LakeType
 
-_TEXTS = 1 << TEXT | 1 << ESCAPED | 1 << MOMENT
+_TEXTS = 1 << TEXT | 1 << ESCAPED | 1 << MOMENT | 1 << MILLIS
 _NUMBERS = 1 << INTEGER | 1 << FRACTION | 1 << NUMBER
 _TRUTHS = 1 << TRUE | 1 << FALSE
 _KNOWN = {
@@ -37,11 +40,12 @@ _KNOWN = {
     TRUE: Kind.BOOL,
     FALSE: Kind.BOOL,
     MOMENT: Kind.DATE,
+    MILLIS: Kind.DATE,
     ARRAY: Kind.ARRAY,
     LOOSE_ARRAY: Kind.ARRAY,
 }
 """What cells are without another look."""
-_AS_TEXT, _AS_JSON, _AS_INT, _AS_BOOL = range(4)
+_AS_TEXT, _AS_JSON, _AS_INT, _AS_MOMENT, _AS_BOOL = range(5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,8 @@ def _facts(events: Events, cells: Cells, rows: np.ndarray, column_of: np.ndarray
 
 
 def _encoding(kinds: int) -> Encoding:
+    if kinds == 1 << MILLIS:
+        return Encoding.MILLIS
     if not kinds & ~_TEXTS:
         return Encoding.TEXT
     if kinds == 1 << INTEGER:
@@ -116,6 +122,7 @@ _WAYS = {
     Encoding.NUMBER: _AS_JSON,
     Encoding.JSON: _AS_JSON,
     Encoding.INT: _AS_INT,
+    Encoding.MILLIS: _AS_MOMENT,
     Encoding.BOOL: _AS_BOOL,
 }
 
@@ -127,9 +134,10 @@ class _Memory:
     """
 
     def __init__(self, ways: np.ndarray, sizes: np.ndarray, rows: int) -> None:
-        alike = texts, ints, bools = ways <= _AS_JSON, ways == _AS_INT, ways == _AS_BOOL
+        texts, bools = ways <= _AS_JSON, ways == _AS_BOOL
+        ints = ~texts & ~bools
         self.slots = np.zeros(len(ways), np.int64)
-        for group in alike:
+        for group in (texts, ints, bools):
             self.slots[group] = np.arange(np.count_nonzero(group))
         sizes = np.where(texts, sizes, 0)
         self.starts = np.cumsum(sizes) - sizes
@@ -145,6 +153,8 @@ class _Memory:
         slot, start = self.slots[column], self.starts[column]
         if way == _AS_INT:
             type_, values = pa.int64(), [self.ints[slot]]
+        elif way == _AS_MOMENT:
+            type_, values = LakeType.TIMESTAMP.arrow, [self.ints[slot]]
         elif way == _AS_BOOL:
             type_, values = pa.bool_(), [self.bools[slot]]
         else:
@@ -220,6 +230,8 @@ def _fill(
             valid[column, byte_of] |= bit
             if way == _AS_INT:
                 ints[slot, r] = integer(buf, start, end)
+            elif way == _AS_MOMENT:
+                ints[slot, r] = moment(buf, start, end)
             elif way == _AS_BOOL:
                 if kind == TRUE:
                     bools[slot, byte_of] |= bit
@@ -228,7 +240,7 @@ def _fill(
                 if kind == ESCAPED and way == _AS_TEXT:
                     place = unescaped(buf, start, end, out, place)
                 else:
-                    if way == _AS_JSON and kind <= MOMENT:  # with its quotes
+                    if way == _AS_JSON and kind <= MILLIS:  # with its quotes
                         start -= 1
                         end += 1
                     if kind in (LOOSE_ARRAY, ESCAPED):

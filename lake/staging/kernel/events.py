@@ -8,13 +8,14 @@ import numpy as np
 from lake.staging.kernel.compiled import compiled
 from lake.staging.kernel.fields import FULL, NONE, ROOT, Fields, below, field_of, is_key
 from lake.staging.kernel.memory import byte
-from lake.staging.kernel.moments import UNREAD, moment
+from lake.staging.kernel.moments import UNREAD, is_to_the_millisecond, moment
 from lake.staging.kernel.payload import folded, value_hash
 from lake.staging.kernel.text import PADDING, after_space, mixed
 from lake.staging.kernel.values import (
     ARRAY,
     ESCAPED,
     LOOSE_ARRAY,
+    MILLIS,
     MOMENT,
     MOST_KEYS,
     NULL,
@@ -23,6 +24,7 @@ from lake.staging.kernel.values import (
     after_number,
     after_text,
     after_word,
+    is_verbatim,
 )
 
 ENVELOPE = ("type", "event", "messageId", "receivedAt", "userId", "anonymousId")
@@ -184,7 +186,7 @@ def read_events(
                 i = stop + 1
                 kind = ESCAPED if escapes else TEXT
                 if kind == TEXT and stop >= 0 and moment(buf, start, stop) != UNREAD:
-                    kind = MOMENT
+                    kind = MILLIS if is_to_the_millisecond(buf, start, stop) else MOMENT
             elif c == 0x7B:
                 level += 1
                 if level >= depth:
@@ -225,7 +227,7 @@ def read_events(
         plain = plain and after_space(buf, i, end) == end
         for k in range(RECEIVED + 1):
             at = envelope[row, k]
-            as_text = at != NONE and (cell_kind[at] == TEXT or cell_kind[at] == MOMENT)
+            as_text = at != NONE and is_verbatim(cell_kind[at])
             plain = plain and (as_text or (k == EVENT and at == NONE))
         name = np.int64(FULL)
         if plain:

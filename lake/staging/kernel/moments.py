@@ -1,4 +1,4 @@
-"""When an event was received, where it is written in one of the usual forms."""
+"""Moments that are written in one of the usual forms."""
 
 import numpy as np
 
@@ -59,3 +59,9 @@ def moment(buf: int, start: int, end: int) -> int:
     of_year = (153 * m + 2) // 5 + day - 1
     since = y * 365 + y // 4 - y // 100 + y // 400 + of_year - 719468
     return ((since * 24 + hour) * 60 + minute) * 60_000_000 + second * 1_000_000 + micros
+
+
+@inlined
+def is_to_the_millisecond(buf: int, start: int, end: int) -> bool:
+    """Whether a moment is written as browsers do: `YYYY-MM-DDTHH:MM:SS.mmmZ`."""
+    return end - start == 24 and byte(buf, start + 10) == 0x54

@@ -7,7 +7,7 @@ import numpy as np
 from lake.staging.kernel.compiled import compiled, inlined
 from lake.staging.kernel.fields import ROOT_PATH
 from lake.staging.kernel.text import hashed, mixed, unescaped
-from lake.staging.kernel.values import ESCAPED, LOOSE_ARRAY, MOMENT, NUMBER, TEXT, tight
+from lake.staging.kernel.values import ESCAPED, LOOSE_ARRAY, NUMBER, TEXT, is_verbatim, tight
 
 _TEXT, _OTHER = np.uint64(0x7E47), np.uint64(0x07E2)
 
@@ -15,7 +15,7 @@ _TEXT, _OTHER = np.uint64(0x7E47), np.uint64(0x07E2)
 @compiled
 def value_hash(buf: int, kind: int, start: int, end: int, scratch: int) -> Any:
     """64 bits from one value."""
-    if kind in (TEXT, MOMENT):
+    if is_verbatim(kind):
         return hashed(buf, start, end, _TEXT)
     if kind == ESCAPED:
         return hashed(scratch, 0, unescaped(buf, start, end, scratch, 0), _TEXT)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lake.staging.kernel.compiled import compiled
+from lake.staging.kernel.compiled import compiled, inlined
 from lake.staging.kernel.memory import byte, eight, put
 from lake.staging.kernel.text import (
     BAD,
@@ -14,11 +14,11 @@ from lake.staging.kernel.text import (
     hashed,
 )
 
-TEXT, ESCAPED, MOMENT, INTEGER, FRACTION, NUMBER, TRUE, FALSE, ARRAY, LOOSE_ARRAY = range(10)
-"""What a cell holds: a text without escapes or with some, one that is a moment in a usual form; an
-integer of 64 bits, a number with a plain fraction, any other number; a truth value; an array as we
-write it, or one with white space or escapes in it."""
-NULL = 10
+TEXT, ESCAPED, MOMENT, MILLIS = range(4)
+"""Texts: without escapes or with some, a moment in a usual form, or as browsers write it."""
+INTEGER, FRACTION, NUMBER, TRUE, FALSE, ARRAY, LOOSE_ARRAY, NULL = range(4, 12)
+"""What else a cell holds: an integer of 64 bits, a number with a plain fraction, any other number;
+a truth value; an array as we write it, or one with white space or escapes in it; nothing."""
 
 _FOUR, _FIVE = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFFFF)
 _TRUE, _FALSE, _NULL = (
@@ -26,6 +26,12 @@ _TRUE, _FALSE, _NULL = (
 )
 INTEGER_DIGITS = 31  # of a fraction that is a decimal however it is rounded
 MOST_KEYS = 256  # of the objects in an array at one time
+
+
+@inlined
+def is_verbatim(kind: int) -> bool:
+    """Whether a cell is a text that stands in the line as it is."""
+    return kind <= MILLIS and kind != ESCAPED
 
 
 @compiled

@@ -156,6 +156,7 @@ COLUMNS: SearchStrategy[list[Any]] = st.one_of(
     column_of(st.one_of(PLAIN_NUMBERS, EXPONENTS).map(parse_value)),
     column_of(DATES),
     column_of(DAYS),
+    column_of(plain_dates("T", "Z", 3)),
     st.tuples(
         st.sampled_from("T "), st.sampled_from(["", "Z", "+02:00"]), st.integers(0, 9)
     ).flatmap(lambda form: column_of(st.one_of(plain_dates(*form), plain_dates(*form), DAYS))),
