@@ -3,11 +3,14 @@
 import os
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from subprocess import Popen
 from typing import Any
 
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
+from pyspark import SparkContext
 
 from lake.work.dry_run import PlannedUnit
 from lake.work.run_context import Listener, Published
@@ -18,6 +21,7 @@ from spark_resources.java import require_java
 from spark_resources.jobs.dataflow import SparkDataflow
 from spark_resources.jobs.lake_job import LakeJob, preview_job, run_job
 from spark_resources.jobs.shelf import Shelf
+from spark_resources.jobs.workers_ahead import start_ahead
 from spark_resources.jvm_words import without_greeting
 
 _LOG_SETTINGS = Path(__file__).absolute().with_name("log4j2.properties")
@@ -53,12 +57,20 @@ class LocalEngine(SparkEngine):
     def dataflow(self) -> SparkDataflow:
         # Spark starts its workers with whatever `python3` is; they need our packages.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        if SparkContext._gateway is None:  # Java is still to be started
+            _workers()
         with without_greeting():
             session = self.pyspark.spark_session
         return SparkDataflow(session, Shelf.on_this_machine())
 
     def check(self) -> None:
         require_java()
+
+
+@cache
+def _workers() -> Popen[bytes]:
+    """Once in a process, like Java, and as long as that lives."""
+    return start_ahead()
 
 
 def local_engine() -> LocalEngine:

@@ -35,7 +35,7 @@ def begin(archive: Path) -> None:
     folder = unpacked(archive)
     sys.path.insert(0, str(folder))
     with _alone(folder):
-        from spark_resources.jobs.worker_daemon import get_ready
+        from spark_resources.jobs.worker_code import get_ready
 
         get_ready()
 

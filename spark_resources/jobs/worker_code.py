@@ -1,0 +1,20 @@
+"""All that Python workers need, imported and compiled before the first of them is there."""
+
+import gc
+
+import pyarrow as pa
+from pyspark import worker
+
+from lake.dedup import task as dedup_task
+from lake.loading import task as load_task
+from lake.staging import task as stage_task
+from lake.staging.plain_events import warm_up
+from lake.tracking import not_loaded
+
+NEEDED = (worker, stage_task, dedup_task, load_task, not_loaded)
+
+
+def get_ready() -> None:
+    pa.set_cpu_count(1)  # there is a worker for every processor
+    warm_up()
+    gc.freeze()  # what all workers share is not looked through by each of them

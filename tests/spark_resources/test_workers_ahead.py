@@ -1,0 +1,80 @@
+"""The daemon of Python workers as Java meets it: it tells a port, and ends when its input does."""
+
+import os
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from spark_resources.jobs.workers_ahead import PLACE, start_ahead
+
+_ENDS_WITHIN = 60
+
+
+@pytest.fixture
+def ahead(monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[bytes]]:
+    monkeypatch.setenv(PLACE, "")
+    process = start_ahead()
+    yield process
+    process.kill()
+    process.wait()
+    if process.stdin is not None:
+        process.stdin.close()
+
+
+def started_by_java() -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "spark_resources.jobs.worker_daemon", "pyspark.worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHON_WORKER_FACTORY_SECRET": "secret"},
+    )
+
+
+def forks_workers(daemon: subprocess.Popen[bytes]) -> bool:
+    """Whether a worker answers who knows the secret that Java gave to its daemon."""
+    assert daemon.stdout is not None
+    [port] = struct.unpack("!i", daemon.stdout.read(4))
+    with socket.create_connection(("127.0.0.1", port)) as worker:
+        worker.sendall(struct.pack("!i", len(b"secret")) + b"secret")
+        answer = worker.makefile("rb").read(10)  # its process number comes first
+        return answer[4:] == struct.pack("!i", len(b"ok")) + b"ok"
+
+
+def ends(daemon: subprocess.Popen[bytes]) -> int:
+    """Java closes the daemon's input."""
+    with daemon:
+        assert daemon.stdin is not None
+        daemon.stdin.close()
+        return daemon.wait(_ENDS_WITHIN)
+
+
+def test_the_process_that_was_started_ahead_becomes_the_daemon(
+    ahead: subprocess.Popen[bytes],
+) -> None:
+    place = Path(os.environ[PLACE])
+    daemon = started_by_java()
+    assert forks_workers(daemon)
+    assert ahead.poll() is None
+    assert ends(daemon) == 0
+    ahead.wait(_ENDS_WITHIN)
+    assert not place.parent.exists()
+
+
+def test_without_it_the_daemon_gets_ready_by_itself(ahead: subprocess.Popen[bytes]) -> None:
+    ahead.kill()
+    ahead.wait()
+    daemon = started_by_java()
+    assert forks_workers(daemon)
+    ends(daemon)
+
+
+def test_it_ends_with_the_process_that_started_it(ahead: subprocess.Popen[bytes]) -> None:
+    assert ahead.stdin is not None
+    ahead.stdin.close()
+    assert ahead.wait(_ENDS_WITHIN) == 0
+    assert not Path(os.environ[PLACE]).parent.exists()
