@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.request import Request, urlopen
 
+from moto import backends
+from moto.moto_server.werkzeug_app import MotoRequestHandler
 from moto.s3.models import s3_backends
 from moto.server import ThreadedMotoServer
 
@@ -50,9 +52,24 @@ class AwsServer:
 
     def fill(self, bucket: str, keys: Iterable[str]) -> None:
         """Objects without content, too many to be sent one by one."""
+        self.put(bucket, dict.fromkeys(keys, b""))
+
+    def content(self, bucket: str, prefix: str = "") -> dict[str, bytes]:
+        """The objects below a prefix, without a request for each."""
+        keys = s3_backends[ACCOUNT]["aws"].get_bucket(bucket).keys
+        return {key: keys[key].value for key in list(keys) if key.startswith(prefix)}
+
+    def put(self, bucket: str, objects: Mapping[str, bytes]) -> None:
+        """The same the other way round."""
         backend = s3_backends[ACCOUNT]["aws"]
-        for key in keys:
-            backend.put_object(bucket, key, b"")
+        for key, value in objects.items():
+            backend.put_object(bucket, key, value)
+
+    def forget(self, bucket: str, prefix: str) -> None:
+        """As if nothing had ever been below a prefix."""
+        backend = s3_backends[ACCOUNT]["aws"]
+        for key in self.content(bucket, prefix):
+            backend.delete_object(bucket, key)
 
     def role(self, name: str = "datalake", external_id: str = "P3IMS7SBDH") -> str:
         """A new role's ARN, for who knows the external id."""
@@ -89,10 +106,21 @@ class _OneWriteAtATime:
             return self._app(environ, start_response)
 
 
+class _KeepsConnections(MotoRequestHandler):
+    """As S3 does: a connection and a thread for each request cost more than most answers."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # head and body are sent apart, and are not to wait
+
+
 @contextmanager
 def running_server() -> Iterator[AwsServer]:
+    # At each request moto looks through its own folders for what it can do.
+    modules = list(backends.list_of_moto_modules())
+    backends.list_of_moto_modules = lambda: modules
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
+    server._server.RequestHandlerClass = _KeepsConnections  # type: ignore[union-attr]
     server._server.app = _OneWriteAtATime(server._server.app)  # type: ignore[union-attr]
     logging.getLogger("werkzeug").setLevel(logging.WARNING)  # else each request is a line
     try:

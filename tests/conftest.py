@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
@@ -57,6 +58,17 @@ def hook(authority: trustme.CA, trusted: None, monkeypatch: pytest.MonkeyPatch) 
     with web_hook(authority) as hook:
         monkeypatch.setenv("DATALAKE_WEBHOOK", hook.url)
         yield hook
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """One of several workers hands over what it has counted."""
+    if (told := getattr(session.config, "workeroutput", None)) is not None:
+        told["injected"] = dict(injected)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    injected.update(getattr(node, "workeroutput", {}).get("injected", {}))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

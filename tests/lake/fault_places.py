@@ -1,12 +1,14 @@
 """Where lakes lie that are broken again and again: in folders, or below prefixes of a bucket."""
 
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from lake.storage import LocalStorage
 from lake.storage.s3 import S3Storage
+from tests.aws_server import AwsServer
 from tests.lake.failing_storage import FailingS3Storage, FailingStorage, Faults
 from tests.lake.runs import Runs
 
@@ -26,6 +28,10 @@ class Place(Protocol):
     def fail(self, runs: Runs, faults: Faults) -> None: ...
 
     def heal(self, runs: Runs) -> None: ...
+
+    def look(self, runs: Runs) -> Runs:
+        """What lies there now, where it can be looked at and swept at no cost."""
+        ...
 
     def forget(self, runs: Runs) -> None:
         """It is not needed any more."""
@@ -54,6 +60,9 @@ class Folders:
     def heal(self, runs: Runs) -> None:
         runs.storage = LocalStorage(str(runs.root))
 
+    def look(self, runs: Runs) -> Runs:
+        return runs
+
     def forget(self, runs: Runs) -> None:
         shutil.rmtree(runs.root)
 
@@ -69,10 +78,10 @@ class BucketRuns(Runs):
 
 @dataclass(frozen=True)
 class Bucket:
-    """Lakes below prefixes of one bucket."""
+    """Lakes below prefixes of one bucket; what is not under test goes past the network."""
 
     root: Path
-    client: Any
+    aws: AwsServer
     name: str
     kind: str = "bucket"
 
@@ -83,15 +92,14 @@ class Bucket:
 
     def copy(self, base: Runs, name: str) -> Runs:
         shutil.copytree(base.root, self.root / name)
-        for file in self.client.get_paginator("list_objects_v2").paginate(
-            Bucket=self.name, Prefix="base/"
-        ):
-            for found in file.get("Contents", ()):
-                key = f"{name}/{found['Key'].partition('/')[2]}"
-                source = {"Bucket": self.name, "Key": found["Key"]}
-                self.client.copy_object(Bucket=self.name, Key=key, CopySource=source)
+        self.aws.put(self.name, {f"{name}/{path}": data for path, data in self._content(base)})
         store = S3Storage(f"s3://{self.name}/{name}")
         return BucketRuns(self.root / name, first_run=10, store=store)
+
+    def _content(self, runs: Runs) -> Iterator[tuple[str, bytes]]:
+        prefix = f"{runs.root.name}/"
+        for key, data in self.aws.content(self.name, prefix).items():
+            yield key.removeprefix(prefix), data
 
     def fail(self, runs: Runs, faults: Faults) -> None:
         runs.storage = FailingS3Storage(runs.storage.uri, faults=faults)
@@ -99,6 +107,15 @@ class Bucket:
     def heal(self, runs: Runs) -> None:
         runs.storage = S3Storage(runs.storage.uri)
 
+    def look(self, runs: Runs) -> Runs:
+        """All its objects as files, as they are in a lake in a folder."""
+        folder = self.root / "seen"
+        shutil.rmtree(folder, ignore_errors=True)
+        for path, data in self._content(runs):
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(data)
+        return Runs(folder)
+
     def forget(self, runs: Runs) -> None:
         shutil.rmtree(runs.root)
-        runs.storage.delete_folder("")
+        self.aws.forget(self.name, f"{runs.root.name}/")

@@ -107,9 +107,10 @@ def hold(
     case.before(base)
     undisturbed = Faults(fault)
     whole = break_off(place, place.copy(base, "whole"), case.step, undisturbed)
-    states = [seen(base, case.column), seen(whole, case.column)] if case.column else []
+    states = [seen(place.look(runs), case.column) for runs in (base, whole) if case.column]
     make_good(case, whole)
-    wanted, end = snapshot(whole), seen(whole, case.column) if case.column else None
+    end = place.look(whole)
+    wanted, last = snapshot(end), seen(end, case.column) if case.column else None
     assert (wanted["left"], wanted["stray files"]) == (NOTHING_LEFT, [])
     assert set(wanted["counted"].values()) <= {0}
     assert 3 < undisturbed.changes < 400
@@ -119,11 +120,12 @@ def hold(
         runs = place.copy(base, str(at))
         break_off(place, runs, case.step, Faults(fault, at))
         if case.column:
-            _seen_whole(seen(runs, case.column), states, point)
+            _seen_whole(seen(place.look(runs), case.column), states, point)
         make_good(case, runs)
-        sweep(runs, point)
-        assert snapshot(runs) == wanted, point
-        assert end is None or seen(runs, case.column or "") == end, point
+        end = place.look(runs)
+        sweep(end, point)
+        assert snapshot(end) == wanted, point
+        assert last is None or seen(end, case.column or "") == last, point
         place.forget(runs)
         injected[f"{place.kind}, {fault}"] += 1
     return len(points)

@@ -31,8 +31,8 @@ def publication(log: list[str]) -> Iterable[int]:
 
 
 @pytest.fixture
-def bucket(aws: AwsServer, tmp_path: Path) -> Bucket:
-    return Bucket(tmp_path, aws.client("s3"), aws.bucket())
+def bucket(aws: AwsServer, in_memory: Path) -> Bucket:
+    return Bucket(in_memory, aws, aws.bucket())
 
 
 def test_a_process_dies_at_each_step_of_publication(bucket: Bucket) -> None:
