@@ -1,9 +1,12 @@
 """The process of a Dagster run is killed: the sensor says so, and the next sync makes it good."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +17,21 @@ from datalake_assets.dead_runs import close_dead
 from lake import paths
 from lake.lake import Lake
 from lake.report_history import newest_reports
-from lake.sample import WEB_SHOP, SampleSpec, write_archive
 from lake.settings_file import load_settings
 from lake.state.source_state import read_state
 from lake.storage import LocalStorage
 from tests.injected import injected
+from tests.lake.archive import Archive, identify, track
 
 REPO = Path(__file__).parents[2]
+SOURCE_ID, SLUG = "S1", "shop"
 SETTINGS = f"""\
 workspace_id: WS
 storage: ./lake
 sources:
-  - id: {WEB_SHOP.id}
-    slug: {WEB_SHOP.slug}
+  - id: {SOURCE_ID}
+    slug: {SLUG}
 """
-SAMPLE = SampleSpec(days=1, events_per_day=40, files_per_day=2, hours=2)
 
 pytestmark = pytest.mark.e2e
 
@@ -40,12 +43,14 @@ class Platform:
         self.folder = folder
         (folder / "lake.yaml").write_text(SETTINGS)
         (folder / "home").mkdir()
-        write_archive(folder / "lake", SAMPLE, sources=[WEB_SHOP])
+        day = Archive(folder / "lake" / paths.raw_root(SOURCE_ID)).day("2026-10-01")
+        day.file("a", *(track("Order", "m1", "2026-10-01T07:00", n=n) for n in (1, 1)), "no JSON")
+        day.file("b", identify("m2", "2026-10-01T07:00"))
         self.lake = Lake.open(load_settings(folder / "lake.yaml", {}, folder))
 
     def sync(self, where: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "tests.datalake_assets.killed_sync", WEB_SHOP.slug, where],
+            [sys.executable, "-m", "tests.datalake_assets.killed_sync", SLUG, where],
             env={
                 **os.environ,
                 "DATALAKE_CONFIG": str(self.folder / "lake.yaml"),
@@ -57,23 +62,31 @@ class Platform:
             check=False,
         )
 
+    @contextmanager
+    def _dagster(self) -> Iterator[dg.DagsterInstance]:
+        home = str(self.folder / "home")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("DAGSTER_HOME", home)
+            with dg.DagsterInstance.from_config(home) as instance:
+                yield instance
+
     def statuses(self) -> list[str]:
         """Of Dagster's runs, the newest first."""
-        with dg.DagsterInstance.from_config(str(self.folder / "home")) as instance:
+        with self._dagster() as instance:
             return [run.status.value for run in instance.get_runs()]
 
     def look(self) -> None:
         """What the daemon does every minute."""
-        with dg.DagsterInstance.from_config(str(self.folder / "home")) as instance:
+        with self._dagster() as instance:
             close_dead(self.lake)(dg.build_sensor_context(instance=instance))
 
     def content(self) -> dict[str, Any]:
         """What is in the lake, and what is left in it."""
         storage, catalog = self.lake.storage, self.lake.catalog
         assert isinstance(storage, LocalStorage)
-        tables = catalog.tables(WEB_SHOP.slug)
-        state = read_state(storage, WEB_SHOP.id)
-        reports = list(newest_reports(self.lake, {WEB_SHOP.id}))
+        tables = catalog.tables(SLUG)
+        state = read_state(storage, SOURCE_ID)
+        reports = list(newest_reports(self.lake, {SOURCE_ID}))
         return {
             "rows": {
                 (t.name, p.values): p.rows
@@ -85,8 +98,8 @@ class Platform:
             "reported": sum(report.source["row_count"] for report in reports),
             "left": [
                 storage.files("segment-stage"),
-                storage.files(paths.open_runs(WEB_SHOP.id)),
-                storage.read(paths.lease(WEB_SHOP.id)),
+                storage.files(paths.open_runs(SOURCE_ID)),
+                storage.read(paths.lease(SOURCE_ID)),
             ],
         }
 
@@ -115,7 +128,7 @@ def check_killed(folder: Path, where: str, wanted: dict[str, Any]) -> None:
 def test_the_process_is_killed_when_the_catalog_is_told(
     tmp_path: Path, undisturbed: tuple[dict[str, Any], list[str]]
 ) -> None:
-    check_killed(tmp_path, "create segment-data/_state/catalog/web_shop/page", undisturbed[0])
+    check_killed(tmp_path, "create segment-data/_state/catalog/shop/identify", undisturbed[0])
 
 
 @pytest.mark.soak
@@ -128,8 +141,4 @@ def test_the_process_is_killed_at_every_change_of_its_run(
     for at in range(len(changes)):
         (tmp_path / str(at)).mkdir()
         check_killed(tmp_path / str(at), str(at), wanted)
-
-
-@pytest.fixture(autouse=True)
-def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
+        shutil.rmtree(tmp_path / str(at))
