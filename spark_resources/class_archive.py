@@ -12,7 +12,6 @@ from typing import Any
 
 import pyspark
 from pyspark import SparkContext
-from pyspark.sql import SparkSession
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
@@ -43,9 +42,9 @@ def make_archive(config: Mapping[str, Any], work: Callable[[dict[str, Any]], Non
 
 def _end_java() -> None:
     """Java writes the archive when it ends."""
-    session, gateway = SparkSession.getActiveSession(), SparkContext._gateway
-    if session is not None:
-        session.stop()
+    context, gateway = SparkContext._active_spark_context, SparkContext._gateway
+    if context is not None:
+        context.stop()
     if gateway is not None:
         gateway.shutdown()
         process: Any = gateway.proc

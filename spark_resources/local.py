@@ -10,7 +10,7 @@ from typing import Any
 
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 
 from lake.work.dry_run import PlannedUnit
 from lake.work.run_context import Listener, Published
@@ -18,9 +18,9 @@ from spark_resources import session
 from spark_resources.class_archive import with_archive
 from spark_resources.engine import SparkEngine
 from spark_resources.java import require_java
-from spark_resources.jobs.dataflow import SparkDataflow
 from spark_resources.jobs.lake_job import LakeJob, preview_job, run_job
 from spark_resources.jobs.shelf import Shelf
+from spark_resources.jobs.shelf_dataflow import ShelfDataflow
 from spark_resources.jobs.workers_ahead import start_ahead
 from spark_resources.jvm_words import without_greeting
 
@@ -38,13 +38,15 @@ SPARK_CONFIG: dict[str, Any] = {
         [f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}", *session.FRUGAL_JAVA]
     ),
     "spark.python.daemon.module": "spark_resources.jobs.worker_daemon",
-    **session.PACKED,
     **session.DATAFLOW,
 }
 
 
 class LocalEngine(SparkEngine):
-    """Uses the session of dagster-pyspark, started when the first raw file has to be read."""
+    """Starts Spark when the first raw file has to be read, with the settings of dagster-pyspark.
+
+    Its session is for SQL, of which our tasks need none: it would take another second.
+    """
 
     pyspark: dg.ResourceDependency[LazyPySparkResource]
 
@@ -54,14 +56,16 @@ class LocalEngine(SparkEngine):
     def preview(self, job: LakeJob, listener: Listener) -> Iterator[PlannedUnit]:
         return preview_job(job, self.dataflow, listener)
 
-    def dataflow(self) -> SparkDataflow:
+    def dataflow(self) -> ShelfDataflow:
         # Spark starts its workers with whatever `python3` is; they need our packages.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         if SparkContext._gateway is None:  # Java is still to be started
             _workers()
         with without_greeting():
-            session = self.pyspark.spark_session
-        return SparkDataflow(session, Shelf.on_this_machine())
+            context = SparkContext.getOrCreate(
+                SparkConf().setAll([*self.pyspark.spark_config.items()])
+            )
+        return ShelfDataflow(context, Shelf.on_this_machine())
 
     def check(self) -> None:
         require_java()

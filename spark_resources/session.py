@@ -7,8 +7,6 @@ DATAFLOW: Mapping[str, str] = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16",
     # Groups are large or few; making partitions fewer would only take slots away.
     "spark.sql.adaptive.enabled": "false",
-    # Of a few thousand rows none is worth compiling code for.
-    "spark.sql.codegen.wholeStage": "false",
     "spark.sql.session.timeZone": "UTC",
 }
 # The JVM only moves batches: compiling itself to perfection, and collecting garbage in many

@@ -11,7 +11,7 @@ from datalake_assets.running import new_job
 from lake.settings_file import load_settings
 from lake.work.run_context import Silent
 from spark_resources.class_archive import with_archive
-from spark_resources.jobs.dataflow import SparkDataflow
+from spark_resources.jobs.shelf_dataflow import ShelfDataflow
 from spark_resources.local import SPARK_CONFIG, LocalEngine
 
 
@@ -20,7 +20,7 @@ class MarkedEngine(LocalEngine):
 
     _marks: Marks = PrivateAttr(default_factory=Marks)
 
-    def dataflow(self) -> SparkDataflow:
+    def dataflow(self) -> ShelfDataflow:
         dataflow = super().dataflow()
         self._marks.is_ready()
         return dataflow

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from lake.evenly import evenly
 from lake.staging.job import RawFile
 from lake.state.replays import ReplayStep
 
@@ -65,10 +66,5 @@ def tasks(files: Sequence[RawFile], slots: int) -> list[list[RawFile]]:
     total = sum(file.size for file in files)
     rounds = max(1, -(-total // (slots * TASK_BYTES)))  # in each, every slot has a task
     count = min(len(files), rounds * slots)
-    shares: list[list[RawFile]] = [[] for _ in range(count)]
-    loads = [0] * count
-    for file in sorted(files, key=lambda f: -f.size):
-        lightest = loads.index(min(loads))
-        shares[lightest].append(file)
-        loads[lightest] += file.size
-    return [sorted(share, key=lambda file: file.number) for share in shares if share]
+    shares = evenly(files, lambda file: file.size, count)
+    return [sorted(share, key=lambda file: file.number) for share in shares]

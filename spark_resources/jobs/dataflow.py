@@ -18,7 +18,6 @@ from lake.staging.blob import BLOB_SCHEMA, Blob, BlobKind
 from lake.staging.job import RawFile, StageJob
 from lake.staging.seen import Seen
 from lake.tracking.log_job import LogJob, NotLoaded
-from spark_resources.jobs.shelf import Shelf
 
 _BLOB_DDL = "kind string, key string, task int, rows bigint, data binary"
 _RESULT_DDL = "data binary"
@@ -34,9 +33,8 @@ GroupWork = Callable[[str, list[Blob]], bytes]
 class SparkDataflow:
     """Stages into a DataFrame kept on the executors' disks; dedup and load read it from there."""
 
-    def __init__(self, session: SparkSession, shelf: Shelf | None = None) -> None:
+    def __init__(self, session: SparkSession) -> None:
         self._session = session
-        self._shelf = shelf or Shelf()
         self._staged: DataFrame | None = None
 
     @property
@@ -45,16 +43,14 @@ class SparkDataflow:
 
     def stage(self, job: StageJob, tasks: Sequence[Sequence[RawFile]]) -> list[Seen]:
         shares = [list(files) for files in tasks]
-        shelf = self._shelf
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
             from lake.staging.task import stage  # compiled code, which only workers need
 
             for batch in batches:
                 for task in batch["id"].to_pylist():
-                    with shelf.keeping() as keep:
-                        for blob in stage(job, task, shares[task]):
-                            yield _row(keep(blob))
+                    for blob in stage(job, task, shares[task]):
+                        yield _row(blob)
 
         staged = self._numbers(shares).mapInArrow(run, _BLOB_DDL)
         self._staged = staged.persist(StorageLevel.DISK_ONLY)
@@ -97,7 +93,6 @@ class SparkDataflow:
         if self._staged is not None:
             self._staged.unpersist()
             self._staged = None
-        self._shelf.clear()
 
     def _numbers(self, shares: Sequence[object]) -> DataFrame:
         """A row for each task, each in a partition of its own."""
@@ -117,13 +112,12 @@ class SparkDataflow:
         """Bring the blobs of each group together by Spark's shuffle, and work on one at a time."""
         if self._staged is None:
             raise RuntimeError("stage comes before dedup and load")
-        shelf = self._shelf
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
             rows = (row for batch in batches for row in batch.to_pylist())
-            with work() as one, shelf.fetching() as fetch:
+            with work() as one:
                 for key, members in groupby(rows, key=lambda row: row[_GROUP]):
-                    blobs = [fetch(_blob(row)) for row in members]
+                    blobs = [_blob(row) for row in members]
                     yield pa.RecordBatch.from_pylist([{"data": one(key, blobs)}], _RESULT_SCHEMA)
 
         shuffled = (

@@ -20,7 +20,7 @@ from lake.errors import ServiceTrouble
 from lake.lake import Lake
 from lake.settings import Source
 from spark_resources.class_archive import with_archive
-from spark_resources.jobs.dataflow import SparkDataflow
+from spark_resources.jobs.shelf_dataflow import ShelfDataflow
 from spark_resources.local import SPARK_CONFIG, LocalEngine
 from tests.alert_servers import Hook
 from tests.simulation.archive import VISITS
@@ -43,7 +43,7 @@ class Breakable(LocalEngine):
 
     gone: ClassVar[bool] = False
 
-    def dataflow(self) -> SparkDataflow:
+    def dataflow(self) -> ShelfDataflow:
         if self.gone:
             raise ServiceTrouble("The cluster was taken away.")
         return super().dataflow()

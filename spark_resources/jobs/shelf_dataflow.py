@@ -1,0 +1,107 @@
+"""The data flow on one machine: batches lie on a shelf, and Spark runs the tasks that use them.
+
+Who works on what is settled here, where all that was staged is known: nothing is shuffled.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from pyspark import SparkContext
+
+from lake.dedup.task import Deduped, DedupJob, dedup
+from lake.evenly import evenly
+from lake.loading.shares import TASKS_PER_SLOT, Shares, file_number
+from lake.loading.task import LoadedFile, LoadJob, decode_files, encode_files, load
+from lake.staging.blob import Blob, BlobKind
+from lake.staging.job import RawFile, StageJob
+from lake.staging.seen import Seen
+from lake.tracking.log_job import LogJob, NotLoaded
+from spark_resources.jobs.shelf import Shelf, size
+
+T = TypeVar("T")
+R = TypeVar("R")
+Groups = list[tuple[str, list[Blob]]]
+
+
+class ShelfDataflow:
+    """Knows of every staged batch where it lies, and deals out lists of them."""
+
+    def __init__(self, context: SparkContext, shelf: Shelf) -> None:
+        self._context = context
+        self._shelf = shelf
+        self._staged: list[Blob] = []
+
+    @property
+    def slots(self) -> int:
+        return self._context.defaultParallelism
+
+    def stage(self, job: StageJob, tasks: Sequence[Sequence[RawFile]]) -> list[Seen]:
+        shelf = self._shelf
+
+        def work(part: tuple[int, Sequence[RawFile]]) -> list[Blob]:
+            from lake.staging.task import stage  # compiled code, which only workers need
+
+            return shelf.keep(stage(job, *part))
+
+        blobs = [blob for kept in self._each(work, enumerate(tasks)) for blob in kept]
+        self._staged = [blob for blob in blobs if blob.kind != BlobKind.SEEN]
+        return [Seen.decode(blob.data) for blob in blobs if blob.kind == BlobKind.SEEN]
+
+    def dedup(self, job: DedupJob) -> list[Deduped]:
+        shelf = self._shelf
+
+        def work(groups: Groups) -> list[bytes]:
+            with shelf.fetching() as fetch:
+                return [
+                    dedup(job, int(key), [*map(fetch, blobs)]).encode() for key, blobs in groups
+                ]
+
+        results = self._grouped(BlobKind.IDS, lambda blob: str(job.group_of(blob.key)), work)
+        return [Deduped.decode(data) for data in results]
+
+    def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
+        shelf = self._shelf
+
+        def work(groups: Groups) -> list[bytes]:
+            with job.record_log() as log, shelf.fetching() as fetch:
+                return [
+                    encode_files(load(job, file_number(share), [*map(fetch, blobs)], log))
+                    for share, blobs in groups
+                ]
+
+        results = self._grouped(BlobKind.ROWS, shares.of, work)
+        return [file for data in results for file in decode_files(data)]
+
+    def log(self, job: LogJob, tasks: Sequence[Sequence[NotLoaded]]) -> None:
+        def work(files: Sequence[NotLoaded]) -> None:
+            from lake.tracking.not_loaded import log_not_loaded
+
+            log_not_loaded(job, files)
+
+        self._each(work, tasks)
+
+    def release(self) -> None:
+        self._staged = []
+        self._shelf.clear()
+
+    def _grouped(
+        self, kind: BlobKind, group: Callable[[Blob], str], work: Callable[[Groups], list[bytes]]
+    ) -> list[bytes]:
+        """Work on groups of staged batches, the heaviest tasks first."""
+        groups: dict[str, list[Blob]] = {}
+        for blob in self._staged:
+            if blob.kind == kind:
+                groups.setdefault(group(blob), []).append(blob)
+        tasks = evenly(
+            groups.items(),
+            lambda group: sum(map(size, group[1])),
+            self.slots * TASKS_PER_SLOT,
+        )
+        return [data for results in self._each(work, tasks) for data in results]
+
+    def _each(self, work: Callable[[T], R], parts: Iterable[T]) -> list[R]:
+        """A task of Spark for each part."""
+        all_parts = list(parts)
+        if not all_parts:
+            return []
+        return self._context.parallelize(all_parts, len(all_parts)).map(work).collect()
