@@ -1,7 +1,7 @@
 """Staged rows of one table, of any number of partitions, made ready to be written together."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 
 import numpy as np
@@ -22,66 +22,92 @@ class StagedTable:
     """Rows without their duplicates. Casting a little costs as much as casting some more, so that
     blobs which say how their values are written in the same way are cast as one."""
 
-    blobs: Sequence[pa.Table]
-    origins: pa.Table  # where each row is from, in the order of the files to be written
-    order: np.ndarray  # the rows of all blobs in this order: by partition, then as received
-    slices: dict[str, slice]  # which of the ordered rows belong to which key of staged rows
+    batches: Sequence[pa.Table]
+    order: np.ndarray  # the rows of all batches as they are written: by partition, as received
+    origins: pa.Table  # where each of these rows is from
+    slices: dict[str, slice]  # which of them belong to which key of staged rows
 
     @classmethod
     def of(cls, blobs: Iterable[Blob], duplicates: np.ndarray) -> "StagedTable | None":
         """The rows that are kept, if there are any."""
-        kept = [(blob.key, _without(duplicates, from_ipc(blob.data))) for blob in blobs]
-        batches = _alike([(key, rows) for key, rows in kept if len(rows)])
-        if not batches:
+        alike = _alike((blob.key, from_ipc(blob.data)) for blob in blobs)
+        in_order = [part for parts in alike for part in parts]
+        batches = [_joined([rows for _, rows in parts]) for parts in alike]
+        origins = pa.concat_tables(
+            rows.select([name for name in _ORIGINS if name in rows.column_names])
+            for rows in batches
+        )
+        received, files, lines = (origins[at].to_numpy() for at in (RECEIVED, FILE, LINE))
+        kept = np.flatnonzero(~_is_in(duplicates, places(files, lines)))
+        if not len(kept):
             return None
-        in_order = [part for batch in batches for part in batch]
         keys = sorted({key for key, _ in in_order})
         code = {key: number for number, key in enumerate(keys)}
         codes = np.repeat([code[key] for key, _ in in_order], [len(rows) for _, rows in in_order])
-        origins = pa.concat_tables(
-            rows.select([name for name in _ORIGINS if name in rows.column_names])
-            for _, rows in in_order
-        )
-        order = np.lexsort([*(origins[at].to_numpy() for at in (LINE, FILE, RECEIVED)), codes])
+        order = kept[np.lexsort([lines[kept], files[kept], received[kept], codes[kept]])]
         ends = np.searchsorted(codes[order], np.arange(len(keys) + 1)).tolist()
+        slices = {key: slice(ends[number], ends[number + 1]) for key, number in code.items()}
         return cls(
-            [_joined([rows for _, rows in batch]) for batch in batches],
-            origins.take(pa.array(order)),
+            batches,
             order,
-            {key: slice(ends[number], ends[number + 1]) for key, number in code.items()},
+            origins.take(pa.array(order)),
+            {key: rows for key, rows in slices.items() if rows.start < rows.stop},
         )
 
     def typed(self, schema: TableSchema) -> TypedRows:
         """All rows in the types of a table, in the order of the files to be written."""
-        typed = [typed_rows(blob, schema) for blob in self.blobs]
+        ends = np.cumsum([len(batch) for batch in self.batches])
+        of_batch = np.searchsorted(ends, self.order, side="right")
+        typed: list[TypedRows] = []
+        for number, (batch, end) in enumerate(zip(self.batches, ends, strict=True)):
+            mine = self.order[of_batch == number] - (end - len(batch))
+            typed.append(typed_rows(batch.take(pa.array(mine)), schema))
         rows = pa.concat_tables((part.rows for part in typed), promote_options="default")
+        if len(typed) > 1:  # each is in order, but one comes after the other
+            rows = rows.take(pa.array(np.argsort(np.argsort(of_batch, kind="stable"))))
         return TypedRows(
-            rows.take(pa.array(self.order)),
+            rows,
             reduce(add_casts, (part.casts for part in typed)),
             sum(part.rescued_cells for part in typed),
         )
 
 
-def _without(duplicates: np.ndarray, staged: pa.Table) -> pa.Table:
-    at = places(staged[FILE].to_numpy(), staged[LINE].to_numpy())
-    drop = np.isin(at, duplicates, assume_unique=True)
-    return staged.filter(pa.array(~drop)) if drop.any() else staged
+def _is_in(some: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """Which of the numbers are among some that are sorted."""
+    if not len(some):
+        return np.zeros(len(numbers), np.bool_)
+    at = np.minimum(np.searchsorted(some, numbers), len(some) - 1)
+    return np.asarray(some[at] == numbers)
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Parts with their keys, in which every field is written in one way."""
+
+    parts: list[tuple[str, pa.Table]] = field(default_factory=list)
+    written: dict[str, bytes] = field(default_factory=dict)
+
+    def takes(self, key: str, rows: pa.Table) -> bool:
+        """Take one more part, if its fields are written in the same ways."""
+        # Most have the very fields of the one before.
+        if not self.parts or not rows.schema.equals(self.parts[-1][1].schema, check_metadata=True):
+            written = {f.name: f.metadata[b"as"] for f in rows.schema if f.metadata is not None}
+            if any(self.written.get(name, how) != how for name, how in written.items()):
+                return False
+            self.written |= written
+        self.parts.append((key, rows))
+        return True
 
 
 def _alike(parts: Iterable[tuple[str, pa.Table]]) -> list[list[tuple[str, pa.Table]]]:
     """Parts in as few batches as there can be without a field being written in two ways in one."""
-    batches: list[tuple[dict[str, bytes], list[tuple[str, pa.Table]]]] = []
-    for key, rows in parts:
-        written = {f.name: f.metadata[b"as"] for f in rows.schema if f.metadata is not None}
-        for known, batch in batches:
-            if all(known.get(name, how) == how for name, how in written.items()):
-                known.update(written)
-                batch.append((key, rows))
-                break
-        else:
-            batches.append((written, [(key, rows)]))
-    return [batch for _, batch in batches]
+    batches: list[_Batch] = []
+    for part in parts:
+        if not any(batch.takes(*part) for batch in batches):
+            batches.append(_Batch())
+            batches[-1].takes(*part)
+    return [batch.parts for batch in batches]
 
 
 def _joined(parts: Sequence[pa.Table]) -> pa.Table:
-    return parts[0] if len(parts) == 1 else pa.concat_tables(parts, promote_options="default")
+    return pa.concat_tables(parts, promote_options="default").combine_chunks()

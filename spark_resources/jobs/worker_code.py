@@ -2,6 +2,7 @@
 
 import gc
 
+import pandas
 import pyarrow as pa
 from pyspark import worker
 
@@ -11,7 +12,8 @@ from lake.staging import task as stage_task
 from lake.staging.plain_events import warm_up
 from lake.tracking import not_loaded
 
-NEEDED = (worker, stage_task, dedup_task, load_task, not_loaded)
+# Arrow imports pandas when it sees the first array of numpy.
+NEEDED = (worker, pandas, stage_task, dedup_task, load_task, not_loaded)
 
 
 def get_ready() -> None:
