@@ -9,15 +9,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from dagster_pyspark import LazyPySparkResource
-
 from lake.sample.archive import write_archive
 from lake.sample.spec import WEB_SHOP, SampleSpec
 from lake.settings import Settings
 from lake.work.run_context import Silent
 from spark_resources.class_archive import make_archive
-from spark_resources.jobs.lake_job import LakeJob
-from spark_resources.local import SPARK_CONFIG, LocalEngine
+from spark_resources.jobs.lake_job import LakeJob, run_job
+from spark_resources.local_spark import SPARK_CONFIG, local_dataflow
 
 _SAMPLE = SampleSpec(days=1, events_per_day=600)
 
@@ -39,8 +37,7 @@ def small_sync(config: dict[str, Any]) -> None:
             run_id="1",
             start_time=datetime.now(UTC),
         )
-        engine = LocalEngine(pyspark=LazyPySparkResource(spark_config=config))
-        for _ in engine.run(job, Silent()):
+        for _ in run_job(job, lambda: local_dataflow(config), Silent()):
             pass
 
 

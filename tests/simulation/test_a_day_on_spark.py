@@ -21,7 +21,8 @@ from lake.lake import Lake
 from lake.settings import Source
 from spark_resources.class_archive import with_archive
 from spark_resources.jobs.shelf_dataflow import ShelfDataflow
-from spark_resources.local import SPARK_CONFIG, LocalEngine
+from spark_resources.local import LocalEngine
+from spark_resources.local_spark import SPARK_CONFIG
 from tests.alert_servers import Hook
 from tests.simulation.archive import VISITS
 from tests.simulation.clock import Clock

@@ -11,7 +11,8 @@ from dagster_pyspark import LazyPySparkResource
 
 from lake.work import placing
 from spark_resources.class_archive import with_archive
-from spark_resources.local import SPARK_CONFIG, LocalEngine
+from spark_resources.local import LocalEngine
+from spark_resources.local_spark import SPARK_CONFIG
 from tests.lake.fault_cases import CASES
 from tests.lake.killed import KillingStorage, Kills
 from tests.lake.runs import Runs
