@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from lake.catalog.base import partition_day
 from lake.compaction.candidates import Candidate, candidates, units, within
@@ -152,13 +153,8 @@ class _Unit:
 
     def _manifest(self, state: SourceState, done: list[Rewritten]) -> Manifest:
         source = self.run.context.source
-        manifest = Manifest(
-            number=state.manifest + 1,
-            source_id=source.id,
-            kind=RunKind.UPKEEP,
-            run=self.run.context.facts,
-            date_partition=source.date_partition,
-            naming=source.naming,
+        manifest = replace(
+            state.next_manifest(source, RunKind.UPKEEP, self.run.context.facts),
             partitions=tuple(one.change() for one in done),
             shadows=tuple(_shadows(state, done)),
         )
@@ -171,16 +167,7 @@ def _shadows(state: SourceState, done: Iterable[Rewritten]) -> Iterator[Partitio
         key, before = one.candidate.schema.key, one.candidate.partition
         held = state.shadows.get(key, {}).get(partition_name(before.values))
         if held is not None and held.version == before.version:
-            yield PartitionChange(
-                table=key,
-                values=held.values,
-                location=held.location,
-                added=(),
-                rows=held.rows,
-                bytes=held.bytes,
-                files=held.files,
-                rows_before=held.rows,
-            )
+            yield PartitionChange.whole(key, held)
 
 
 def _counted(one: Rewritten) -> Compacted:

@@ -3,13 +3,15 @@
 from collections.abc import Callable
 from datetime import date
 
+from msgspec.structs import replace
+
 from lake.clock import new_run_id
 from lake.errors import CommitConflict
 from lake.lake import Lake
 from lake.report import RunFacts
 from lake.retype.target import Target
 from lake.state.lease import Lease, held_lease
-from lake.state.manifest import Manifest, RunKind, Wish, commit
+from lake.state.manifest import RunKind, Wish, commit
 from lake.state.source_state import read_state
 from lake.types import LakeType
 from lake.upkeep.unused import with_unused
@@ -40,13 +42,8 @@ def record_wish(
             refuse_changed_layout(source, state)
             has = state.tables[target.schema.key].types()[target.column.name]
             wish = Wish(target.schema.key, target.column.name, None if type is has else type)
-            manifest = Manifest(
-                number=state.manifest + 1,
-                source_id=source.id,
-                kind=RunKind.RETYPE,
-                run=facts,
-                date_partition=source.date_partition,
-                naming=source.naming,
+            manifest = replace(
+                state.next_manifest(source, RunKind.RETYPE, facts),
                 wishes=(wish,),
             )
             manifest = with_unused(state, manifest, now())

@@ -2,10 +2,12 @@
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Self
 
 import msgspec
 
 from lake import paths
+from lake.catalog.base import CatalogPartition
 from lake.counts import UnitReport
 from lake.errors import CommitConflict
 from lake.report import RunFacts
@@ -49,6 +51,12 @@ class PartitionChange(msgspec.Struct, frozen=True):
     rows_before: int = 0
     dropped: bool = False
     left: str | None = None  # the folder it lay in before, if it has another from now on
+
+    @classmethod
+    def whole(cls, table: str, held: CatalogPartition, left: str | None = None) -> Self:
+        """A partition with the files that it holds; it may have left another folder."""
+        counts = held.rows, held.bytes, held.files, held.rows
+        return cls(table, held.values, held.location, (), *counts, left=left)
 
     @property
     def vacated(self) -> str | None:

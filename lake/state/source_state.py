@@ -4,10 +4,11 @@ import msgspec
 
 from lake import paths
 from lake.catalog.base import CatalogPartition
+from lake.report import RunFacts
 from lake.schema import TableSchema
 from lake.settings import Source
 from lake.state.codec import decode, encode
-from lake.state.manifest import IndexFile, Manifest
+from lake.state.manifest import IndexFile, Manifest, RunKind
 from lake.state.replays import DoneDay, Replays
 from lake.storage import Storage
 from lake.types import LakeType
@@ -48,6 +49,17 @@ class SourceState(msgspec.Struct, frozen=True):
             if schema.database == source.database
             and schema.name == source.catalog_table(schema.table)
         }
+
+    def next_manifest(self, source: Source, kind: RunKind, run: RunFacts) -> Manifest:
+        """The next commit, which changes nothing yet."""
+        return Manifest(
+            number=self.manifest + 1,
+            source_id=source.id,
+            kind=kind,
+            run=run,
+            date_partition=source.date_partition,
+            naming=source.naming,
+        )
 
     def after(self, manifest: Manifest) -> "SourceState":
         """The state once a manifest is applied; one that is in it already changes nothing."""

@@ -5,9 +5,11 @@ Should events of such a day come after all, or a replay, its index is made anew 
 
 from datetime import date, datetime, timedelta
 
+from msgspec.structs import replace
+
 from lake.errors import CommitConflict
 from lake.settings import Source
-from lake.state.manifest import Manifest, RunKind
+from lake.state.manifest import RunKind
 from lake.state.source_state import SourceState
 from lake.upkeep.unused import with_unused
 from lake.work.run_context import now
@@ -33,13 +35,8 @@ def drop_index_days(run: Run, at: datetime) -> list[str]:
         while True:
             state = run.catch_up()
             days = spare_days(state, source, at)
-            manifest = Manifest(
-                number=state.manifest + 1,
-                source_id=source.id,
-                kind=RunKind.UPKEEP,
-                run=run.context.facts,
-                date_partition=source.date_partition,
-                naming=source.naming,
+            manifest = replace(
+                state.next_manifest(source, RunKind.UPKEEP, run.context.facts),
                 index_days_replaced=tuple(days),
                 index_from=kept_from(source, at).isoformat(),
             )

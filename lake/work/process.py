@@ -152,13 +152,8 @@ def _manifest(
     report: UnitReport,
 ) -> Manifest:
     source = work.context.source
-    return Manifest(
-        number=work.state.manifest + 1,
-        source_id=source.id,
-        kind=work.context.kind,
-        run=work.context.facts,
-        date_partition=source.date_partition,
-        naming=source.naming,
+    return msgspec.structs.replace(
+        work.state.next_manifest(source, work.context.kind, work.context.facts),
         tables=tuple(one.schema for one in resolved.values() if one.new_columns or one.is_new),
         partitions=tuple(changes),
         ledger=_ledger(work, seen) if work.context.kind is RunKind.SYNC else (),

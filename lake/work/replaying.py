@@ -112,13 +112,8 @@ class Replaying:
     def _closing(self) -> Manifest:
         """The replay is over, and nothing else: launched again, it runs anew."""
         run, source = self.run, self.run.context.source
-        return Manifest(
-            number=run.state.manifest + 1,
-            source_id=source.id,
-            kind=run.context.kind,
-            run=run.context.facts,
-            date_partition=source.date_partition,
-            naming=source.naming,
+        return msgspec.structs.replace(
+            run.state.next_manifest(source, run.context.kind, run.context.facts),
             report=run.done,
             finish_time=now(),
         )

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime, timedelta
 
+from msgspec.structs import replace
+
 from lake.catalog.base import CatalogPartition
 from lake.counts import UnitReport
 from lake.schema import TableSchema
@@ -83,13 +85,8 @@ class Switches:
         if not ready:
             return None
         source = self._context.source
-        manifest = Manifest(
-            number=state.manifest + 1,
-            source_id=source.id,
-            kind=self._context.kind,
-            run=self._context.facts,
-            date_partition=source.date_partition,
-            naming=source.naming,
+        manifest = replace(
+            state.next_manifest(source, self._context.kind, self._context.facts),
             tables=tuple(s.with_types(state.wishes[s.key]) for s in ready),
             partitions=tuple(change for schema in ready for change in self._moved(schema, state)),
             report=done,
@@ -131,17 +128,7 @@ class Switches:
         """All partitions of a table, each to where its shadow lies."""
         before = {p.values: p.location for p in self._partitions(schema)}
         for shadow in state.shadows[schema.key].values():
-            yield PartitionChange(
-                table=schema.key,
-                values=shadow.values,
-                location=shadow.location,
-                added=(),
-                rows=shadow.rows,
-                bytes=shadow.bytes,
-                files=shadow.files,
-                rows_before=shadow.rows,
-                left=before[shadow.values],
-            )
+            yield PartitionChange.whole(schema.key, shadow, before[shadow.values])
 
     def _is_ready(self, partition: CatalogPartition, shadow: CatalogPartition | None) -> bool:
         """Whether a shadow belongs to what its partition holds now, and is there."""

@@ -9,6 +9,7 @@ import pytest
 
 from lake.work import placing
 from lake.work.in_process import InProcess
+from tests.lake.retyping import load_three_days
 from tests.lake.runs import Runs
 
 
@@ -35,3 +36,9 @@ def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that small lakes have partitions of several files."""
     monkeypatch.setattr(placing, "SPLIT_BYTES", 150)
     monkeypatch.setattr(InProcess, "slots", 2)
+
+
+@pytest.fixture
+def three_days(runs: Runs) -> Runs:
+    load_three_days(runs)
+    return runs

@@ -11,19 +11,12 @@ from tests.lake.retyping import (
     NUMBERS,
     TEXTS,
     days_of_a_replay,
-    load_three_days,
     order,
     rescued,
     seen,
     wish,
 )
 from tests.lake.runs import Runs
-
-
-@pytest.fixture
-def three_days(runs: Runs) -> Runs:
-    load_three_days(runs)
-    return runs
 
 
 def test_numbers_become_the_text_that_was_sent_and_numbers_again(runs: Runs) -> None:

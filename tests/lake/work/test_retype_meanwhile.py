@@ -18,7 +18,6 @@ from tests.lake.retyping import (
     NUMBERS,
     TEXTS,
     days_of_a_replay,
-    load_three_days,
     order,
     rescued,
     seen,
@@ -26,12 +25,6 @@ from tests.lake.retyping import (
 )
 from tests.lake.runs import Runs, utc
 from tests.lake.work.test_conflicts import overtaken, warned_of_conflict
-
-
-@pytest.fixture
-def three_days(runs: Runs) -> Runs:
-    load_three_days(runs)
-    return runs
 
 
 def test_readers_see_the_old_type_on_every_day_of_the_replay_and_the_new_one_at_its_end(
