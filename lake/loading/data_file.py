@@ -14,30 +14,27 @@ ROW_GROUP = 128 * 1024
 """Rows that readers can skip as one."""
 
 _SAMPLE = 256  # rows by which a column is judged
-# Starting zstd takes longer than packing so little by Snappy, and saves next to nothing.
-_ZSTD_FROM = 2_000  # bytes of a column in a file
+# Below this, all that a dictionary or zstd saves is less than what it takes to have one.
+_LARGE = 2_000  # bytes of a column in a file
 
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """Columns whose values repeat get a dictionary, of which Snappy leaves as much as zstd would;
-    of the others those that are large get zstd."""
+    """Large columns whose values repeat get a dictionary, of which Snappy leaves as much as zstd
+    would; other large ones get zstd."""
 
     repeating: frozenset[str]
-    large: frozenset[str]
+    various: frozenset[str]
 
     @classmethod
     def of(cls, rows: pa.Table, files: int = 1) -> Self:
         """What suits these rows, if they go to so many files."""
+        columns = zip(rows.column_names, rows.columns, strict=True)
+        large = [name for name, column in columns if column.nbytes >= _LARGE * files]
         spread = np.linspace(0, len(rows) - 1, min(len(rows), _SAMPLE)).astype(np.int64)
-        sample = rows.take(pa.array(spread))
-        few = {name for name in rows.column_names if 2 * len(sample[name].unique()) <= len(sample)}
-        large = (
-            field.name
-            for field, column in zip(rows.schema, rows.columns, strict=True)
-            if field.name not in few and column.nbytes >= _ZSTD_FROM * files
-        )
-        return cls(frozenset(few), frozenset(large))
+        sample = rows.select(large).take(pa.array(spread))
+        few = frozenset(name for name in large if 2 * len(sample[name].unique()) <= len(sample))
+        return cls(few, frozenset(large) - few)
 
 
 def write_data_file(
@@ -49,7 +46,7 @@ def write_data_file(
         pa.RecordBatchReader.from_batches(schema, ends.batches()),
         ends,  # type: ignore[arg-type]
         compression="snappy",
-        column_compression=dict.fromkeys(encoding.large, "zstd(1)"),
+        column_compression=dict.fromkeys(encoding.various, "zstd(1)"),
         dictionary_enabled=False,
         column_dictionary_enabled=dict.fromkeys(encoding.repeating, True),
         max_row_group_size=ROW_GROUP,
