@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from hashlib import blake2b
 
 import numpy as np
 import pyarrow as pa
 
 from lake.dates import parse_timestamp
-from lake.dedup.ids import ID_BYTES
+from lake.dedup.ids import ID_BYTES, hash_id
 from lake.dedup.payloads import STAMPS
 from lake.envelope import EVENT_TYPES
 from lake.names import Naming, table_name
@@ -26,6 +25,7 @@ from lake.staging.kernel.events import (
     read_events,
 )
 from lake.staging.kernel.fields import MOST_FIELDS, NONE, Fields, new_fields, path_of
+from lake.staging.kernel.ids import BLOCK, hash_ids
 from lake.staging.kernel.moments import UNREAD
 from lake.staging.kernel.values import ESCAPED, MILLIS
 from lake.staging.leaves import Path
@@ -69,13 +69,13 @@ class Block:
 
     def ids(self, rows: np.ndarray) -> pa.Array:
         """The hashed message ids of some rows."""
-        view = self.lines.view()
         cells = self.events.envelope[rows, ID]
-        starts, ends = self.cells.start[cells].tolist(), self.cells.end[cells].tolist()
-        hashes = b"".join(
-            blake2b(view[start:end], digest_size=ID_BYTES).digest()
-            for start, end in zip(starts, ends, strict=True)
-        )
+        starts, ends = self.cells.start[cells], self.cells.end[cells]
+        hashes = np.empty((len(rows), 2), np.uint64)
+        hash_ids(self.lines.address, starts, np.minimum(ends, starts + BLOCK), hashes)
+        for row in np.flatnonzero(ends - starts > BLOCK).tolist():
+            text = self.lines.text(int(starts[row]), int(ends[row])).decode()
+            hashes[row] = np.frombuffer(hash_id(text), np.uint64)
         return pa.Array.from_buffers(
             pa.binary(ID_BYTES), len(rows), [None, pa.py_buffer(hashes)], 0
         )
@@ -189,4 +189,7 @@ def warm_up() -> None:
     block.begin(0, 0)
     block.add(b'{"type":"page","messageId":"m","receivedAt":"2026-10-01T07:00:00Z"}\n')
     events = PlainEvents(Limits(), Naming.NATIVE)
-    list(events.columns(read := events.read(block), np.flatnonzero(read.table != NONE)))
+    read = events.read(block)
+    rows = np.flatnonzero(read.table != NONE)
+    read.ids(rows)
+    list(events.columns(read, rows))

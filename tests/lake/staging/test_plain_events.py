@@ -41,7 +41,7 @@ OBJECTS = st.recursive(
 ENVELOPES: SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {
         "type": st.sampled_from(["track", "track", "page", "identify", "TRACK", "no such", 7]),
-        "messageId": st.sampled_from(["m1", "m2", "", "é", 17, None]),
+        "messageId": st.sampled_from(["m1", "m2", "", "é", 17, None, "m" * 128, "m" * 129]),
         "receivedAt": st.one_of(
             st.sampled_from(["2026-10-01T07:00:00.123Z", "2026-10-01T08:59:59Z"]), DATES
         ),
