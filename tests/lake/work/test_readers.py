@@ -1,6 +1,7 @@
 """Whoever reads through the catalog sees partitions as one commit left them, or as the next did."""
 
 import random
+import shutil
 import time
 from pathlib import Path
 
@@ -105,7 +106,9 @@ def tell(root: Path, look: Look, seconds: float, seed: int) -> int:
         assert seen[-1] == states[-1]
         assert in_order(seen, states), f"{partition}: {[s for s in seen if s not in states]}"
     assert watcher.looks > story.steps
-    return sum(len(seen) for seen in watcher.seen.values())
+    changes = sum(len(seen) for seen in watcher.seen.values())
+    print(f"{watcher.looks} looks at {story.steps} steps: {changes} states, all of them whole")
+    return changes
 
 
 @pytest.mark.parametrize("look", [by_sql, by_locations])
@@ -117,7 +120,14 @@ def test_a_reader_sees_whole_partitions_all_the_time(in_memory: Path, look: Look
 @pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("look", [by_sql, by_locations])
 def test_a_reader_sees_whole_partitions_for_minutes(in_memory: Path, look: Look) -> None:
-    assert tell(in_memory, look, seconds=180, seed=time.time_ns()) > 100
+    """One lake after the other: in one that only grows, each look takes longer than the last."""
+    first, seen = time.time_ns(), 0
+    for seed in range(first, first + 9):
+        lake = in_memory / str(seed)
+        lake.mkdir()
+        seen += tell(lake, look, seconds=20, seed=seed)
+        shutil.rmtree(lake)
+    assert seen > 100
 
 
 def test_who_sees_a_mixture_is_told(in_memory: Path) -> None:
