@@ -1,6 +1,7 @@
 """A reader in a process of its own, who looks at a table through the catalog all the time."""
 
 import multiprocessing
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,12 +25,23 @@ NOTHING: State = frozenset()
 class Watcher:
     """What a reader has seen of each partition: every change, in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, done: Any) -> None:
         self.seen: dict[Partition, list[State]] = {}
         self.looks = 0
+        self._done = done  # looks, as who is watched can see them
+
+    def keep_up(self, steps: int) -> None:
+        """Wait until there were more looks than steps: on a busy machine, too, steps are seen."""
+        while self._done.value <= steps:
+            time.sleep(0.01)
+
+    def give_up(self) -> None:
+        """Nobody is to wait for it."""
+        self._done.value = 1 << 60
 
     def take(self, found: dict[Partition, State]) -> None:
         self.looks += 1
+        self._done.value = self.looks
         for partition in {*self.seen, *found}:
             states = self.seen.setdefault(partition, [NOTHING])
             now = found.get(partition, NOTHING)
@@ -69,9 +81,9 @@ def _grouped(rows: Iterator[tuple[Any, str, str]]) -> dict[Partition, State]:
 def watched(root: Path, table: str, look: Look) -> Iterator[Watcher]:
     """Somebody reads all the time while the block runs; afterwards it is told what was seen."""
     mine, theirs = _FORKS.Pipe()
-    process = _FORKS.Process(target=_watch, args=(root, table, look, theirs))
+    watcher = Watcher(_FORKS.Value("L", lock=False))
+    process = _FORKS.Process(target=_watch, args=(root, table, look, watcher, theirs))
     process.start()
-    watcher = Watcher()
     mine.recv()  # has begun
     try:
         yield watcher
@@ -84,8 +96,7 @@ def watched(root: Path, table: str, look: Look) -> Iterator[Watcher]:
     watcher.seen, watcher.looks = told
 
 
-def _watch(root: Path, table: str, look: Look, boss: Any) -> None:
-    watcher = Watcher()
+def _watch(root: Path, table: str, look: Look, watcher: Watcher, boss: Any) -> None:
     try:
         watcher.take(look(root, table))
         boss.send("has begun")
@@ -95,5 +106,6 @@ def _watch(root: Path, table: str, look: Look, boss: Any) -> None:
         boss.recv()
         boss.send((watcher.seen, watcher.looks))
     except BaseException as error:
+        watcher.give_up()
         boss.send(repr(error))
         raise

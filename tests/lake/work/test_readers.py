@@ -95,12 +95,13 @@ def in_order(seen: list[State], states: list[State]) -> bool:
 
 
 def tell(root: Path, look: Look, seconds: float, seed: int) -> int:
-    story = Story(Runs(root), seed)
+    story = Story(Runs(root, start=DAYS[0]), seed)
     story.next()  # so that there is a table to look at
     with watched(root, TABLE, look) as watcher:
         end = time.monotonic() + seconds
         while time.monotonic() < end or story.steps < 8:
             story.next()
+            watcher.keep_up(story.steps)
     for partition, states in story.states.items():
         seen = watcher.seen.get(partition, [NOTHING])
         assert seen[-1] == states[-1]
