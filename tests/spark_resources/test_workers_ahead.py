@@ -1,6 +1,7 @@
 """The daemon of Python workers as Java meets it: it tells a port, and ends when its input does."""
 
 import os
+import shutil
 import socket
 import struct
 import subprocess
@@ -24,6 +25,7 @@ def ahead(monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[bytes]]:
     process.wait()
     if process.stdin is not None:
         process.stdin.close()
+    shutil.rmtree(Path(os.environ[PLACE]).parent, ignore_errors=True)
 
 
 def started_by_java() -> subprocess.Popen[bytes]:
