@@ -22,14 +22,17 @@ dev: setup  ## the Dagster UI on http://127.0.0.1:3000 (PORT=4000: on another po
 	@$(BIN)/datalake dev --port $(PORT)
 
 ##@ Change it
+# Modules share what takes long to start; two at once fit into 8 GB with all of their Javas.
+TWO_MODULES := -n 2 --dist loadfile
+
 test: test-fast  ## all tests but those in a browser and the soak
-	$(BIN)/pytest -m "(spark or e2e) and not browser and not soak"
+	$(BIN)/pytest $(TWO_MODULES) -m "(spark or e2e) and not browser and not soak"
 
 test-fast: setup postgres  ## the tests without Spark and without whole programs, side by side
 	$(BIN)/pytest -n auto -m "not spark and not e2e and not browser and not soak"
 
 test-spark: setup  ## the tests that start Spark
-	$(BIN)/pytest -m "spark and not soak"
+	$(BIN)/pytest $(TWO_MODULES) -m "spark and not soak"
 
 # Where readers of tables, kills and start-up are tried, the version matters little.
 ON_CLUSTERS := $(addprefix tests/spark/test_,sync_on_spark.py sync_on_s3.py emr.py cluster.py)

@@ -1,21 +1,24 @@
 """Every command of the README, run as it stands there; only the folders are the test's own."""
 
-import os
 import re
 import shlex
-import signal
-import socket
 import subprocess
 import sys
-import time
-import urllib.request
 from pathlib import Path
 
 import pytest
 import yaml
 
+from datalake_assets.cli.demo_folder import STORAGE, fresh_folder
+from datalake_assets.running import new_job
+from lake.lake import Lake
 from lake.sample import IOS_PROD, SampleSpec, write_archive
 from lake.settings import Settings
+from lake.settings_file import load_settings
+from lake.work.in_process import InProcess
+from lake.work.run_context import Silent
+from spark_resources.jobs.lake_job import run_job
+from tests.datalake_assets.cli.terminal import Terminal
 
 REPO = Path(__file__).parent.parent
 README = (REPO / "README.md").read_text()
@@ -55,26 +58,37 @@ def test_the_commands_are_those_that_are_tried_below() -> None:
 
 @pytest.mark.parametrize(("command", "rest"), INLINE, ids=lambda value: str(value).strip())
 def test_a_command_of_the_tables_has_the_options_it_is_shown_with(
-    command: str, rest: str, tmp_path: Path
+    command: str, rest: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = program(*command.split(), "--help", cwd=tmp_path)
-    assert told.returncode == 0
+    told = Terminal(capsys).run(*command.split(), "--help")
+    assert told.code == 0
     for option in re.findall(r"--[a-z-]+", rest):
-        assert option in told.stdout
+        assert option in told.out
+
+
+@pytest.mark.parametrize(
+    ("words", "program"),
+    [(["demo", "DEMO=x"], "demo --folder x"), (["dev", "PORT=99"], "dev --port 99")],
+)
+def test_what_make_starts_is_set_up_before(words: list[str], program: str) -> None:
+    """What these programs do is tried with their commands."""
+    told = subprocess.run(
+        ["make", "-n", *words], cwd=REPO, capture_output=True, text=True, check=True
+    )
+    assert told.stdout.splitlines() == ["scripts/setup", f"{DATALAKE} {program}"]
 
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of `make demo`."""
+    """The folder of a demo, whose lake is smaller and made without Spark."""
     folder = tmp_path_factory.mktemp("readme") / "demo"
-    done = subprocess.run(
-        ["make", "demo", f"DEMO={folder}"], cwd=REPO, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    lake = Lake.open(load_settings(fresh_folder(folder), {}, folder))
+    write_archive(folder / STORAGE, SampleSpec(days=2, events_per_day=80, files_per_day=1, hours=3))
+    for source in lake.settings.sources:
+        list(run_job(new_job(lake.settings, source, ""), InProcess, Silent()))
     return folder
 
 
-@pytest.mark.e2e
 @pytest.mark.parametrize("words", ON_THE_DEMO, ids=lambda words: str(words[0]))
 def test_what_the_readme_asks_the_demo_is_answered(words: list[str], demo: Path) -> None:
     told = program("--config", str(demo / "lake.yaml"), *words, cwd=demo)
@@ -95,38 +109,6 @@ def test_your_own_data_in_the_steps_of_the_readme(tmp_path: Path) -> None:
     done = program(*sync, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert list((tmp_path / f"data/segment-data/data/{IOS_PROD.id}").rglob("*.parquet"))
-
-
-@pytest.mark.e2e
-def test_make_dev_brings_up_the_ui(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DATALAKE_CONFIG", str(demo / "lake.yaml"))
-    monkeypatch.delenv("DAGSTER_HOME", raising=False)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    server = subprocess.Popen(
-        ["make", "dev", f"PORT={port}"],
-        cwd=REPO,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        assert _answers(f"http://127.0.0.1:{port}/server_info", server)
-    finally:
-        os.killpg(server.pid, signal.SIGINT)
-        server.wait(60)
-
-
-def _answers(address: str, server: subprocess.Popen[bytes]) -> bool:
-    until = time.monotonic() + 120
-    while time.monotonic() < until and server.poll() is None:
-        try:
-            urllib.request.urlopen(address, timeout=5)
-            return True
-        except OSError:
-            time.sleep(0.5)
-    return False
 
 
 def test_three_other_lines_make_it_a_lake_on_aws() -> None:

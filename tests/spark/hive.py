@@ -3,13 +3,16 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.feather as feather
 
 from lake.catalog.base import CatalogColumn, CatalogPartition, CatalogTable
 from lake.storage import Storage
+from tests.aws_server import AwsServer
 
 REPO = Path(__file__).parents[2]
 
@@ -77,3 +80,27 @@ def _column(column: CatalogColumn) -> str:
 def _spec(table: CatalogTable, partition: CatalogPartition) -> str:
     pairs = zip(table.partition_keys, partition.values, strict=True)
     return "PARTITION (" + ", ".join(f"{key}='{value}'" for key, value in pairs) + ")"
+
+
+def as_glue_has_it(aws: AwsServer, name: str) -> Iterator[str]:
+    """A table of ios_prod and its partitions as Glue has them, as statements for Hive."""
+    glue = aws.client("glue")
+    table = glue.get_table(DatabaseName="ios_prod", Name=name)["Table"]
+    stored = table["StorageDescriptor"]
+    yield (
+        f"CREATE EXTERNAL TABLE ios_prod.{name} ({_columns(stored['Columns'])}) "
+        f"PARTITIONED BY ({_columns(table['PartitionKeys'])}) "
+        f"ROW FORMAT SERDE '{stored['SerdeInfo']['SerializationLibrary']}' "
+        f"STORED AS INPUTFORMAT '{stored['InputFormat']}' "
+        f"OUTPUTFORMAT '{stored['OutputFormat']}' LOCATION '{stored['Location']}'"
+    )
+    keys = [key["Name"] for key in table["PartitionKeys"]]
+    for partition in glue.get_partitions(DatabaseName="ios_prod", TableName=name)["Partitions"]:
+        pairs = zip(keys, partition["Values"], strict=True)
+        spec = ", ".join(f"{key}='{value}'" for key, value in pairs)
+        location = partition["StorageDescriptor"]["Location"]
+        yield f"ALTER TABLE ios_prod.{name} ADD PARTITION ({spec}) LOCATION '{location}'"
+
+
+def _columns(columns: list[dict[str, Any]]) -> str:
+    return ", ".join(f"`{column['Name']}` {column['Type']}" for column in columns)

@@ -1,4 +1,7 @@
-"""Processes killed by the system in the middle of their work: the next run makes it good."""
+"""Processes killed by the system in the middle of their work: the next run makes it good.
+
+At some of their changes; deaths at each are played without a process, see `test_faults`.
+"""
 
 from pathlib import Path
 
@@ -37,8 +40,8 @@ def killed_everywhere(place: Folders, case: Case, after: bool, every: int = 1) -
     return len(points)
 
 
-def test_a_sync_is_killed_before_every_change_it_makes(in_memory: Path) -> None:
-    assert killed_everywhere(Folders(in_memory), SYNCS[1], after=False) >= 25
+def test_a_sync_is_killed_before_some_of_the_changes_it_makes(in_memory: Path) -> None:
+    assert killed_everywhere(Folders(in_memory), SYNCS[1], after=False, every=4) >= 6
 
 
 def test_a_replay_is_killed_after_some_of_the_changes_it_makes(in_memory: Path) -> None:

@@ -1,6 +1,7 @@
 """Spark through Hive, DuckDB and pyarrow agree on tables whose partitions lie anywhere.
 
 That is what lets a replay write a partition to a new place and then move its location there.
+All tests of Hive are in this module, so that it is started once.
 """
 
 from datetime import UTC, datetime
@@ -10,8 +11,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from lake.sql import LakeSql
 from lake.storage import LocalStorage
-from tests.spark.hive import Hive
+from tests.aws_server import AwsServer
+from tests.query_page import BUCKET, examples, lake_on_aws
+from tests.spark.hive import Hive, as_glue_has_it
 from tests.spark.three_readers import DAY, SharedTable
 
 pytestmark = pytest.mark.spark
@@ -134,3 +138,30 @@ def test_hives_own_serde_reads_all_types_but_timestamps(hive: Hive, tmp_path: Pa
             hive.sql("SELECT received_at FROM shop.serde")
     finally:
         hive.sql("SET spark.sql.hive.convertMetastoreParquet=true")
+
+
+def test_what_the_query_page_asks_of_tables_in_glue_has_the_answers_of_datalake_sql(
+    tmp_path: Path, aws: AwsServer, hive: Hive
+) -> None:
+    lake = lake_on_aws(tmp_path, aws)
+    copy = tmp_path / "copy of the bucket"
+    for file in lake.storage.files("segment-data"):
+        target = copy / file.path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(lake.storage.read(file.path) or b"")
+    here = (f"s3://{BUCKET}", str(copy))
+
+    hive.sql("CREATE DATABASE ios_prod")
+    for name in ("identify", "track_application_opened", "track_order_completed"):
+        for statement in as_glue_has_it(aws, name):
+            hive.sql(statement.replace(*here))
+    sql = LakeSql(lake.catalog, lake.storage)
+    asked = 0
+    for example in examples("spark"):
+        answer = hive.sql(example.text.replace(*here))
+        if example.text.startswith("SELECT"):
+            assert len(answer) > 0, example
+        if "duckdb" in example.runs:
+            assert answer.to_pylist() == sql.query(example.text).to_pylist(), example
+            asked += 1
+    assert asked == 4
