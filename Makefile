@@ -40,13 +40,15 @@ ON_CLUSTERS := $(addprefix tests/spark/test_,sync_on_spark.py sync_on_s3.py emr.
 test-spark40: setup .spark40/.done  ## syncs on PySpark 4.0, which clusters run
 	@PYTHONPATH=$(CURDIR)/.spark40 $(BIN)/python -c 'import pyspark, sys; \
 		print("PySpark", pyspark.__version__); sys.exit("4.0." not in pyspark.__version__)'
-	PYTHONPATH=$(CURDIR)/.spark40 $(BIN)/pytest -m "spark and not soak" $(ON_CLUSTERS)
+	PYTHONPATH=$(CURDIR)/.spark40 $(BIN)/pytest $(TWO_MODULES) -m "spark and not soak" \
+		$(ON_CLUSTERS)
 
 test-browser: setup browser  ## the tests that look at the UI in Chromium
 	$(BIN)/pytest -m browser
 
-soak: setup  ## large archives on Spark, every fault at every call (hours)
-	$(BIN)/pytest -m soak --durations=0
+soak: setup postgres  ## large archives on Spark, every fault at every call (hours)
+	$(BIN)/pytest -n auto -m "soak and not spark and not e2e" --durations=0
+	$(BIN)/pytest -m "soak and (spark or e2e)" --durations=0
 
 bench: setup .bench-venv/.done  ## ours beside DuckDB, dlt and PySpark (BENCH="--events 50000")
 	$(BIN)/python -m benchmarks $(BENCH)

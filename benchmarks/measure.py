@@ -20,7 +20,7 @@ from benchmarks.process_tree import (
     memory,
 )
 
-_EVERY = 0.25  # seconds between two looks at the memory; each holds up what it looks at
+_EVERY = 0.5  # seconds between two looks at the memory; each holds up what it looks at
 _LAST_ONES = 60.0  # seconds that a JVM may take to end after its program
 
 
