@@ -73,7 +73,11 @@ def test_a_command_of_the_tables_has_the_options_it_is_shown_with(
 def test_what_make_starts_is_set_up_before(words: list[str], program: str) -> None:
     """What these programs do is tried with their commands."""
     told = subprocess.run(
-        ["make", "-n", *words], cwd=REPO, capture_output=True, text=True, check=True
+        ["make", "-n", "--no-print-directory", *words],
+        cwd=REPO,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert told.stdout.splitlines() == ["scripts/setup", f"{DATALAKE} {program}"]
 

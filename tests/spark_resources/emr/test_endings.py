@@ -116,7 +116,7 @@ def test_a_run_that_is_left_is_cancelled_on_the_cluster(emr_lake: EmrLake) -> No
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        list(emr_lake.run(Quick(meanwhile=interrupt)))
+        list(emr_lake.run(Quick(meanwhile=interrupt, cancel_seconds=60.0)))
 
     [(step_id, how)] = emr_lake.emr.cancelled
     assert how == "SEND_INTERRUPT"
