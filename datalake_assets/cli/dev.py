@@ -2,12 +2,12 @@
 
 import os
 import socket
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from datalake_assets.cli.becoming import become
 from datalake_assets.cli.invocation import Invocation, invocation
 from datalake_assets.cli.output import note, say, warn
 
@@ -55,9 +55,7 @@ def dev(
     }
     workspace = Path(__file__).parent.with_name("workspace.yaml")
     say(f"The UI will be at http://{host}:{port} in some seconds; Ctrl-C ends it.", style="bold")
-    # The same process from here on, so that Ctrl-C and its exit code are Dagster's own.
-    command = [sys.executable, "-m", "dagster", "dev", "-w", str(workspace), "-h", host]
-    os.execve(sys.executable, [*command, "-p", str(port)], environ)
+    become(["dagster", "dev", "-w", str(workspace), "-h", host, "-p", str(port)], environ)
 
 
 def _or_demo(asked: Invocation) -> Invocation:

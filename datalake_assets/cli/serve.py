@@ -1,13 +1,13 @@
 """`datalake serve`: the processes of Dagster in production, one by one."""
 
 import os
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from datalake_assets.cli.becoming import become
 from datalake_assets.cli.invocation import invocation
 
 
@@ -52,8 +52,7 @@ def serve(
     ensure_home(settings)
     environ = {**os.environ, FILE_VARIABLE: str(chosen.file())}
     command = _command(part, host, port or _PORTS.get(part, 0), environ)
-    # The same process from here on: signals reach Dagster, and its exit code is ours.
-    os.execve(sys.executable, [sys.executable, "-m", *command], environ)
+    become(command, environ)
 
 
 def _command(part: Part, host: str, port: int, environ: dict[str, str]) -> list[str]:

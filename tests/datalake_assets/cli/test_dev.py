@@ -34,6 +34,7 @@ class Handover:
 def handover(monkeypatch: pytest.MonkeyPatch) -> Handover:
     caught = Handover()
     monkeypatch.setattr(os, "execve", caught)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)  # Ctrl-C stays as it is here
     return caught
 
 

@@ -82,6 +82,7 @@ def test_every_command_is_taken(part: str, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv(VARIABLE, str(tmp_path / "home"))
     monkeypatch.setenv(serve.CODE_VARIABLE, "code:4000")
     monkeypatch.setattr("os.execve", lambda _, command, environ: handed.append(command))
+    monkeypatch.setattr("signal.signal", lambda *_: None)  # Ctrl-C stays as it is here
     words = COMPOSE["services"][part]["command"][1:]
     assert CliRunner().invoke(app, words).exit_code == 0
     [command] = handed
