@@ -55,7 +55,7 @@ def frames(line: str) -> list[str]:
             rest = ""
         elif kept and not rest:
             module = _MODULE.search(frame)
-            rest = module[1] if module else "compiled code"
+            rest = module[1] if module and module[1] != "?" else "compiled code"
     return [*kept, rest] if rest else kept
 
 

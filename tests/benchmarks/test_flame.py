@@ -20,6 +20,7 @@ TASK = "process 7:python;worker (pyspark/daemon.py:91);run (x/lake/staging/task.
             f"{TASK};f (isal/isal_zlib.cpython-311.so);0x1 (libc.so.6)",
             ["run (lake/staging/task.py)", "isal/isal_zlib"],
         ),
+        (f"{TASK};0x7f00 (?)", ["run (lake/staging/task.py)", "compiled code"]),
         (f"{TASK};0x7f00", ["run (lake/staging/task.py)", "compiled code"]),
     ],
 )
