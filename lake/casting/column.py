@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lake.casting.dates import millis_texts, plain_dates
-from lake.casting.encoding import Encoding, decoded
+from lake.casting.dates import plain_dates
+from lake.casting.encoding import Encoding, as_written, decoded
 from lake.casts import Outcome, cast
 from lake.counts import CastCounts
 from lake.types import LakeType
@@ -46,8 +46,8 @@ def _count(mask: pa.Array | None) -> int:
 
 def cast_column(staged: pa.Array, encoding: Encoding, into: LakeType) -> CastColumn:
     """Cast all values; the same as `lake.casts.cast` on each of them."""
-    if encoding is Encoding.MILLIS and into is not LakeType.TIMESTAMP:
-        staged, encoding = millis_texts(staged), Encoding.TEXT
+    if into is not LakeType.TIMESTAMP:
+        encoding, staged = as_written(encoding, staged)
     shortcut = _SHORTCUTS.get((encoding, into))
     done = shortcut(staged) if shortcut is not None else None
     return done if done is not None else _one_by_one(staged, encoding, into)
@@ -164,8 +164,7 @@ _SHORTCUTS: dict[tuple[Encoding, LakeType], Callable[[pa.Array], CastColumn | No
 def json_values(staged: pa.Array, encoding: Encoding, where: pa.Array) -> pa.Array:
     """The original values as JSON text in the rows asked for, null in all others."""
     asked = pc.if_else(where, staged, pa.scalar(None, staged.type))
-    if encoding is Encoding.MILLIS:
-        asked, encoding = millis_texts(asked), Encoding.TEXT
+    encoding, asked = as_written(encoding, asked)
     if encoding is not Encoding.TEXT:
         return asked.cast(pa.string())
     coded = asked.dictionary_encode()

@@ -116,9 +116,14 @@ _HOLDS = {
 """What becomes one of these without losing anything."""
 
 
+def as_written(encoding: Encoding, array: pa.Array) -> tuple[Encoding, pa.Array]:
+    """Moments as the texts that they are; all else stays."""
+    moments = encoding is Encoding.MILLIS
+    return (Encoding.TEXT, millis_texts(array)) if moments else (encoding, array)
+
+
 def _widened(array: pa.Array, encoding: Encoding, into: Encoding) -> pa.Array:
-    if encoding is Encoding.MILLIS:
-        array, encoding = millis_texts(array), Encoding.TEXT
+    encoding, array = as_written(encoding, array)
     if encoding is Encoding.TEXT and into is Encoding.JSON:
         return _verbatim(array.to_pylist())
     return array.cast(pa.string())
@@ -126,8 +131,7 @@ def _widened(array: pa.Array, encoding: Encoding, into: Encoding) -> pa.Array:
 
 def decoded(encoding: Encoding, array: pa.Array) -> list[Any]:
     """The way back from staged values to those that were parsed."""
-    if encoding is Encoding.MILLIS:
-        array = millis_texts(array)
+    encoding, array = as_written(encoding, array)
     values = array.to_pylist()
     if encoding in (Encoding.NUMBER, Encoding.JSON):
         return [parse_value(text) for text in values]

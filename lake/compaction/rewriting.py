@@ -12,7 +12,7 @@ from lake.compaction.candidates import MOST_FILES, Candidate, file_count
 from lake.compaction.merging import in_groups, merged
 from lake.compaction.proof import Proof, prove
 from lake.errors import LakeError
-from lake.loading.data_file import ROW_GROUP, Encoding, write_data_file
+from lake.loading.data_file import ROW_GROUP, FileEncoding, write_data_file
 from lake.loading.task import type_problems
 from lake.names import RECEIVED_AT
 from lake.settings import Source
@@ -120,7 +120,7 @@ def _write(
 
     first = next(groups, schema.empty_table())
     with storage.open_output(path) as out:
-        write_data_file(out, schema, batches(first), Encoding.of(first))
+        write_data_file(out, schema, batches(first), FileEncoding.of(first))
     return rows
 
 

@@ -19,7 +19,7 @@ _LARGE = 2_000  # bytes of a column in a file
 
 
 @dataclass(frozen=True, slots=True)
-class Encoding:
+class FileEncoding:
     """Large columns whose values repeat get a dictionary, of which Snappy leaves as much as zstd
     would; other large ones get zstd."""
 
@@ -38,7 +38,7 @@ class Encoding:
 
 
 def write_data_file(
-    out: pa.NativeFile, schema: pa.Schema, rows: Iterable[pa.RecordBatch], encoding: Encoding
+    out: pa.NativeFile, schema: pa.Schema, rows: Iterable[pa.RecordBatch], encoding: FileEncoding
 ) -> None:
     """A file of these rows, the same to every reader: without a schema of Arrow's own in it."""
     ends = _Ends(rows, out)

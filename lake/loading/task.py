@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from lake.counts import CastCounts
 from lake.dedup.ids import checksum
-from lake.loading.data_file import Encoding, write_data_file
+from lake.loading.data_file import FileEncoding, write_data_file
 from lake.loading.staged_table import StagedTable
 from lake.loading.typed_rows import TypedRows
 from lake.names import MESSAGE_ID, RESCUED_DATA, Naming
@@ -121,7 +121,7 @@ def _write(
     """A file for each partition of the staged rows, in the types of a table with this schema."""
     counted: dict[str, Any] = {"casts": typed.casts, "rescued_cells": typed.rescued_cells}
     rescues = RESCUED_DATA in typed.rows.column_names and RESCUED_DATA not in schema.types()
-    encoding = Encoding.of(typed.rows, len(targets))
+    encoding = FileEncoding.of(typed.rows, len(targets))
     written: dict[str, LoadedFile] = {}
     for key, path in targets.items():
         rows = typed.rows[staged.slices[key]]
@@ -141,7 +141,7 @@ def _write(
 
 
 def _written(
-    storage: Storage, rows: pa.Table, schema: TableSchema, file: LoadedFile, encoding: Encoding
+    storage: Storage, rows: pa.Table, schema: TableSchema, file: LoadedFile, encoding: FileEncoding
 ) -> LoadedFile:
     """The file written, and what its own footer says."""
     with storage.open_output(file.path) as out:

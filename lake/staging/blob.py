@@ -1,10 +1,13 @@
 """The unit that travels between tasks: a small key and a batch of bytes nobody looks into."""
 
 import struct
+from collections.abc import Callable, Hashable, Iterable
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
+
+G = TypeVar("G", bound=Hashable)
 
 
 class BlobKind(StrEnum):
@@ -23,6 +26,17 @@ class Blob(NamedTuple):
     task: int
     rows: int
     data: bytes
+
+
+def grouped(
+    blobs: Iterable[Blob], kind: BlobKind, group: Callable[[Blob], G]
+) -> dict[G, list[Blob]]:
+    """The blobs of one kind, by group."""
+    groups: dict[G, list[Blob]] = {}
+    for blob in blobs:
+        if blob.kind == kind:
+            groups.setdefault(group(blob), []).append(blob)
+    return groups
 
 
 BLOB_SCHEMA = pa.schema(

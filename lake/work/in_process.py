@@ -1,19 +1,16 @@
 """The passes over the data one after the other, in this process."""
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
 from lake.dedup.task import Deduped, DedupJob, dedup
 from lake.loading.shares import Shares, file_number
 from lake.loading.task import LoadedFile, LoadJob, load
-from lake.staging.blob import Blob, BlobKind
+from lake.staging.blob import Blob, BlobKind, grouped
 from lake.staging.job import RawFile, StageJob
 from lake.staging.seen import Seen
 from lake.staging.task import stage
 from lake.tracking.log_job import LogJob, NotLoaded
 from lake.tracking.not_loaded import log_not_loaded
-
-G = TypeVar("G", bound=Hashable)
 
 
 class InProcess:
@@ -30,11 +27,11 @@ class InProcess:
         return [Seen.decode(blob.data) for blob in blobs if blob.kind == BlobKind.SEEN]
 
     def dedup(self, job: DedupJob) -> list[Deduped]:
-        groups = self._grouped(BlobKind.IDS, lambda blob: job.group_of(blob.key))
+        groups = grouped(self._blobs, BlobKind.IDS, lambda blob: job.group_of(blob.key))
         return [dedup(job, group, blobs) for group, blobs in groups.items()]
 
     def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
-        groups = self._grouped(BlobKind.ROWS, shares.of)
+        groups = grouped(self._blobs, BlobKind.ROWS, shares.of)
         with job.record_log() as log:
             return [
                 file
@@ -48,10 +45,3 @@ class InProcess:
 
     def release(self) -> None:
         self._blobs = []
-
-    def _grouped(self, kind: BlobKind, group: Callable[[Blob], G]) -> dict[G, list[Blob]]:
-        groups: dict[G, list[Blob]] = {}
-        for blob in self._blobs:
-            if blob.kind == kind:
-                groups.setdefault(group(blob), []).append(blob)
-        return groups

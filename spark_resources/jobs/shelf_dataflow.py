@@ -12,7 +12,7 @@ from lake.dedup.task import Deduped, DedupJob, dedup
 from lake.evenly import evenly
 from lake.loading.shares import TASKS_PER_SLOT, Shares, file_number
 from lake.loading.task import LoadedFile, LoadJob, decode_files, encode_files, load
-from lake.staging.blob import Blob, BlobKind
+from lake.staging.blob import Blob, BlobKind, grouped
 from lake.staging.job import RawFile, StageJob
 from lake.staging.seen import Seen
 from lake.tracking.log_job import LogJob, NotLoaded
@@ -88,10 +88,7 @@ class ShelfDataflow:
         self, kind: BlobKind, group: Callable[[Blob], str], work: Callable[[Groups], list[bytes]]
     ) -> list[bytes]:
         """Work on groups of staged batches, the heaviest tasks first."""
-        groups: dict[str, list[Blob]] = {}
-        for blob in self._staged:
-            if blob.kind == kind:
-                groups.setdefault(group(blob), []).append(blob)
+        groups = grouped(self._staged, kind, group)
         tasks = evenly(
             groups.items(),
             lambda group: sum(map(size, group[1])),

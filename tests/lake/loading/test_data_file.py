@@ -7,12 +7,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lake.loading.data_file import ROW_GROUP, Encoding, write_data_file
+from lake.loading.data_file import ROW_GROUP, FileEncoding, write_data_file
 
 
 def written(rows: pa.Table, files: int = 1) -> pq.ParquetFile:
     out = BytesIO()
-    write_data_file(out, rows.schema, rows.to_batches(), Encoding.of(rows, files))
+    write_data_file(out, rows.schema, rows.to_batches(), FileEncoding.of(rows, files))
     return pq.ParquetFile(pa.BufferReader(out.getvalue()))
 
 
@@ -46,8 +46,8 @@ def test_how_a_column_is_encoded_follows_its_values(
 
 def test_what_goes_to_many_files_is_small_in_each() -> None:
     rows = pa.table({"id": ids(1000)})
-    assert Encoding.of(rows, files=1).various == {"id"}
-    assert Encoding.of(rows, files=100).various == set()
+    assert FileEncoding.of(rows, files=1).various == {"id"}
+    assert FileEncoding.of(rows, files=100).various == set()
 
 
 def test_a_file_says_the_same_to_every_reader() -> None:
@@ -80,7 +80,7 @@ class FullDisk(BytesIO):
 def test_an_error_of_the_storage_is_told_as_it_is() -> None:
     rows = pa.table({"number": [1]})
     with pytest.raises(OSError, match="No space left") as told:
-        write_data_file(FullDisk(), rows.schema, rows.to_batches(), Encoding.of(rows))
+        write_data_file(FullDisk(), rows.schema, rows.to_batches(), FileEncoding.of(rows))
     assert told.value.errno == 28
 
 
@@ -92,4 +92,4 @@ def test_so_is_one_of_where_rows_come_from() -> None:
         raise ConnectionError("the network is gone")
 
     with pytest.raises(ConnectionError, match="the network is gone"):
-        write_data_file(BytesIO(), rows.schema, batches(), Encoding.of(rows))
+        write_data_file(BytesIO(), rows.schema, batches(), FileEncoding.of(rows))
