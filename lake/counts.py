@@ -22,7 +22,7 @@ class CastCounts(msgspec.Struct, frozen=True):
 
 def add_casts(left: dict[str, CastCounts], right: dict[str, CastCounts]) -> dict[str, CastCounts]:
     """The counts of two lots of rows, column by column."""
-    return _sum(left, right, CastCounts())
+    return _sum(left, right, CastCounts()) if right else left
 
 
 class NewColumn(msgspec.Struct, frozen=True):

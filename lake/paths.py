@@ -8,6 +8,7 @@ RAW_SUFFIXES = (".gz", ".json", ".jsonl")
 STATE = "segment-data/_state"
 CATALOG = f"{STATE}/catalog"
 _DAY_MS = 86_400_000
+_APART = ","  # the parts of a name, where slashes would make folders
 
 
 def raw_root(source_id: str) -> str:
@@ -58,6 +59,16 @@ def partition_folder(source_id: str, table: str, partition: str) -> str:
 def version_folder(source_id: str, run_id: str, table: str, partition: str) -> str:
     """Where a partition goes when it is written whole: readers follow the catalog there."""
     return f"{versions(source_id)}/{run_id}/segment_type={table}/{partition}"
+
+
+def waiting_name(partition: str, name: str) -> str:
+    """What a file is called as long as it waits among those of other partitions."""
+    return f"{partition.replace('/', _APART)}{_APART}{name}"
+
+
+def published_name(path: str) -> str:
+    """What a file is called in the folder of its partition, wherever it lies until then."""
+    return path.rpartition("/")[2].rpartition(_APART)[2]
 
 
 def reports_root() -> str:

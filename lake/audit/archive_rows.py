@@ -1,6 +1,5 @@
 """The events of raw files, line by line, by the plain rules: nothing the runs remember is asked."""
 
-import gc
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from lake.audit.rule import Demand
 from lake.audit.scope import Scope, TableNumbers
 from lake.audit.spill import RAW, id_words, rows_of
 from lake.envelope import open_envelope
+from lake.garbage import uncollected
 from lake.names import STANDARD_COLUMNS, column_name, table_name
 from lake.parse import parse_line
 from lake.rejects import Reject
@@ -53,13 +53,8 @@ class ArchiveRows:
 
     def read(self, file: RawFile) -> Iterator[np.ndarray]:
         """The events of a file that a lake could have, in arrays of `RAW`."""
-        collecting = gc.isenabled()
-        gc.disable()  # looking for cycles among events that die at once doubles the time
-        try:
+        with uncollected():  # events die at once: looking for cycles among them doubles the time
             yield from self._read(file)
-        finally:
-            if collecting:
-                gc.enable()
 
     def _read(self, file: RawFile) -> Iterator[np.ndarray]:
         limits = self.scope.source.limits

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from lake.casting.dates import all_dates, millis, millis_texts
 from lake.kinds import Kind, kind_of
 from lake.parse import parse_value
+from lake.types import LakeType
 
 
 class Encoding(StrEnum):
@@ -32,6 +33,16 @@ class Encoding(StrEnum):
     MILLIS = "millis"
     NUMBER = "number"
     JSON = "json"
+
+
+ARROW_TYPES = {
+    Encoding.INT: pa.int64(),
+    Encoding.BOOL: pa.bool_(),
+    Encoding.TEXT: pa.string(),
+    Encoding.MILLIS: LakeType.TIMESTAMP.arrow,
+    Encoding.NUMBER: pa.string(),
+    Encoding.JSON: pa.string(),
+}
 
 
 def encode(values: list[Any]) -> tuple[Encoding, pa.Array]:

@@ -141,10 +141,9 @@ class _Unit:
         schema = self.run.state.tables[one.schema.key]
         path = partition.path(partition.parse(one.partition.values))
         folder = self.placer.version_folder(schema, path)
-        stem = self.placer.file_stem(folder).rpartition("/")[2]
         try:
             current = Candidate(schema, one.partition)
-            return rewrite(context.storage, context.source, current, folder, stem)
+            return rewrite(context.storage, context.source, current, folder, self.placer.file_stem)
         except (NotAsPublished, CheckFailed, pa.ArrowInvalid) as error:
             context.listener.warn(f"{schema.key} {path} is not compacted. {error}")
             context.storage.delete_folder(folder)

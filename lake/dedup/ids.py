@@ -32,3 +32,13 @@ def checksum(ids: pa.Array) -> int:
     """A sum that tells one set of ids from another, whatever their order."""
     total: int = int(np.sum(words(ids)[:, 1], dtype=np.uint64))
     return total
+
+
+def checksums(ids: pa.Array, groups: np.ndarray) -> dict[int, int]:
+    """The same of each group of them, by its number."""
+    order = np.argsort(groups, kind="stable")
+    numbers, starts = np.unique(groups[order], return_index=True)
+    if not len(numbers):
+        return {}
+    sums = np.add.reduceat(words(ids)[order, 1], starts)
+    return dict(zip(numbers.tolist(), sums.tolist(), strict=True))

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from lake.dedup.ids import BUCKETS, checksum, words
+from lake.dedup.ids import BUCKETS, checksums, words
 from lake.dedup.index import SCHEMA, UNKNOWN, read_index, write_index
 from lake.dedup.rule import Events, find_twins
 from lake.staging.blob import Blob, from_ipc
@@ -94,16 +94,13 @@ def dedup(job: DedupJob, group: int, blobs: Sequence[Blob]) -> Deduped:
 
 def _by_table(ids: pa.Table, duplicate: np.ndarray, other: np.ndarray) -> dict[str, TableIds]:
     tables = ids["table"].combine_chunks()
-    codes = tables.indices.to_numpy()
-    hashes = ids["id"].combine_chunks()
-    found: dict[str, TableIds] = {}
-    for code, table in enumerate(tables.dictionary.to_pylist()):
-        mine = codes == code
-        kept = mine & ~duplicate
-        found[table] = TableIds(
-            kept=int(kept.sum()),
-            duplicates=int((mine & duplicate).sum()),
-            checksum=checksum(hashes.filter(pa.array(kept))),
-            other_payload=int((mine & other).sum()),
-        )
-    return found
+    codes, names = tables.indices.to_numpy(), tables.dictionary.to_pylist()
+    kept, duplicates, others = (
+        np.bincount(codes[which], minlength=len(names)).tolist()
+        for which in (~duplicate, duplicate, other)
+    )
+    sums = checksums(ids["id"].combine_chunks(), np.where(duplicate, len(names), codes))
+    return {
+        table: TableIds(kept[code], duplicates[code], sums.get(code, 0), others[code])
+        for code, table in enumerate(names)
+    }

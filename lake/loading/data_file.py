@@ -1,14 +1,17 @@
 """How data files are written, whoever writes them."""
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import UnsupportedOperation
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 from arro3.io import write_parquet
+
+from lake.loading.footer import LONGEST
 
 ROW_GROUP = 128 * 1024
 """Rows that readers can skip as one."""
@@ -37,9 +40,16 @@ class FileEncoding:
         return cls(few, frozenset(large) - few)
 
 
+class WrittenFile(NamedTuple):
+    """The size of a file, and the last of its bytes, among them its footer unless it is huge."""
+
+    size: int
+    end: bytes
+
+
 def write_data_file(
     out: pa.NativeFile, schema: pa.Schema, rows: Iterable[pa.RecordBatch], encoding: FileEncoding
-) -> None:
+) -> WrittenFile:
     """A file of these rows, the same to every reader: without a schema of Arrow's own in it."""
     ends = _Ends(rows, out)
     write_parquet(
@@ -54,6 +64,7 @@ def write_data_file(
     )
     if ends.error is not None:
         raise ends.error
+    return WrittenFile(ends.size, b"".join(ends.last))
 
 
 @dataclass(slots=True)
@@ -66,6 +77,9 @@ class _Ends:
     rows: Iterable[pa.RecordBatch]
     out: pa.NativeFile
     error: Exception | None = None
+    size: int = 0
+    last: deque[bytes] = field(default_factory=deque)
+    kept: int = 0  # bytes of the last
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         with self._noting():
@@ -78,6 +92,11 @@ class _Ends:
         with self._noting():
             if self.error is None:
                 self.out.write(data)
+        self.size += len(data)
+        self.last.append(data)
+        self.kept += len(data)
+        while self.kept - len(self.last[0]) >= LONGEST:
+            self.kept -= len(self.last.popleft())
         return len(data)
 
     def flush(self) -> None: ...

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from zlib import crc32
 
 from lake.staging.blob import Blob
-from lake.staging.rows_blob import split_key
+from lake.staging.rows_blob import parts_of, split_key, table_of
 
 LARGEST = 64 << 20  # of staged rows that a task casts at once, unless a single partition has more
 SMALLEST = 4 << 20
@@ -21,11 +21,18 @@ class Shares:
     splits: Mapping[str, int] = field(default_factory=dict)  # key of staged rows → files, if many
     groups: Mapping[str, int] = field(default_factory=dict)  # table → groups, if many
 
+    def divides(self, blob: Blob) -> bool:
+        """Whether the partitions that a blob has rows of may go to different shares."""
+        parts = parts_of(blob)
+        if len(parts) == 1:
+            return False
+        return table_of(blob) in self.groups or not self.splits.keys().isdisjoint(parts)
+
     def of(self, blob: Blob) -> str:
         """The share of a blob; begins with the number of the file it goes to, and a line break."""
         if files := self.splits.get(blob.key):
             return f"{blob.task % files}\n{blob.key}"
-        table, _ = split_key(blob.key)
+        table = table_of(blob)
         return f"0\n{table}\n{crc32(blob.key.encode()) % self.groups.get(table, 1)}"
 
 

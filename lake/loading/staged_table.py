@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow as pa
 
 from lake.counts import add_casts
+from lake.dedup.ids import checksums
 from lake.loading.typed_rows import TypedRows, typed_rows
 from lake.schema import TableSchema
-from lake.staging.blob import Blob, from_ipc
+from lake.staging.blob import Blob, unpacked_batch
 from lake.staging.places import places
-from lake.staging.rows_blob import FILE, ID, LINE, PAYLOAD, RECEIVED
+from lake.staging.rows_blob import FILE, ID, LINE, PAYLOAD, RECEIVED, parts_of
 
 _ORIGINS = (RECEIVED, FILE, LINE, ID, PAYLOAD)
 
@@ -30,9 +31,11 @@ class StagedTable:
     @classmethod
     def of(cls, blobs: Iterable[Blob], duplicates: np.ndarray) -> "StagedTable | None":
         """The rows that are kept, if there are any."""
-        alike = _alike((blob.key, from_ipc(blob.data)) for blob in blobs)
-        in_order = [part for parts in alike for part in parts]
-        batches = [_joined([rows for _, rows in parts]) for parts in alike]
+        alike = _alike((blob, unpacked_batch(blob.data)) for blob in blobs)
+        in_order = [
+            part for members in alike for blob, _ in members for part in parts_of(blob).items()
+        ]
+        batches = [_joined([rows for _, rows in members]) for members in alike]
         origins = pa.concat_tables(
             rows.select([name for name in _ORIGINS if name in rows.column_names])
             for rows in batches
@@ -43,7 +46,7 @@ class StagedTable:
             return None
         keys = sorted({key for key, _ in in_order})
         code = {key: number for number, key in enumerate(keys)}
-        codes = np.repeat([code[key] for key, _ in in_order], [len(rows) for _, rows in in_order])
+        codes = np.repeat([code[key] for key, _ in in_order], [rows for _, rows in in_order])
         order = kept[np.lexsort([lines[kept], files[kept], received[kept], codes[kept]])]
         ends = np.searchsorted(codes[order], np.arange(len(keys) + 1)).tolist()
         slices = {key: slice(ends[number], ends[number + 1]) for key, number in code.items()}
@@ -53,6 +56,13 @@ class StagedTable:
             origins.take(pa.array(order)),
             {key: rows for key, rows in slices.items() if rows.start < rows.stop},
         )
+
+    def checksums(self) -> dict[str, int]:
+        """By key of staged rows, a sum over the ids of those that are kept."""
+        sizes = [rows.stop - rows.start for rows in self.slices.values()]
+        numbers = np.repeat(np.arange(len(sizes)), sizes)
+        sums = checksums(self.origins[ID].combine_chunks(), numbers)
+        return {key: sums[number] for number, key in enumerate(self.slices)}
 
     def typed(self, schema: TableSchema) -> TypedRows:
         """All rows in the types of a table, in the order of the files to be written."""
@@ -82,12 +92,12 @@ def _is_in(some: np.ndarray, numbers: np.ndarray) -> np.ndarray:
 
 @dataclass(slots=True)
 class _Batch:
-    """Parts with their keys, in which every field is written in one way."""
+    """Parts with their blobs, in which every field is written in one way."""
 
-    parts: list[tuple[str, pa.Table]] = field(default_factory=list)
+    parts: list[tuple[Blob, pa.RecordBatch]] = field(default_factory=list)
     written: dict[str, bytes] = field(default_factory=dict)
 
-    def takes(self, key: str, rows: pa.Table) -> bool:
+    def takes(self, blob: Blob, rows: pa.RecordBatch) -> bool:
         """Take one more part, if its fields are written in the same ways."""
         # Most have the very fields of the one before.
         if not self.parts or not rows.schema.equals(self.parts[-1][1].schema, check_metadata=True):
@@ -95,11 +105,11 @@ class _Batch:
             if any(self.written.get(name, how) != how for name, how in written.items()):
                 return False
             self.written |= written
-        self.parts.append((key, rows))
+        self.parts.append((blob, rows))
         return True
 
 
-def _alike(parts: Iterable[tuple[str, pa.Table]]) -> list[list[tuple[str, pa.Table]]]:
+def _alike(parts: Iterable[tuple[Blob, pa.RecordBatch]]) -> list[list[tuple[Blob, pa.RecordBatch]]]:
     """Parts in as few batches as there can be without a field being written in two ways in one."""
     batches: list[_Batch] = []
     for part in parts:
@@ -109,5 +119,6 @@ def _alike(parts: Iterable[tuple[str, pa.Table]]) -> list[list[tuple[str, pa.Tab
     return [batch.parts for batch in batches]
 
 
-def _joined(parts: Sequence[pa.Table]) -> pa.Table:
-    return pa.concat_tables(parts, promote_options="default").combine_chunks()
+def _joined(parts: Sequence[pa.RecordBatch]) -> pa.Table:
+    tables = map(pa.Table.from_batches, ([part] for part in parts))
+    return pa.concat_tables(tables, promote_options="default").combine_chunks()

@@ -3,22 +3,23 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lake.counts import CastCounts
-from lake.dedup.ids import checksum
-from lake.loading.data_file import FileEncoding, write_data_file
+from lake.loading.footer import Footers
 from lake.loading.staged_table import StagedTable
+from lake.loading.table_files import TableFiles, table_files
 from lake.loading.typed_rows import TypedRows
 from lake.names import MESSAGE_ID, RESCUED_DATA, Naming
+from lake.paths import published_name
 from lake.schema import TableSchema
 from lake.staging.blob import Blob
-from lake.staging.rows_blob import FILE, ID, LINE, PAYLOAD, split_key
+from lake.staging.rows_blob import FILE, LINE, PAYLOAD, divided, parts_of, split_key, table_of
 from lake.storage import Storage
 from lake.tracking.records import BatchType, RecordLog
 
@@ -83,10 +84,10 @@ def load(job: LoadJob, number: int, blobs: Sequence[Blob], log: RecordLog) -> li
 
     Where every row of a partition is a duplicate there is no file, and its path is empty.
     """
-    table, _ = split_key(blobs[0].key)
+    table = table_of(blobs[0])
     given = Counter[str]()
     for blob in blobs:
-        given[blob.key] += blob.rows
+        given.update(parts_of(blob))
     # A table that would be new, of nothing but duplicates, is not made.
     staged = StagedTable.of(blobs, job.duplicates) if table in job.schemas else None
     files = {key: LoadedFile(table, split_key(key)[1], dropped=given[key]) for key in given}
@@ -100,7 +101,9 @@ def load(job: LoadJob, number: int, blobs: Sequence[Blob], log: RecordLog) -> li
         if not job.dry:
             records = _records(job, staged, typed.rows, targets)
             log.add(BatchType.LOADED, records, origin=min(targets.values()))
-    asked = [blob for blob in blobs if blob.key in job.shadows]
+    asked: list[Blob] = []
+    if job.shadows:
+        asked = [part for blob in blobs for part in divided(blob) if part.key in job.shadows]
     if asked and (wished := StagedTable.of(asked, job.duplicates)) is not None:
         targets = {key: f"{job.shadows[key]}-{number}.parquet" for key in wished.slices}
         typed = wished.typed(job.wished[table])
@@ -120,40 +123,60 @@ def _write(
 ) -> dict[str, LoadedFile]:
     """A file for each partition of the staged rows, in the types of a table with this schema."""
     counted: dict[str, Any] = {"casts": typed.casts, "rescued_cells": typed.rescued_cells}
-    rescues = RESCUED_DATA in typed.rows.column_names and RESCUED_DATA not in schema.types()
-    encoding = FileEncoding.of(typed.rows, len(targets))
+    writer = _Writer(job.storage, typed.rows, schema, len(targets))
+    sums = staged.checksums()
     written: dict[str, LoadedFile] = {}
     for key, path in targets.items():
-        rows = typed.rows[staged.slices[key]]
-        if rescues and rows[RESCUED_DATA].null_count == len(rows):
-            rows = rows.drop_columns(RESCUED_DATA)  # only others of these files need it
+        rows = staged.slices[key]
         file = msgspec.structs.replace(
             files[key],
             path=path,
-            rows=len(rows),
-            checksum=checksum(staged.origins[ID][staged.slices[key]].combine_chunks()),
-            has_rescued=RESCUED_DATA in rows.column_names,
+            rows=rows.stop - rows.start,
+            checksum=sums[key],
+            has_rescued=writer.has_rescued(rows),
             **counted,
         )
         counted = {}  # of all rows, told with the first file
-        written[key] = file if job.dry else _written(job.storage, rows, schema, file, encoding)
+        written[key] = file if job.dry else writer.write(rows, file)
     return written
 
 
-def _written(
-    storage: Storage, rows: pa.Table, schema: TableSchema, file: LoadedFile, encoding: FileEncoding
-) -> LoadedFile:
-    """The file written, and what its own footer says."""
-    with storage.open_output(file.path) as out:
-        write_data_file(out, rows.schema, rows.to_batches(), encoding)
-    with storage.open_input(file.path) as back:
-        footer = pq.read_metadata(back)
-        return msgspec.structs.replace(
-            file,
-            rows=footer.num_rows,
-            size=back.size(),
-            type_problems=type_problems(footer.schema.to_arrow_schema(), schema),
-        )
+class _Writer:
+    """Writes files of a table, and believes of them what their own footers say."""
+
+    def __init__(self, storage: Storage, rows: pa.Table, schema: TableSchema, files: int) -> None:
+        self._storage, self._rows, self._files = storage, rows, files
+        self._footers = Footers(lambda columns: type_problems(columns, schema))
+        self._rescued = rows[RESCUED_DATA] if RESCUED_DATA in rows.column_names else None
+        self._is_new = RESCUED_DATA not in schema.types()
+
+    def has_rescued(self, rows: slice) -> bool:
+        """Whether a file of these rows has `rescued_data`: the first that need it give it to the
+        table, and others do without."""
+        if self._rescued is None or not self._is_new:
+            return self._rescued is not None
+        some = self._rescued[rows]
+        return bool(some.null_count < len(some))
+
+    def write(self, rows: slice, file: LoadedFile) -> LoadedFile:
+        files = self._with_rescued if file.has_rescued else self._without_rescued
+        with self._storage.open_output(file.path) as out:
+            size, end = files.write(out, rows)
+        footer = self._footers.read(end, file.rows)
+        if footer is None:  # it is longer than what was kept of the file
+            footer = self._footers.read(self._storage.read(file.path) or b"", file.rows)
+        rows_written, problems = footer or (0, ("the footer cannot be read",))
+        return msgspec.structs.replace(file, rows=rows_written, size=size, type_problems=problems)
+
+    @cached_property
+    def _with_rescued(self) -> TableFiles:
+        return table_files(self._rows, self._files)
+
+    @cached_property
+    def _without_rescued(self) -> TableFiles:
+        if self._rescued is None:
+            return self._with_rescued
+        return table_files(self._rows.drop_columns(RESCUED_DATA), self._files)
 
 
 def type_problems(footer: pa.Schema, schema: TableSchema, older: bool = False) -> tuple[str, ...]:
@@ -180,7 +203,7 @@ def _records(
     table = split_key(keys[0])[0]
     sizes = [staged.slices[key].stop - staged.slices[key].start for key in keys]
     file = pa.array(np.repeat(np.arange(len(keys)), sizes))
-    names = [f"{job.locations[key]}/{targets[key].rsplit('/', 1)[-1]}" for key in keys]
+    names = [f"{job.locations[key]}/{published_name(targets[key])}" for key in keys]
     columns = {
         "identifier": rows[MESSAGE_ID.name(job.naming)],
         "raw_file": pa.array(job.raw_files).take(staged.origins[FILE].combine_chunks()),

@@ -6,7 +6,7 @@ import numpy as np
 
 from lake.rejects import Reject
 from lake.staging.hours import HOUR_US, hour_of
-from lake.staging.places import place
+from lake.staging.places import heads, place
 from lake.staging.seen import SKIPPED, SUPPRESSED, RejectedSample, Seen, SeenFile
 
 SAMPLES = 3  # rejected rows shown of each reason and task
@@ -32,8 +32,11 @@ class Account:
     def take(self, files: Numbers, received: Numbers) -> None:
         """Rows that were taken in."""
         self.notice(files, received)
-        for file, count in zip(*np.unique(files, return_counts=True), strict=True):
-            self._files[int(file)].rows += int(count)
+        of_file = np.asarray(files)
+        first = heads(of_file)
+        counts = np.diff(first, append=len(of_file)).tolist()
+        for file, count in zip(of_file[first].tolist(), counts, strict=True):
+            self._files[file].rows += count
 
     def skip(self, files: Numbers, lines: Numbers, received: Numbers) -> None:
         """Rows of a table that is not written."""
@@ -58,9 +61,10 @@ class Account:
     def notice(self, files: Numbers, received: Numbers) -> None:
         """Remember when rows were received."""
         times, of_file = np.asarray(received, np.int64), np.asarray(files)
-        for file in np.unique(of_file).tolist():
-            hours = np.unique(times[of_file == file] // HOUR_US)
-            self._files[file].hours.update(hour_of(hour * HOUR_US) for hour in hours.tolist())
+        hours = times // HOUR_US
+        first = heads(of_file, hours)
+        for file, hour in zip(of_file[first].tolist(), hours[first].tolist(), strict=True):
+            self._files[file].hours.add(hour_of(hour * HOUR_US))
         if self._start_us is not None:
             self.seen.early += int(np.count_nonzero(times < self._start_us))
         if self._ahead_us is not None:

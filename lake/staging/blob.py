@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Callable, Hashable, Iterable
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -54,6 +55,7 @@ BLOB_SCHEMA = pa.schema(
 # stroke over all buffers costs less than Arrow's own compression of each, which takes threads.
 _PACKING = pa.Codec("lz4_raw")
 _SIZE = struct.Struct("<q")
+_MESSAGE = struct.Struct("<ii")  # of a batch that is written: a mark, and the size of its metadata
 _PLAIN = pa.ipc.IpcWriteOptions(use_threads=False)
 
 
@@ -61,12 +63,44 @@ def to_ipc(table: pa.Table | pa.RecordBatch) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=_PLAIN) as writer:
         writer.write(table)
-    plain = sink.getvalue()
+    return _packed(sink.getvalue())
+
+
+def from_ipc(data: bytes) -> pa.Table:
+    return pa.ipc.open_stream(_unpacked(data)).read_all()
+
+
+def batch_packer(schema: pa.Schema) -> Callable[[pa.RecordBatch], tuple[bytes, int]]:
+    """Packs batches of the same columns, none of them a dictionary: what they say of their columns
+    is written once, and read once. Tells with each how many bytes its values take in memory."""
+    head = _packed(schema.serialize())
+    begin = _SIZE.pack(len(head)) + head
+
+    def pack(batch: pa.RecordBatch) -> tuple[bytes, int]:
+        plain = batch.serialize()
+        _, metadata = _MESSAGE.unpack_from(plain)
+        return begin + _packed(plain), plain.size - _MESSAGE.size - metadata
+
+    return pack
+
+
+def unpacked_batch(data: bytes) -> pa.RecordBatch:
+    (size,) = _SIZE.unpack_from(data)
+    begin = _SIZE.size + size
+    schema = _unpacked_schema(data[_SIZE.size : begin])
+    return pa.ipc.read_record_batch(_unpacked(memoryview(data)[begin:]), schema)
+
+
+@lru_cache(1024)
+def _unpacked_schema(head: bytes) -> pa.Schema:
+    return pa.ipc.read_schema(_unpacked(head))
+
+
+def _packed(plain: pa.Buffer) -> bytes:
     packed: bytes = _PACKING.compress(plain, asbytes=True)
     return _SIZE.pack(plain.size) + packed
 
 
-def from_ipc(data: bytes) -> pa.Table:
+def _unpacked(data: bytes | memoryview) -> pa.Buffer:
     (size,) = _SIZE.unpack_from(data)
-    plain = _PACKING.decompress(memoryview(data)[_SIZE.size :], decompressed_size=size)
-    return pa.ipc.open_stream(plain).read_all()
+    return _PACKING.decompress(memoryview(data)[_SIZE.size :], decompressed_size=size)

@@ -40,6 +40,7 @@ class StageJob:
     keep_payloads: bool = False
     window: tuple[int, int] | None = None  # of a replay: [from, to) of receivedAt
     tables: frozenset[str] | None = None  # of a replay: only these
+    joint: bool = False  # partitions of little may share a blob, which `Shares` will divide
     room: int | None = None  # for so many new tables, if that is known, the catalog has room
 
     def known_columns(self, table: str) -> frozenset[str]:

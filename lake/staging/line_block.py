@@ -18,9 +18,10 @@ class LineBlock:
     nothing larger is ever held.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, room: int = 0) -> None:
+        """For lines up to this length; room is taken from the system only as it is used."""
         self.limit = limit
-        self._memory = np.zeros(2 * PIECE + PADDING, np.uint8)  # grows with what comes
+        self._memory = np.zeros(room + 2 * PIECE + PADDING, np.uint8)  # grows with what comes
         self._ends = np.empty(1024, np.int64)
         self._used = 0
         self._count = 0

@@ -1,6 +1,6 @@
 """The plain ones among the lines of a block, taken apart by the kernel, table by table."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ from lake.dedup.payloads import STAMPS
 from lake.envelope import EVENT_TYPES
 from lake.names import Naming, table_name
 from lake.settings import Limits
-from lake.staging.kernel.columns import Column, columns_of
+from lake.staging.kernel.columns import columns_of
 from lake.staging.kernel.events import (
     ENVELOPE,
     ID,
@@ -30,9 +30,11 @@ from lake.staging.kernel.moments import UNREAD
 from lake.staging.kernel.values import ESCAPED, MILLIS
 from lake.staging.leaves import Path
 from lake.staging.line_block import LineBlock
+from lake.staging.parts import Origins, Part, PartColumn
 from lake.staging.seen import Place
 
 _CELLS_PER_LINE = 48  # to begin with
+_ROWS_AT_ONCE = 1 << 12  # are made columns of: enough that what is done for each stroke is little
 _NEARLY_FULL = MOST_FIELDS // 2
 
 
@@ -54,7 +56,7 @@ class Block:
 
     def place(self, row: int, order: int = 0) -> Place:
         """Where a row is from, and where something stands in it."""
-        return int(self.files[row]), int(self.numbers[row]), order
+        return self.files.item(row), self.numbers.item(row), order
 
     def texts(self, cells: np.ndarray) -> list[str | None]:
         """What stands in some cells, None where it is not plain text."""
@@ -66,6 +68,17 @@ class Block:
             str(view[start:end], "utf-8") if is_text else None
             for is_text, start, end in zip(plain, starts, ends, strict=True)
         ]
+
+    def origins(self, rows: np.ndarray, keep_payloads: bool) -> pa.RecordBatch:
+        """Where some rows are from."""
+        return Origins(
+            self.files[rows],
+            self.numbers[rows],
+            self.ids(rows),
+            self.events.received[rows],
+            self.events.payload[rows],
+            [self.line(row) for row in rows.tolist()] if keep_payloads else None,
+        ).batch()
 
     def ids(self, rows: np.ndarray) -> pa.Array:
         """The hashed message ids of some rows."""
@@ -114,20 +127,45 @@ class PlainEvents:
         table[ends - starts > self._limits.line_bytes] = NONE
         return Block(lines, starts, ends, files, numbers, table, events, cells)
 
-    def original(self, block: Block, row: int) -> str:
+    def parts(
+        self, block: Block, groups: Sequence[np.ndarray], keep_payloads: bool
+    ) -> Iterator[Part]:
+        """Groups of plain rows, each of one table, as parts of their tables."""
+        for together in _strokes(groups):
+            yield from self._parts(block, together, keep_payloads)
+
+    def _parts(
+        self, block: Block, groups: Sequence[np.ndarray], keep_payloads: bool
+    ) -> Iterator[Part]:
+        rows = np.concatenate(groups)
+        ends = np.cumsum([len(group) for group in groups], dtype=np.int64)
+        columns = columns_of(
+            block.lines.address, block.events, block.cells, rows, ends, self._column_of
+        )
+        origins = block.origins(rows, keep_payloads)
+        for group, found, end in zip(groups, columns, ends.tolist(), strict=True):
+            first = int(group.min())
+            yield Part(
+                origins.slice(end - len(group), len(group)),
+                {
+                    self._path(c.field): PartColumn(
+                        c.encoding, c.array, block.place(c.first_row, c.place), c.kinds
+                    )
+                    for c in found
+                },
+                (block.place(first), self._original(block, first)),
+            )
+
+    def _path(self, field: int) -> Path:
+        path = self._paths.get(field)
+        if path is None:
+            path = self._paths[field] = path_of(self._fields, field)
+        return path
+
+    def _original(self, block: Block, row: int) -> str:
         """What the event of a row calls itself."""
         kind, *event = path_of(self._names, int(block.events.name[row]))
         return event[0] if kind == "track" else kind
-
-    def columns(self, block: Block, rows: np.ndarray) -> Iterator[tuple[Path, Column]]:
-        """The columns of some rows of a table."""
-        for column in columns_of(
-            block.lines.address, block.events, block.cells, rows, self._column_of
-        ):
-            path = self._paths.get(column.field)
-            if path is None:
-                path = self._paths[column.field] = path_of(self._fields, column.field)
-            yield path, column
 
     def _events(
         self, buf: int, starts: np.ndarray, ends: np.ndarray, readable: int
@@ -179,6 +217,16 @@ class PlainEvents:
                 events.received[row] = moment[0]
 
 
+def _strokes(groups: Sequence[np.ndarray]) -> Iterator[Sequence[np.ndarray]]:
+    """Neighbours among the groups, as many as have enough rows together."""
+    first, rows = 0, 0
+    for number, group in enumerate(groups):
+        rows += len(group)
+        if rows >= _ROWS_AT_ONCE or number == len(groups) - 1:
+            yield groups[first : number + 1]
+            first, rows = number + 1, 0
+
+
 def _used(fields: Fields) -> int:
     return int(fields.used[0])
 
@@ -190,6 +238,4 @@ def warm_up() -> None:
     block.add(b'{"type":"page","messageId":"m","receivedAt":"2026-10-01T07:00:00Z"}\n')
     events = PlainEvents(Limits(), Naming.NATIVE)
     read = events.read(block)
-    rows = np.flatnonzero(read.table != NONE)
-    read.ids(rows)
-    list(events.columns(read, rows))
+    list(events.parts(read, [np.flatnonzero(read.table != NONE)], keep_payloads=False))

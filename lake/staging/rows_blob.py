@@ -1,8 +1,18 @@
-"""What a blob of staged rows is called, and the columns that it has beside the events' own."""
+"""Blobs of staged rows: what they are called, and their columns beside the events' own.
+
+A blob has the rows of a table and partition, or of several partitions one after the other: then its
+key says how many rows each of them has.
+"""
+
+from collections.abc import Mapping
+
+from lake.staging.blob import Blob, batch_packer, unpacked_batch
 
 FILE, LINE, ID, RECEIVED = "#file", "#line", "#id", "#received"
 RESCUED, PAYLOAD, HASH = "#rescued", "#payload", "#hash"
 """Columns that accompany staged rows; field names of events always begin with a slash."""
+
+_ROWS = "\t"  # before their number; like a line break, in no name of a table or partition
 
 
 def rows_key(table: str, partition: str) -> str:
@@ -12,3 +22,35 @@ def rows_key(table: str, partition: str) -> str:
 def split_key(key: str) -> tuple[str, str]:
     table, partition = key.split("\n")
     return table, partition
+
+
+def joint_key(table: str, rows: Mapping[str, int]) -> str:
+    """The key of a blob with so many rows of each of these partitions, in this order."""
+    return "\n".join([table, *(f"{name}{_ROWS}{count}" for name, count in rows.items())])
+
+
+def table_of(blob: Blob) -> str:
+    return blob.key.partition("\n")[0]
+
+
+def parts_of(blob: Blob) -> dict[str, int]:
+    """The keys of the partitions that a blob has rows of, and how many, in their order."""
+    table, *partitions = blob.key.split("\n")
+    if _ROWS not in partitions[0]:
+        return {blob.key: blob.rows}
+    counts = (partition.split(_ROWS) for partition in partitions)
+    return {rows_key(table, partition): int(rows) for partition, rows in counts}
+
+
+def divided(blob: Blob) -> list[Blob]:
+    """The same rows, with a blob for each partition."""
+    parts = parts_of(blob)
+    if len(parts) == 1:
+        return [blob]
+    batch, start, found = unpacked_batch(blob.data), 0, []
+    pack = batch_packer(batch.schema)
+    for key, rows in parts.items():
+        data, _ = pack(batch.slice(start, rows))
+        found.append(blob._replace(key=key, rows=rows, data=data))
+        start += rows
+    return found

@@ -1,6 +1,6 @@
 """The events of a table as columns: which field goes where, who wins a column, what is rescued."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -88,9 +88,12 @@ class TableColumns:
                 rows |= np.sum(masks, axis=0) >= least
         return np.flatnonzero(rows)
 
-    def have_room(self, paths: Iterable[Path]) -> bool:
+    def have_room(self, paths: Collection[Path]) -> bool:
         """Whether the table may have the columns of these fields, too."""
-        return len(self._have() | self._columns_of(paths)) <= self._limits.columns
+        most = self._limits.columns
+        if len(self._known) + len(self._fields) + len(paths) <= most:  # without a closer look
+            return True
+        return len(self._have() | self._columns_of(paths)) <= most
 
     def _over_limit(self, events: Sequence[Event]) -> dict[int, Reject]:
         """The rows that would give the table too many columns, beginning with the first."""

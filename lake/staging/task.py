@@ -1,6 +1,5 @@
 """One staging task: reads its files, parses each line once, and yields batches and an account."""
 
-import gc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -10,10 +9,12 @@ import pyarrow as pa
 
 from lake.dedup.ids import bucket_numbers, hash_id
 from lake.envelope import open_envelope
+from lake.garbage import uncollected
 from lake.names import table_name
 from lake.parse import parse_line
 from lake.rejects import Reason, Reject
 from lake.staging.account import Account
+from lake.staging.arrangement import arranged
 from lake.staging.blob import Blob, BlobKind, to_ipc
 from lake.staging.hours import HOUR_US
 from lake.staging.job import RawFile, StageJob
@@ -21,24 +22,23 @@ from lake.staging.kernel.events import ANONYMOUS, USER
 from lake.staging.kernel.fields import NONE
 from lake.staging.leaves import Event
 from lake.staging.line_block import LineBlock
+from lake.staging.parts import ORIGINS, Part
 from lake.staging.plain_events import Block, PlainEvents
 from lake.staging.raw_lines import RawLines
+from lake.staging.rows_blob import FILE, HASH, ID, LINE, RECEIVED
 from lake.staging.seen import SeenTable
-from lake.staging.table_rows import CarefulRow, Origins, Part, PartColumn, TableRows
+from lake.staging.table_rows import CarefulRow, TableRows
 from lake.suppression.people import People
 
-FLUSH_BYTES = 64 << 20  # of raw lines; bounds the memory of a task, not what it may read
+FLUSH_BYTES = 192 << 20  # of raw lines; bounds the memory of a task, not what it may read
+_UNPACKED = 8  # times the size of a gzipped file: most have less in them
+_NO_ROWS = np.empty(0, np.int64)
 
 
 def stage(job: StageJob, task: int, files: Sequence[RawFile]) -> Iterator[Blob]:
     """All blobs of one task, its account last."""
-    collecting = gc.isenabled()
-    gc.disable()  # events die young by reference count; looking for cycles doubles the parsing
-    try:
+    with uncollected():  # events die young: looking for cycles among them doubles the parsing
         yield from _StageTask(job, task).run(files)
-    finally:
-        if collecting:
-            gc.enable()
 
 
 @dataclass
@@ -54,7 +54,8 @@ class _StageTask:
         self.account = Account(self.job.start_us, self.job.ahead_us)
 
     def run(self, files: Sequence[RawFile]) -> Iterator[Blob]:
-        block = LineBlock(self.job.limits.line_bytes)
+        room = min(FLUSH_BYTES, _UNPACKED * sum(file.size for file in files))
+        block = LineBlock(self.job.limits.line_bytes, room)
         if self.job.suppression is not None:
             self.people = self.job.suppression.people(self.job.storage)
         for file in files:
@@ -87,8 +88,7 @@ class _StageTask:
         odd = fresh & (block.table == NONE)
         if self._is_cramped(block, fresh):
             odd = fresh
-        for rows in self._by_table(block, fresh & ~odd):
-            odd[self._take_plain(block, rows)] = True
+        odd[self._take_plain(block, self._by_table(block, fresh & ~odd))] = True
         for row in np.flatnonzero(odd).tolist():
             line = block.line(row)[: self.job.limits.line_bytes + 1]
             if line.strip():
@@ -136,8 +136,8 @@ class _StageTask:
         room = self.job.limits.tables - known - new
         return room if self.job.room is None else min(room, self.job.room - new)
 
-    def _by_table(self, block: Block, fresh: np.ndarray) -> Iterator[np.ndarray]:
-        """The plain rows that belong to this unit, by table and hour, in order of first rows."""
+    def _by_table(self, block: Block, fresh: np.ndarray) -> list[np.ndarray]:
+        """The plain rows that are staged, by table and hour, in order of first rows."""
         rows = np.flatnonzero(fresh & (block.table != NONE))
         if self.job.window is not None:
             received = block.events.received[rows]
@@ -146,48 +146,48 @@ class _StageTask:
         tables = block.table[rows]
         order = np.lexsort((block.events.received[rows] // HOUR_US, tables))
         groups = np.split(rows[order], np.flatnonzero(np.diff(tables[order])) + 1)
-        yield from sorted((group for group in groups if len(group)), key=np.min)
+        in_order = sorted((group for group in groups if len(group)), key=np.min)
+        return [group for group in in_order if self._is_staged(block, group)]
 
-    def _take_plain(self, block: Block, rows: np.ndarray) -> np.ndarray:
-        """Take in plain rows of one table; those that have to be read carefully."""
-        table = self.plain.tables[block.table[rows[0]]]
-        nothing: np.ndarray = rows[:0]
+    def _is_staged(self, block: Block, rows: np.ndarray) -> bool:
+        """Whether rows of one table belong to this unit; those of a skipped one are counted."""
+        table = self._table(block, rows)
         if self.job.tables is not None and table not in self.job.tables:
-            return nothing
+            return False
         if table in self.job.skip:
             self.account.skip(block.files[rows], block.numbers[rows], block.events.received[rows])
-            return nothing
-        of_table = self.tables.get(table)
-        if of_table is None:
-            of_table = TableRows(self.job, table)
-        odd = nothing
-        columns = dict(self.plain.columns(block, rows))
-        contested = of_table.may_take({path: column.array for path, column in columns.items()})
-        if contested is None:
-            return rows
-        if len(contested):
-            odd, rows = rows[contested], np.delete(rows, contested)
-            if not len(rows):
-                return np.asarray(odd)
-            columns = dict(self.plain.columns(block, rows))
-        self.tables[table] = of_table
-        origins = Origins(
-            block.files[rows],
-            block.numbers[rows],
-            block.ids(rows),
-            block.events.received[rows],
-            block.events.payload[rows],
-            [block.line(row) for row in rows.tolist()] if self.job.keep_payloads else None,
-        )
-        first = int(rows.min())
-        called = block.place(first), self.plain.original(block, first)
-        parts = {
-            path: PartColumn(c.encoding, c.array, block.place(c.first_row, c.place), c.kinds)
-            for path, c in columns.items()
-        }
-        of_table.take(Part(origins.table(), parts, called))
+            return False
+        return True
+
+    def _table(self, block: Block, rows: np.ndarray) -> str:
+        return self.plain.tables[int(block.table[rows[0]])]
+
+    def _take_plain(self, block: Block, groups: list[np.ndarray]) -> np.ndarray:
+        """Take in plain rows, each group of one table; those that have to be read carefully."""
+        taken, odd = [_NO_ROWS], [_NO_ROWS]
+        for rows, part in zip(groups, self._parts(block, groups), strict=True):
+            table = self._table(block, rows)
+            of_table = self.tables.get(table)
+            if of_table is None:
+                of_table = TableRows(self.job, table)
+            contested = of_table.may_take(part.columns)
+            if contested is None:
+                contested = np.arange(len(rows))
+            if len(contested):
+                odd.append(rows[contested])
+                rows = np.delete(rows, contested)
+                if not len(rows):
+                    continue
+                [part] = self._parts(block, [rows])
+            self.tables[table] = of_table
+            of_table.take(part)
+            taken.append(rows)
+        rows = np.concatenate(taken)
         self.account.take(block.files[rows], block.events.received[rows])
-        return odd
+        return np.concatenate(odd)
+
+    def _parts(self, block: Block, groups: list[np.ndarray]) -> Iterator[Part]:
+        return self.plain.parts(block, groups, self.job.keep_payloads)
 
     def _read_carefully(self, file: int, number: int, line: bytes) -> None:
         """Take in one row that is odd, or count why not."""
@@ -256,19 +256,28 @@ class _StageTask:
         for rows in self.tables.values():
             self._settle(rows)
         full = [rows for rows in self.tables.values() if len(rows)]
-        if full:
-            yield from self._ids(full)
-        for rows in full:
-            for out in rows.flush(self.task):
+        if not full:
+            return
+        lengths = [len(rows) for rows in full]
+        origins = pa.concat_batches(
+            part.select(ORIGINS.names) for rows in full for part in rows.origins
+        )
+        names = np.repeat(np.arange(len(full), dtype=np.int32), lengths)
+        tables = pa.DictionaryArray.from_arrays(names, [rows.table for rows in full])
+        yield from self._ids(origins, tables)
+        arrangements = arranged(origins, lengths, self.job.date_partition)
+        for rows, arrangement in zip(full, arrangements, strict=True):
+            for out in rows.flush(self.task, arrangement):
                 if isinstance(out, SeenTable):
                     self.account.seen.tables.append(out)
                 else:
                     yield out
 
-    def _ids(self, full: Sequence[TableRows]) -> Iterator[Blob]:
-        """The message ids of all tables, by hash bucket."""
-        ids = pa.concat_tables(rows.ids() for rows in full).unify_dictionaries().combine_chunks()
-        buckets = bucket_numbers(ids["id"].combine_chunks())
+    def _ids(self, origins: pa.RecordBatch, tables: pa.DictionaryArray) -> Iterator[Blob]:
+        """The message ids of all tables with what is needed to compare them, by hash bucket."""
+        named = {"id": ID, "received": RECEIVED, "file": FILE, "line": LINE, "payload": HASH}
+        ids = pa.table({name: origins[at] for name, at in named.items()} | {"table": tables})
+        buckets = bucket_numbers(origins[ID])
         order = np.argsort(buckets, kind="stable")
         ids = ids.take(pa.array(order))
         found, starts = np.unique(buckets[order], return_index=True)

@@ -7,7 +7,9 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from ctypes import CDLL, get_errno
 from dataclasses import dataclass
+from errno import ENOENT
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +19,9 @@ from lake.clock import now
 from lake.storage.base import THREADS, Change, Storage, StoredFile
 
 _QUIET_SECONDS = 3600.0
+_BUFFER = 256 << 10  # of a file that is being written: most are written at once
+MANY = 500
+"""Files from which on it costs less to wait for the whole disk than for each of them."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +63,12 @@ class LocalStorage(Storage):
         full = self._ready(path)
         aside = _aside(full)
         try:
-            with self.fs.open_output_stream(aside) as out:
+            with open(aside, "wb", buffering=_BUFFER) as out:
                 yield out
-            _put(aside, full)
-        finally:
+            os.replace(aside, full)
+        except BaseException:
             Path(aside).unlink(missing_ok=True)
+            raise
 
     def write(self, path: str, data: bytes) -> None:
         self._write_aside(path, data, os.replace)
@@ -102,7 +108,13 @@ class LocalStorage(Storage):
     def _ready(self, path: str) -> str:
         """The full path, in a folder that is there."""
         full = self.full(path)
-        os.makedirs(os.path.dirname(full), exist_ok=True)
+        folder = os.path.dirname(full)
+        try:
+            os.mkdir(folder)  # mostly there is one above it
+        except FileExistsError:
+            pass
+        except FileNotFoundError:
+            os.makedirs(folder, exist_ok=True)
         return full
 
     def exists(self, path: str) -> bool:
@@ -139,10 +151,17 @@ class LocalStorage(Storage):
                 raise
 
     def settle(self, paths: Sequence[str]) -> None:
+        by_folder: dict[str, set[str]] = {}
+        for path in paths:
+            folder, name = os.path.split(self.full(path))
+            by_folder.setdefault(folder, set()).add(name)
+        for folder, names in by_folder.items():
+            _require_whole(folder, names)
+        if len(paths) > MANY and sync_all(self.uri):
+            return
         files = [self.full(path) for path in paths]
-        folders = sorted({os.path.dirname(file) for file in files})
         with ThreadPoolExecutor(THREADS) as pool:  # a disk does many of these as one
-            list(pool.map(_onto_the_disk, [*files, *folders]))
+            list(pool.map(_onto_the_disk, [*files, *by_folder]))
 
     def copy(self, source: str, target: str) -> None:
         full = self._ready(target)
@@ -173,17 +192,28 @@ def _aside(full: str) -> str:
     return f"{folder}/.{name}.{uuid.uuid4().hex}"
 
 
-def _put(aside: str, full: str) -> None:
-    """Put a whole file in place, and remove what tasks that were killed have left of it."""
-    try:
-        os.replace(aside, full)
-    except FileNotFoundError:
-        if not os.path.exists(full):  # else the same task, run twice, has just put it there
-            raise
-    folder, name = os.path.split(full)
-    for left in os.listdir(folder):
-        if left.startswith(f".{name}."):
+def _require_whole(folder: str, names: set[str]) -> None:
+    """Raise if one of these files is not there; remove what killed tasks have left of them."""
+    there = os.listdir(folder)
+    for missing in names.difference(there):
+        raise FileNotFoundError(ENOENT, os.strerror(ENOENT), f"{folder}/{missing}")
+    for left in there:
+        if left.startswith(".") and left[1:].rpartition(".")[0] in names:
             Path(folder, left).unlink(missing_ok=True)
+
+
+def sync_all(at: str) -> bool:
+    """All that was written to this disk onto it, by one call; False where there is no such call."""
+    sync = getattr(CDLL(None, use_errno=True), "syncfs", None)  # Linux has it
+    if sync is None:
+        return False
+    handle = os.open(at, os.O_RDONLY)
+    try:
+        if sync(handle):
+            raise OSError(get_errno(), f"{os.strerror(get_errno())}: {at}")
+    finally:
+        os.close(handle)
+    return True
 
 
 def _onto_the_disk(full: str) -> None:

@@ -1,12 +1,14 @@
 """The passes over the data one after the other, in this process."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from lake.dedup.task import Deduped, DedupJob, dedup
 from lake.loading.shares import Shares, file_number
 from lake.loading.task import LoadedFile, LoadJob, load
 from lake.staging.blob import Blob, BlobKind, grouped
 from lake.staging.job import RawFile, StageJob
+from lake.staging.rows_blob import divided
 from lake.staging.seen import Seen
 from lake.staging.task import stage
 from lake.tracking.log_job import LogJob, NotLoaded
@@ -22,6 +24,7 @@ class InProcess:
         self._blobs: list[Blob] = []
 
     def stage(self, job: StageJob, tasks: Sequence[Sequence[RawFile]]) -> list[Seen]:
+        job = replace(job, joint=True)
         blobs = [blob for n, files in enumerate(tasks) for blob in stage(job, n, files)]
         self._blobs = [blob for blob in blobs if blob.kind != BlobKind.SEEN]
         return [Seen.decode(blob.data) for blob in blobs if blob.kind == BlobKind.SEEN]
@@ -31,7 +34,11 @@ class InProcess:
         return [dedup(job, group, blobs) for group, blobs in groups.items()]
 
     def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
-        groups = grouped(self._blobs, BlobKind.ROWS, shares.of)
+        rows = (blob for blob in self._blobs if blob.kind == BlobKind.ROWS)
+        parts = (
+            part for blob in rows for part in (divided(blob) if shares.divides(blob) else [blob])
+        )
+        groups = grouped(parts, BlobKind.ROWS, shares.of)
         with job.record_log() as log:
             return [
                 file

@@ -22,7 +22,8 @@ SPLIT_BYTES = 512 << 20
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A partition's folder from now on, and where its new files lie until then."""
+    """A partition's folder from now on, and where its new files lie until then: their paths,
+    without number and ending."""
 
     schema: TableSchema
     partition: str
@@ -69,12 +70,20 @@ class Placer:
             aside = self.aside(schema, partition)
             return Placement(schema, partition, location, aside, count, before, keeps=True)
         location = self.version_folder(schema, partition)
-        return Placement(schema, partition, location, location, count, before, keeps=not replaces)
+        stem = self.inside(location)
+        return Placement(schema, partition, location, stem, count, before, keeps=not replaces)
 
     def aside(self, schema: TableSchema, partition: str, inside: str = "") -> str:
-        """Where files wait that are to go into a folder which readers know."""
+        """Where files wait that are to go into a folder which readers know.
+
+        Those of a table share a folder: one for each partition would be made only to be removed.
+        """
         stage = f"{paths.stage(self.source_id, self.run_id)}/{self.unit.number}"
-        return f"{stage}/{inside}segment_type={schema.table}/{partition}"
+        folder = f"{stage}/{inside}segment_type={schema.table}"
+        return f"{folder}/{paths.waiting_name(partition, self.file_stem)}"
+
+    def inside(self, folder: str) -> str:
+        return f"{folder}/{self.file_stem}"
 
     def version_folder(self, schema: TableSchema, partition: str, kind: str = "") -> str:
         """A folder of this unit's own."""
@@ -82,8 +91,9 @@ class Placer:
         version = f"{self.run_id}-{self.unit.number}" if self.unit.number else self.run_id
         return paths.version_folder(self.source_id, version + kind, schema.table, partition)
 
-    def file_stem(self, folder: str) -> str:
-        return f"{folder}/{self.run_id}-{self.unit.number}"
+    @property
+    def file_stem(self) -> str:
+        return f"{self.run_id}-{self.unit.number}"
 
 
 def place(work: UnitWork, seen: Seen, resolved: dict[str, ResolvedTable]) -> dict[str, Placement]:
@@ -166,7 +176,7 @@ def _change(placement: Placement, new: list[LoadedFile]) -> PartitionChange:
 def new_files(written: list[LoadedFile], location: str) -> tuple[NewFile, ...]:
     """Written files, each with its place in the folder it belongs into."""
     return tuple(
-        NewFile(file.path, f"{location}/{file.path.rsplit('/', 1)[-1]}", file.rows, file.size)
+        NewFile(file.path, f"{location}/{paths.published_name(file.path)}", file.rows, file.size)
         for file in sorted(written, key=lambda file: file.path)
     )
 

@@ -22,7 +22,7 @@ from lake.work.checks import CheckResult, ChecksFailed, check_table
 from lake.work.deduplicate import Duplicates, deduplicate
 from lake.work.foreign_folders import kept_apart
 from lake.work.new_tables import room_for_tables
-from lake.work.placing import Placement, Placer, emptied, partition_changes, place
+from lake.work.placing import Placement, emptied, partition_changes, place
 from lake.work.record_log import log_records
 from lake.work.run_context import Published, now
 from lake.work.shadows import Shadows, shadows_of
@@ -93,11 +93,10 @@ def _load(
     shadows: Shadows,
     duplicates: Duplicates,
 ) -> list[LoadedFile]:
-    placer = Placer(work.context.source.id, work.context.run_id, work.unit)
     job = LoadJob(
         storage=work.context.storage,
         schemas={table: one.schema for table, one in resolved.items()},
-        targets={key: placer.file_stem(one.written_to) for key, one in placements.items()},
+        targets={key: one.written_to for key, one in placements.items()},
         locations={key: one.location for key, one in placements.items()} | shadows.lasting,
         duplicates=duplicates.places,
         raw_files=tuple(file.path for file in work.unit.files),
@@ -131,11 +130,14 @@ def _verify(
 ) -> list[CheckResult]:
     """Raises unless all that was written may be published."""
     days = work.context.source.dedup_days
+    files: dict[str, list[LoadedFile]] = {}
+    for file in loaded:
+        if file.path:
+            files.setdefault(file.table, []).append(file)
     results: list[CheckResult] = []
     for table, one in resolved.items():
-        files = [file for file in loaded if file.table == table and file.path]
         table_report, ids = report.tables[one.schema.key], duplicates.tables[table]
-        results += check_table(one.schema.key, table_report, files, ids, days)
+        results += check_table(one.schema.key, table_report, files.get(table, []), ids, days)
     if not all(result.passed for result in results):
         raise ChecksFailed(results)
     report.check_balance()

@@ -9,6 +9,7 @@ import msgspec
 
 from lake.counts import UnitReport
 from lake.errors import LakeError
+from lake.garbage import uncollected
 from lake.state.lease import Lease, held_lease, make_way, remove_dead_lease
 from lake.state.manifest import Manifest, commit
 from lake.state.replays import Replay
@@ -126,16 +127,17 @@ class Run:
         self.attempts += 1
         flow = context.dataflow()
         work = UnitWork(context, unit, self.state, flow, start, self.suppression, self.log_files)
-        try:
-            prepared = process(work)
-        finally:
-            flow.release()
-        manifest = msgspec.structs.replace(
-            prepared.manifest,
-            report=self.done + prepared.report,
-            finish_time=now() if final else None,
-        )
-        self.commit(manifest)
+        with uncollected():
+            try:
+                prepared = process(work)
+            finally:
+                flow.release()
+            manifest = msgspec.structs.replace(
+                prepared.manifest,
+                report=self.done + prepared.report,
+                finish_time=now() if final else None,
+            )
+            self.commit(manifest)
         for warning in prepared.report.warnings:
             context.listener.warn(warning)
         return Published(manifest, prepared.report, prepared.checks)

@@ -84,13 +84,13 @@ def shadows_of(
         held = state.shadows.get(placement.schema.key, {}).get(partition_name(values))
         if unit.window is not None or placement.before is None:
             place = placer.version_folder(placement.schema, placement.partition, "-retyped")
-            places[key] = Shadow(place, place)
+            places[key] = Shadow(place, placer.inside(place))
         elif held is not None:
             aside = placer.aside(placement.schema, placement.partition, "retyped/")
             places[key] = Shadow(held.location, aside, held)
         else:
             continue
-        targets[key] = placer.file_stem(places[key].written_to)
+        targets[key] = places[key].written_to
     switching = tuple(sorted(work.tables[table].key for table in active))
     lasting = {
         key: shadow.location

@@ -4,6 +4,7 @@ Who works on what is settled here, where all that was staged is known: nothing i
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from pyspark import SparkContext
@@ -14,6 +15,7 @@ from lake.loading.shares import TASKS_PER_SLOT, Shares, file_number
 from lake.loading.task import LoadedFile, LoadJob, decode_files, encode_files, load
 from lake.staging.blob import Blob, BlobKind, grouped
 from lake.staging.job import RawFile, StageJob
+from lake.staging.rows_blob import divided
 from lake.staging.seen import Seen
 from lake.tracking.log_job import LogJob, NotLoaded
 from spark_resources.jobs.shelf import Shelf, size
@@ -37,6 +39,7 @@ class ShelfDataflow:
 
     def stage(self, job: StageJob, tasks: Sequence[Sequence[RawFile]]) -> list[Seen]:
         shelf = self._shelf
+        job = replace(job, joint=True)
 
         def work(part: tuple[int, Sequence[RawFile]]) -> list[Blob]:
             from lake.staging.task import stage  # compiled code, which only workers need
@@ -69,6 +72,7 @@ class ShelfDataflow:
                     for share, blobs in groups
                 ]
 
+        self._divide(shares)
         results = self._grouped(BlobKind.ROWS, shares.of, work)
         return [file for data in results for file in decode_files(data)]
 
@@ -83,6 +87,17 @@ class ShelfDataflow:
     def release(self) -> None:
         self._staged = []
         self._shelf.clear()
+
+    def _divide(self, shares: Shares) -> None:
+        """Have a batch for each partition where they go to different tasks; they are small."""
+        whole: list[Blob] = []
+        with self._shelf.fetching() as fetch:
+            for blob in self._staged:
+                parts = [blob]
+                if blob.kind == BlobKind.ROWS and shares.divides(blob):
+                    parts = self._shelf.keep(divided(fetch(blob)))
+                whole += parts
+        self._staged = whole
 
     def _grouped(
         self, kind: BlobKind, group: Callable[[Blob], str], work: Callable[[Groups], list[bytes]]

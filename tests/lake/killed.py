@@ -65,6 +65,6 @@ def killed_step(root: Path, step: str, at: int, after: bool = False) -> None:
 
 
 def _die(root: Path, step: str, at: int, after: bool) -> None:
-    placing.SPLIT_BYTES, InProcess.slots = 150, 2  # small lakes have several files, too
+    placing.SPLIT_BYTES, InProcess.slots = 220, 2  # small lakes have several files, too
     runs = Runs(root, first_run=10, store=KillingStorage(str(root), Kills(at=at, after=after)))
     next(case for case in CASES if case.name == step).step(runs)

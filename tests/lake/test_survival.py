@@ -80,7 +80,7 @@ class Survival(RuleBasedStateMachine):
         self.root = Path(mkdtemp(dir=MEMORY))
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(os, "fsync", lambda _: None)
-        self.patch.setattr(placing, "SPLIT_BYTES", 150)
+        self.patch.setattr(placing, "SPLIT_BYTES", 220)
         self.patch.setattr(InProcess, "slots", 2)
         self.runs = Runs(self.root, start=DAYS[0], compaction={"min_files": 2})
         self.place = Folders(self.root)

@@ -19,7 +19,7 @@ from tests.lake.runs import Runs
 
 
 def main(root: str, step: str, where: str = "") -> None:
-    placing.SPLIT_BYTES = 150  # small lakes have several files, too
+    placing.SPLIT_BYTES = 220  # small lakes have several files, too
     kills = Kills(at=int(where)) if where.isdecimal() else Kills(where=where or None)
     config = with_archive(SPARK_CONFIG) | {"spark.master": "local[2]"}
     engine = LocalEngine(pyspark=LazyPySparkResource(spark_config=config))

@@ -110,7 +110,7 @@ def test_workers_without_packages_make_the_same_lake_on_s3(
 def test_machines_that_are_lost_on_the_way_change_nothing(
     cluster: Standalone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(placing, "SPLIT_BYTES", 150)  # small lakes have several files, too
+    monkeypatch.setattr(placing, "SPLIT_BYTES", 220)  # small lakes have several files, too
     monkeypatch.setattr(InProcess, "slots", 2)
     case = SYNCS[1]
     lakes = {name: Runs(tmp_path / name) for name in ("whole", "hurt")}

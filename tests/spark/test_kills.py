@@ -138,5 +138,5 @@ def test_a_worker_is_killed_when_it_is_to(tmp_path: Path, engine: LocalEngine, c
 
 @pytest.fixture(autouse=True)
 def _small_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placing, "SPLIT_BYTES", 150)
+    monkeypatch.setattr(placing, "SPLIT_BYTES", 220)
     monkeypatch.setattr(InProcess, "slots", 2)

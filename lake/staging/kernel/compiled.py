@@ -12,6 +12,7 @@ from numba import config, njit
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _HERE = Path(__file__).parent
+_KERNELS = "*/kernel/*.py"  # all of them, below the package
 _config: Any = config
 _njit: Any = njit
 
@@ -46,7 +47,8 @@ def cache_folder() -> str | None:
     new kernel could meet the code of an old one: hence a folder for each.
     """
     try:
-        sources = b"\0".join(path.read_bytes() for path in sorted(_HERE.glob("*.py")))
+        files = sorted(_HERE.parent.parent.glob(_KERNELS))
+        sources = b"\0".join(path.read_bytes() for path in files)
     except OSError:
         return None
     if not sources:  # shipped without them, or within an archive

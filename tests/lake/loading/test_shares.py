@@ -4,7 +4,7 @@ from zlib import crc32
 
 from lake.loading.shares import LARGEST, SMALLEST, Shares, deal_out, file_number
 from lake.staging.blob import Blob, BlobKind
-from lake.staging.rows_blob import rows_key
+from lake.staging.rows_blob import joint_key, rows_key
 
 MB = 1 << 20
 HOURS = [f"day=2026-10-01/hr={hour:02}" for hour in range(24)]
@@ -54,3 +54,20 @@ def test_shares_are_the_same_everywhere() -> None:
     shares = Shares(groups={"t": 5})
     key = rows_key("t", HOURS[3])
     assert shares.of(blob("t", HOURS[3])) == f"0\nt\n{crc32(key.encode()) % 5}"
+
+
+def joint(table: str) -> Blob:
+    return Blob(BlobKind.ROWS, joint_key(table, dict.fromkeys(HOURS[:2], 1)), 0, 2, b"")
+
+
+def test_a_blob_of_several_partitions_is_divided_only_where_these_are_dealt_out() -> None:
+    huge = rows_key("huge", HOURS[0])
+    staged = {rows_key("large", hour): 40 * MB for hour in HOURS}
+    staged |= {huge: 900 * MB, rows_key("huge", HOURS[1]): MB, rows_key("small", HOURS[0]): 1}
+    shares = deal_out(staged, {huge: 2}, slots=2)
+    assert [shares.divides(joint(table)) for table in ("large", "huge", "small")] == [
+        *(True, True),
+        False,
+    ]
+    assert shares.of(joint("small")) == shares.of(blob("small", HOURS[0]))
+    assert not shares.divides(blob("large", HOURS[0]))

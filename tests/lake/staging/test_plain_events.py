@@ -18,7 +18,7 @@ from lake.parse import parse_line
 from lake.partitions import DatePartition
 from lake.rejects import Reject
 from lake.settings import Limits
-from lake.staging.blob import BlobKind, from_ipc
+from lake.staging.blob import Blob, BlobKind, from_ipc, unpacked_batch
 from lake.staging.job import RawFile, StageJob
 from lake.staging.kernel.fields import NONE
 from lake.staging.kernel.memory import address
@@ -96,7 +96,7 @@ def staged(root: Path, raw: list[bytes], **job: Any) -> tuple[Any, ...]:
         if blob.kind == BlobKind.SEEN:
             seen = Seen.decode(blob.data)
         else:
-            rows[blob.kind + blob.key] = _in_order(from_ipc(blob.data))
+            rows[blob.kind + blob.key] = _in_order(_content(blob))
     tables = sorted(msgspec.to_builtins(seen.tables), key=lambda table: table["table"])
     for table in tables:
         table["bytes"] = {}
@@ -107,6 +107,12 @@ def staged(root: Path, raw: list[bytes], **job: Any) -> tuple[Any, ...]:
     for file in account["files"]:
         file["hours"] = sorted(file["hours"])
     return rows, tables, account
+
+
+def _content(blob: Blob) -> pa.Table:
+    if blob.kind == BlobKind.IDS:
+        return from_ipc(blob.data)
+    return pa.Table.from_batches([unpacked_batch(blob.data)])
 
 
 def _in_order(table: pa.Table) -> Any:

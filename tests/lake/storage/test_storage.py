@@ -4,12 +4,14 @@ import pickle
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from lake.storage import Storage, s3_output
+from lake.storage.local import LocalStorage
 
 MANY = 8
 
@@ -182,6 +184,13 @@ def test_a_task_that_runs_twice_at_once_writes_its_file_whole(storage: Storage) 
         slow.write(b"me")
     assert storage.read("o/x") == b"the same"
     assert [file.path for file in storage.files("")] == ["o/x"]
+
+
+def test_what_a_killed_task_left_is_gone_once_its_file_is_settled(tmp_path: Path) -> None:
+    storage = LocalStorage(str(tmp_path))
+    put(storage, "o/x", "o/y", "o/.x.0123", "o/.z.0123", "o/.lock")
+    storage.settle(["o/x", "o/y"])
+    assert {path.name for path in (tmp_path / "o").iterdir()} == {"x", "y", ".z.0123", ".lock"}
 
 
 def test_a_file_is_placed_once(storage: Storage) -> None:

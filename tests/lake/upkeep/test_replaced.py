@@ -46,7 +46,7 @@ def grown_by_two_files(runs: Runs) -> None:
     for name in "ab":
         day.file(name, track("Order", name, "2026-10-01T07:30", n=2, text="x" * 2000))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(placing, "SPLIT_BYTES", 150)
+        patch.setattr(placing, "SPLIT_BYTES", 220)
         patch.setattr(InProcess, "slots", 2)
         runs.sync()
     [moved, _] = runs.partitions("track_order").values()

@@ -34,7 +34,7 @@ def in_memory() -> Iterator[Path]:
 @pytest.fixture
 def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that small lakes have partitions of several files."""
-    monkeypatch.setattr(placing, "SPLIT_BYTES", 150)
+    monkeypatch.setattr(placing, "SPLIT_BYTES", 220)
     monkeypatch.setattr(InProcess, "slots", 2)
 
 

@@ -77,7 +77,7 @@ def test_whatever_an_archive_holds_the_numbers_are_those_of_the_run(story: Story
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
         patch.setattr(InProcess, "slots", story.tasks)
-        patch.setattr(placing, "SPLIT_BYTES", 150)
+        patch.setattr(placing, "SPLIT_BYTES", 220)
         runs = Runs(Path(folder), **story.settings)
         for step in story.steps:
             suppress_only(runs.storage, step.suppressed.users, step.suppressed.visitors)

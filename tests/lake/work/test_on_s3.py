@@ -43,7 +43,7 @@ def bucket(tmp_path: Path, aws: AwsServer) -> Runs:
 
 @pytest.fixture(autouse=True)
 def _small_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placing, "SPLIT_BYTES", 150)
+    monkeypatch.setattr(placing, "SPLIT_BYTES", 220)
     monkeypatch.setattr(InProcess, "slots", 2)
 
 

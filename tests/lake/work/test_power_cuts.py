@@ -4,12 +4,45 @@ import os
 
 import pytest
 
+from lake import paths
 from lake.loading.shares import Shares
 from lake.loading.task import LoadedFile, LoadJob
 from lake.state.manifest import read_manifest
+from lake.storage import local
 from lake.work.in_process import InProcess
 from tests.lake.fault_cases import first_sync, growing_sync, replay
 from tests.lake.runs import SOURCE_ID, Runs
+
+
+def test_many_files_are_brought_onto_the_disk_by_one_call_before_the_commit(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[tuple[str, bool]] = []  # and whether the manifest was there by then
+    manifest = runs.root / paths.manifest(SOURCE_ID, 1)
+    sync_all = local.sync_all
+
+    def note(at: str) -> bool:
+        order.append((at, manifest.exists()))
+        return sync_all(at)
+
+    monkeypatch.setattr(local, "MANY", 0)
+    monkeypatch.setattr(local, "sync_all", note)
+    first_sync(runs)
+    assert manifest.exists()
+    assert order[0] == (str(runs.root), False)
+
+
+def test_a_system_without_that_call_does_them_one_by_one(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settled: list[str] = []
+    monkeypatch.setattr(local, "MANY", 0)
+    monkeypatch.setattr(local, "sync_all", lambda at: False)
+    monkeypatch.setattr(local, "_onto_the_disk", settled.append)
+    first_sync(runs)
+    manifest = read_manifest(runs.storage, SOURCE_ID, 1)
+    assert manifest is not None
+    assert {str(runs.root / path) for path in manifest.written} <= {*settled}
 
 
 @pytest.mark.usefixtures("small_files")
@@ -36,7 +69,12 @@ def test_every_file_of_a_commit_is_on_the_disk_before_it(
         assert {path.rpartition("/")[0] for path in manifest.written} <= {*order[:at]}
 
 
-def test_a_file_that_is_not_there_stops_the_commit(runs: Runs) -> None:
+@pytest.mark.parametrize("many", [0, 500])
+def test_a_file_that_is_not_there_stops_the_commit(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
+    monkeypatch.setattr(local, "MANY", many)
+
     class LosesAFile(InProcess):
         def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
             written = super().load(job, shares)

@@ -43,7 +43,7 @@ def test_what_a_sync_brings_between_two_days_is_there_after_the_switch(
     """Into days that are done and days that are not, into partitions that are there and new ones;
     with two tasks the partitions move, with what they held."""
     monkeypatch.setattr(InProcess, "slots", slots)
-    monkeypatch.setattr(placing, "SPLIT_BYTES", 150)
+    monkeypatch.setattr(placing, "SPLIT_BYTES", 220)
     runs = three_days
     wish(runs, "track_order.n", "string")
     days = days_of_a_replay(runs)
