@@ -1,9 +1,11 @@
 """Runs of contestants on an archive, each in a folder and processes of its own, each checked."""
 
+import atexit
 import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from uuid import uuid4
 
 import msgspec
 
@@ -35,7 +37,7 @@ def contest(
 
 
 def run(archive: Archive, contestant: Contestant, folder: Path, round: int = 1) -> Run:
-    shutil.rmtree(folder, ignore_errors=True)
+    _make_way(folder)
     folder.mkdir(parents=True)
     contestant.prepare(folder, archive)
     os.sync()  # so that nobody pays for what the one before has written
@@ -53,3 +55,12 @@ def run(archive: Archive, contestant: Contestant, folder: Path, round: int = 1) 
         bytes=sum(sizes),
         wrongs=wrongs(tables, archive.truth, hours=contestant.has_hours),
     )
+
+
+def _make_way(folder: Path) -> None:
+    """Have what an earlier run left out of the way, and removed when all runs are over: for some
+    minutes after many files are removed, some file systems (ext4) take long to make new ones."""
+    if folder.exists():
+        old = folder.with_name(f"{folder.name}-{uuid4().hex}")
+        folder.rename(old)
+        atexit.register(shutil.rmtree, old, ignore_errors=True)

@@ -13,7 +13,7 @@ import time
 held = bytearray(200_000_000)
 held[::4096] = b'x' * len(held[::4096])
 began = time.process_time()
-while time.process_time() - began < 1: pass
+while time.process_time() - began < 2: pass
 """
 LEAVES_IT = f"""
 import subprocess, sys, time
@@ -45,6 +45,6 @@ def test_what_nobody_waits_for_counts_with_its_time_and_memory(
 ) -> None:
     command = [sys.executable, "-c", MEASURE, str(tmp_path), program]
     measured = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
-    assert 0.9 < measured["cpu"] < 2.5
+    assert 1.5 < measured["cpu"] < 4  # of 2 seconds and the start of three processes
     assert measured["peak_memory"] > 200e6
     assert measured["wall"] > 0.8
