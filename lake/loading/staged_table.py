@@ -9,6 +9,8 @@ import pyarrow as pa
 
 from lake.counts import add_casts
 from lake.dedup.ids import checksums
+from lake.loading.rare_values import RareValues, without_lists
+from lake.loading.typed_columns import TypedColumns
 from lake.loading.typed_rows import TypedRows, typed_rows
 from lake.schema import TableSchema
 from lake.staging.blob import Blob, unpacked_batch
@@ -23,7 +25,7 @@ class StagedTable:
     """Rows without their duplicates. Casting a little costs as much as casting some more, so that
     blobs which say how their values are written in the same way are cast as one."""
 
-    batches: Sequence[pa.Table]
+    batches: Sequence["StagedBatch"]
     order: np.ndarray  # the rows of all batches as they are written: by partition, as received
     origins: pa.Table  # where each of these rows is from
     slices: dict[str, slice]  # which of them belong to which key of staged rows
@@ -35,11 +37,8 @@ class StagedTable:
         in_order = [
             part for members in alike for blob, _ in members for part in parts_of(blob).items()
         ]
-        batches = [_joined([rows for _, rows in members]) for members in alike]
-        origins = pa.concat_tables(
-            rows.select([name for name in _ORIGINS if name in rows.column_names])
-            for rows in batches
-        )
+        batches = [StagedBatch.of([rows for _, rows in members]) for members in alike]
+        origins = pa.concat_tables(batch.origins() for batch in batches)
         received, files, lines = (origins[at].to_numpy() for at in (RECEIVED, FILE, LINE))
         kept = np.flatnonzero(~_is_in(duplicates, places(files, lines)))
         if not len(kept):
@@ -71,15 +70,42 @@ class StagedTable:
         typed: list[TypedRows] = []
         for number, (batch, end) in enumerate(zip(self.batches, ends, strict=True)):
             mine = self.order[of_batch == number] - (end - len(batch))
-            typed.append(typed_rows(batch.take(pa.array(mine)), schema))
-        rows = pa.concat_tables((part.rows for part in typed), promote_options="default")
-        if len(typed) > 1:  # each is in order, but one comes after the other
-            rows = rows.take(pa.array(np.argsort(np.argsort(of_batch, kind="stable"))))
+            typed.append(batch.typed(mine, schema))
+        if len(typed) == 1:
+            return typed[0]
+        rows = pa.concat_tables((part.rows.table() for part in typed), promote_options="default")
+        # Each is in order, but one comes after the other.
+        rows = rows.take(pa.array(np.argsort(np.argsort(of_batch, kind="stable"))))
         return TypedRows(
-            rows,
+            TypedColumns.of(rows),
             reduce(add_casts, (part.casts for part in typed)),
             sum(part.rescued_cells for part in typed),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class StagedBatch:
+    """Rows of a table in which every field is written in one way, or is rare."""
+
+    rows: pa.Table
+    rare: Sequence[RareValues] = ()
+
+    @classmethod
+    def of(cls, parts: Sequence[pa.RecordBatch]) -> "StagedBatch":
+        plain, rare = without_lists(parts)
+        tables = map(pa.Table.from_batches, ([part] for part in plain))
+        return cls(pa.concat_tables(tables, promote_options="default").combine_chunks(), rare)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def origins(self) -> pa.Table:
+        return self.rows.select([name for name in _ORIGINS if name in self.rows.column_names])
+
+    def typed(self, order: np.ndarray, schema: TableSchema) -> TypedRows:
+        """The rows of this order in the types of a table."""
+        rare = [values.taken(order, len(self)) for values in self.rare]
+        return typed_rows(self.rows.take(pa.array(order)), schema, rare)
 
 
 def _is_in(some: np.ndarray, numbers: np.ndarray) -> np.ndarray:
@@ -101,7 +127,9 @@ class _Batch:
         """Take one more part, if its fields are written in the same ways."""
         # Most have the very fields of the one before.
         if not self.parts or not rows.schema.equals(self.parts[-1][1].schema, check_metadata=True):
-            written = {f.name: f.metadata[b"as"] for f in rows.schema if f.metadata is not None}
+            written = {
+                f.name: f.metadata[b"as"] for f in rows.schema if f.metadata and b"as" in f.metadata
+            }
             if any(self.written.get(name, how) != how for name, how in written.items()):
                 return False
             self.written |= written
@@ -117,8 +145,3 @@ def _alike(parts: Iterable[tuple[Blob, pa.RecordBatch]]) -> list[list[tuple[Blob
             batches.append(_Batch())
             batches[-1].takes(*part)
     return [batch.parts for batch in batches]
-
-
-def _joined(parts: Sequence[pa.RecordBatch]) -> pa.Table:
-    tables = map(pa.Table.from_batches, ([part] for part in parts))
-    return pa.concat_tables(tables, promote_options="default").combine_chunks()

@@ -14,6 +14,7 @@ from lake.counts import CastCounts
 from lake.loading.footer import Footers
 from lake.loading.staged_table import StagedTable
 from lake.loading.table_files import TableFiles, table_files
+from lake.loading.typed_columns import TypedColumns
 from lake.loading.typed_rows import TypedRows
 from lake.names import MESSAGE_ID, RESCUED_DATA, Naming
 from lake.paths import published_name
@@ -144,10 +145,12 @@ def _write(
 class _Writer:
     """Writes files of a table, and believes of them what their own footers say."""
 
-    def __init__(self, storage: Storage, rows: pa.Table, schema: TableSchema, files: int) -> None:
+    def __init__(
+        self, storage: Storage, rows: TypedColumns, schema: TableSchema, files: int
+    ) -> None:
         self._storage, self._rows, self._files = storage, rows, files
         self._footers = Footers(lambda columns: type_problems(columns, schema))
-        self._rescued = rows[RESCUED_DATA] if RESCUED_DATA in rows.column_names else None
+        self._rescued = rows.whole(RESCUED_DATA) if RESCUED_DATA in rows.columns else None
         self._is_new = RESCUED_DATA not in schema.types()
 
     def has_rescued(self, rows: slice) -> bool:
@@ -170,13 +173,13 @@ class _Writer:
 
     @cached_property
     def _with_rescued(self) -> TableFiles:
-        return table_files(self._rows, self._files)
+        return table_files(self._rows.table(), self._files)
 
     @cached_property
     def _without_rescued(self) -> TableFiles:
         if self._rescued is None:
             return self._with_rescued
-        return table_files(self._rows.drop_columns(RESCUED_DATA), self._files)
+        return table_files(self._rows.without(RESCUED_DATA).table(), self._files)
 
 
 def type_problems(footer: pa.Schema, schema: TableSchema, older: bool = False) -> tuple[str, ...]:
@@ -196,7 +199,7 @@ def type_problems(footer: pa.Schema, schema: TableSchema, older: bool = False) -
 
 
 def _records(
-    job: LoadJob, staged: StagedTable, rows: pa.Table, targets: Mapping[str, str]
+    job: LoadJob, staged: StagedTable, rows: TypedColumns, targets: Mapping[str, str]
 ) -> pa.Table:
     """What the record log says of the rows of these files."""
     keys = list(targets)
@@ -205,7 +208,7 @@ def _records(
     file = pa.array(np.repeat(np.arange(len(keys)), sizes))
     names = [f"{job.locations[key]}/{published_name(targets[key])}" for key in keys]
     columns = {
-        "identifier": rows[MESSAGE_ID.name(job.naming)],
+        "identifier": rows.whole(MESSAGE_ID.name(job.naming)),
         "raw_file": pa.array(job.raw_files).take(staged.origins[FILE].combine_chunks()),
         "raw_line": staged.origins[LINE],
         "table_name": pa.repeat(pa.scalar(job.schemas[table].name), len(file)),

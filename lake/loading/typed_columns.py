@@ -18,13 +18,27 @@ class SparseColumn:
     def type(self) -> pa.DataType:
         return self.values.type
 
+    def without_nulls(self) -> "SparseColumn":
+        """The same without rows whose values turned out to be none."""
+        if not self.values.null_count:
+            return self
+        valid = self.values.is_valid().to_numpy(zero_copy_only=False)
+        return SparseColumn(self.rows[valid], self.values.drop_null())
+
     def whole(self, length: int) -> pa.Array:
         """The same over all of so many rows."""
+        if not len(self.rows):
+            return pa.nulls(length, self.type)
         at = np.zeros(length, np.int64)
         missing = np.ones(length, np.bool_)
         at[self.rows] = np.arange(len(self.rows))
         missing[self.rows] = False
         return self.values.take(pa.array(at, mask=missing))
+
+
+def whole(column: pa.Array | SparseColumn, length: int) -> pa.Array:
+    """A column with all of so many rows."""
+    return column.whole(length) if isinstance(column, SparseColumn) else column
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +59,7 @@ class TypedColumns:
 
     def whole(self, name: str) -> pa.Array:
         """A column with all of its rows."""
-        column = self.columns[name]
-        return column.whole(self.length) if isinstance(column, SparseColumn) else column
+        return whole(self.columns[name], self.length)
 
     def table(self) -> pa.Table:
         return pa.table({name: self.whole(name) for name in self.columns}, schema=self.schema)

@@ -1,58 +1,106 @@
 """Staged rows in the types of their table."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lake.casting.column import cast_column, json_values
+from lake.casting.column import CastColumn, cast_column, json_values
 from lake.casting.encoding import Encoding
 from lake.counts import CastCounts
+from lake.loading.rare_values import RareValues
+from lake.loading.typed_columns import SparseColumn, TypedColumns, whole
 from lake.names import RESCUED_DATA
 from lake.schema import TableSchema
 from lake.staging.rows_blob import RESCUED
+from lake.types import LakeType
 
 
 @dataclass(frozen=True, slots=True)
 class TypedRows:
     """Rows as the table's columns, `rescued_data` too if the table has it or they need it."""
 
-    rows: pa.Table
+    rows: TypedColumns
     casts: dict[str, CastCounts]
     rescued_cells: int
 
 
-def typed_rows(staged: pa.Table, schema: TableSchema) -> TypedRows:
+def typed_rows(staged: pa.Table, schema: TableSchema, rare: Iterable[RareValues] = ()) -> TypedRows:
     """Cast every staged field into its column; what loses anything goes to `rescued_data`."""
-    types = {n: t for n, t in schema.types().items() if n != RESCUED_DATA}
-    columns: dict[str, pa.Array] = {}
-    casts: dict[str, CastCounts] = {}
-    rescue = _Rescue()
+    filling = _Filling(len(staged), schema)
     for field, chunks in zip(staged.schema, staged.columns, strict=True):
         array = chunks.combine_chunks() if chunks.num_chunks != 1 else chunks.chunk(0)
-        values = len(array) - array.null_count
-        if not field.name.startswith("/") or not values:
-            continue
-        column = field.metadata[b"column"].decode()
-        encoding = Encoding(field.metadata[b"as"].decode())
-        cast = cast_column(array, encoding, types[column])
-        casts[column] = casts.get(column, CastCounts()) + cast.counts(values)
-        if cast.rescued is not None:
-            rescue.add(field.name, array, encoding, cast.rescued)
-        # Of several fields that go to one column each row has at most one.
-        columns[column] = (
-            pc.coalesce(columns[column], cast.array) if column in columns else cast.array
-        )
+        if field.name.startswith("/") and array.null_count < len(array):
+            column = field.metadata[b"column"].decode()
+            encoding = Encoding(field.metadata[b"as"].decode())
+            filling.add(field.name, column, encoding, array)
+    for values in rare:
+        for name, sparse in values.fields():
+            filling.add_sparse(name.pointer, name.column, values.encoding, sparse)
     if RESCUED in staged.column_names:
-        rescue.add_members(staged[RESCUED].combine_chunks())
-    filled = {
-        c.name: columns[c.name] if c.name in columns else pa.nulls(len(staged), c.type.arrow)
-        for c in schema.columns
-    }
-    if rescue.cells:
-        filled[RESCUED_DATA] = rescue.objects()
-    return TypedRows(pa.table(filled), casts, rescue.cells)
+        filling.rescue.add_members(staged[RESCUED].combine_chunks())
+    return filling.typed()
+
+
+class _Filling:
+    """The columns of a table as they are filled."""
+
+    def __init__(self, length: int, schema: TableSchema) -> None:
+        self._length, self._schema = length, schema
+        self._types = {n: t for n, t in schema.types().items() if n != RESCUED_DATA}
+        self._columns: dict[str, pa.Array | SparseColumn] = {}
+        self._casts: dict[str, CastCounts] = {}
+        self.rescue = _Rescue()
+
+    def add(self, pointer: str, column: str, encoding: Encoding, array: pa.Array) -> None:
+        """Fill a column with a field, of which at least one row has a value."""
+        cast = cast_column(array, encoding, self._types[column])
+        self._count(column, cast, len(array) - array.null_count)
+        if cast.rescued is not None:
+            self.rescue.add(pointer, array, encoding, cast.rescued)
+        self._put(column, cast.array)
+
+    def add_sparse(
+        self, pointer: str, column: str, encoding: Encoding, sparse: SparseColumn
+    ) -> None:
+        """The same with a field that few rows have."""
+        cast = cast_column(sparse.values, encoding, self._types[column])
+        if cast.rescued is not None:
+            self.add(pointer, column, encoding, sparse.whole(self._length))
+            return
+        self._count(column, cast, len(sparse.values))
+        self._put(column, SparseColumn(sparse.rows, cast.array).without_nulls())
+
+    def _count(self, column: str, cast: CastColumn, values: int) -> None:
+        self._casts[column] = self._casts.get(column, CastCounts()) + cast.counts(values)
+
+    def _put(self, column: str, filled: pa.Array | SparseColumn) -> None:
+        # Of several fields that go to one column each row has at most one.
+        before = self._columns.get(column)
+        self._columns[column] = (
+            filled
+            if before is None
+            else pc.coalesce(whole(before, self._length), whole(filled, self._length))
+        )
+
+    def typed(self) -> TypedRows:
+        columns = {
+            c.name: self._columns[c.name] if c.name in self._columns else _nothing(c.type)
+            for c in self._schema.columns
+        }
+        if self.rescue.cells:
+            columns[RESCUED_DATA] = self.rescue.objects()
+        return TypedRows(TypedColumns(self._length, columns), self._casts, self.rescue.cells)
+
+
+@cache
+def _nothing(type: LakeType) -> SparseColumn:
+    """A column without any value."""
+    return SparseColumn(np.empty(0, np.int64), pa.array([], type.arrow))
 
 
 class _Rescue:

@@ -1,7 +1,7 @@
 """Rows of one table that were read together: where they are from, and their fields as columns."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -62,6 +62,15 @@ class PartColumn(NamedTuple):
         return self.known_kinds or kinds_of(self.encoding, self.array)
 
 
+class RareField(NamedTuple):
+    """A field that few rows of a part have: its values are in a list, under its number."""
+
+    number: int
+    encoding: Encoding
+    first: Place
+    kinds: frozenset[Kind]
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """Some rows of a table, and what the first of them calls itself."""
@@ -69,3 +78,5 @@ class Part:
     origins: pa.RecordBatch
     columns: Mapping[Path, PartColumn]
     called: tuple[Place, str]
+    rare: Mapping[Path, RareField] = field(default_factory=dict)
+    lists: Mapping[Encoding, pa.ListArray] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from lake.dedup.payloads import STAMPS
 from lake.envelope import EVENT_TYPES
 from lake.names import Naming, table_name
 from lake.settings import Limits
-from lake.staging.kernel.columns import columns_of
+from lake.staging.kernel.columns import Column, Field, columns_of
 from lake.staging.kernel.events import (
     ENVELOPE,
     ID,
@@ -30,7 +30,7 @@ from lake.staging.kernel.moments import UNREAD
 from lake.staging.kernel.values import ESCAPED, MILLIS
 from lake.staging.leaves import Path
 from lake.staging.line_block import LineBlock
-from lake.staging.parts import Origins, Part, PartColumn
+from lake.staging.parts import Origins, Part, PartColumn, RareField
 from lake.staging.seen import Place
 
 _CELLS_PER_LINE = 48  # to begin with
@@ -54,9 +54,11 @@ class Block:
     def line(self, row: int) -> bytes:
         return self.lines.text(int(self.starts[row]), int(self.ends[row]))
 
-    def place(self, row: int, order: int = 0) -> Place:
-        """Where a row is from, and where something stands in it."""
-        return self.files.item(row), self.numbers.item(row), order
+    def places(self, fields: Sequence[Field]) -> list[Place]:
+        """Where fields were first."""
+        rows = np.array([field.first_row for field in fields], np.int64)
+        files, numbers = self.files[rows].tolist(), self.numbers[rows].tolist()
+        return list(zip(files, numbers, (field.place for field in fields), strict=True))
 
     def texts(self, cells: np.ndarray) -> list[str | None]:
         """What stands in some cells, None where it is not plain text."""
@@ -128,33 +130,50 @@ class PlainEvents:
         return Block(lines, starts, ends, files, numbers, table, events, cells)
 
     def parts(
-        self, block: Block, groups: Sequence[np.ndarray], keep_payloads: bool
+        self,
+        block: Block,
+        groups: Sequence[np.ndarray],
+        keep_payloads: bool,
+        lists: bool = True,
     ) -> Iterator[Part]:
-        """Groups of plain rows, each of one table, as parts of their tables."""
+        """Groups of plain rows, each of one table, as parts of their tables; without lists all of
+        their fields have columns."""
         for together in _strokes(groups):
-            yield from self._parts(block, together, keep_payloads)
+            yield from self._parts(block, together, keep_payloads, lists)
 
     def _parts(
-        self, block: Block, groups: Sequence[np.ndarray], keep_payloads: bool
+        self, block: Block, groups: Sequence[np.ndarray], keep_payloads: bool, lists: bool
     ) -> Iterator[Part]:
         rows = np.concatenate(groups)
         ends = np.cumsum([len(group) for group in groups], dtype=np.int64)
         columns = columns_of(
-            block.lines.address, block.events, block.cells, rows, ends, self._column_of
-        )
+            block.lines.address, block.events, block.cells, rows, ends, self._column_of,
+            _used(self._fields), lists,
+        )  # fmt: skip
         origins = block.origins(rows, keep_payloads)
         for group, found, end in zip(groups, columns, ends.tolist(), strict=True):
             first = int(group.min())
+            at = block.files.item(first), block.numbers.item(first), 0
             yield Part(
                 origins.slice(end - len(group), len(group)),
-                {
-                    self._path(c.field): PartColumn(
-                        c.encoding, c.array, block.place(c.first_row, c.place), c.kinds
-                    )
-                    for c in found
-                },
-                (block.place(first), self._original(block, first)),
+                self._columns(block, found.columns),
+                (at, self._original(block, first)),
+                self._rare(block, found.rare),
+                found.lists,
             )
+
+    def _columns(self, block: Block, columns: Sequence[Column]) -> dict[Path, PartColumn]:
+        first = block.places([column.field for column in columns])
+        return {
+            self._path(field.number): PartColumn(field.encoding, array, at, field.kinds)
+            for (field, array), at in zip(columns, first, strict=True)
+        }
+
+    def _rare(self, block: Block, fields: Sequence[Field]) -> dict[Path, RareField]:
+        return {
+            self._path(f.number): RareField(f.number, f.encoding, at, f.kinds or frozenset())
+            for f, at in zip(fields, block.places(fields), strict=True)
+        }
 
     def _path(self, field: int) -> Path:
         path = self._paths.get(field)

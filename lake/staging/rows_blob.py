@@ -6,13 +6,36 @@ key says how many rows each of them has.
 
 from collections.abc import Mapping
 
+import msgspec
+
 from lake.staging.blob import Blob, batch_packer, unpacked_batch
 
 FILE, LINE, ID, RECEIVED = "#file", "#line", "#id", "#received"
 RESCUED, PAYLOAD, HASH = "#rescued", "#payload", "#hash"
 """Columns that accompany staged rows; field names of events always begin with a slash."""
+RARE = "#rare-"
+"""With an encoding after it, a column of lists: each row has, of the fields that are rare and
+written in this way, the number and the value of those that it has. What these numbers mean is told
+by the metadata of the column (`rare_metadata`)."""
 
 _ROWS = "\t"  # before their number; like a line break, in no name of a table or partition
+
+
+class RareName(msgspec.Struct, array_like=True, frozen=True):
+    """What the number of a rare field stands for."""
+
+    number: int
+    pointer: str
+    column: str
+
+
+def rare_metadata(names: list[RareName]) -> dict[str, bytes]:
+    return {"fields": msgspec.msgpack.encode(names)}
+
+
+def rare_names(metadata: Mapping[bytes, bytes]) -> list[RareName]:
+    names: list[RareName] = msgspec.msgpack.decode(metadata[b"fields"], type=list[RareName])
+    return names
 
 
 def rows_key(table: str, partition: str) -> str:

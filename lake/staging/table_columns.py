@@ -74,6 +74,15 @@ class TableColumns:
         self._settle(events, taken)
         return taken
 
+    def stand_alone(self, rare: Collection[Path], others: Collection[Path]) -> bool:
+        """Whether fields may be had, and each of the rare ones is alone in a column."""
+        paths = [*rare, *others]
+        if not self.have_room(paths):
+            return False
+        self._register(paths)
+        columns = (self._columns[path] for path in rare)
+        return all(column is not None and len(self._fields[column]) == 1 for column in columns)
+
     def contested(self, found: Mapping[Path, pa.Array]) -> np.ndarray:
         """The rows in which fields meet in a column, or have none: `take_apart` settles them."""
         self._register(found)

@@ -1,6 +1,6 @@
 """The rows a task has gathered for one table, until they leave it as Arrow batches."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -19,7 +19,15 @@ from lake.staging.blob import Blob, BlobKind, batch_packer
 from lake.staging.job import StageJob
 from lake.staging.leaves import Event, Path
 from lake.staging.parts import Origins, Part, PartColumn
-from lake.staging.rows_blob import HASH, RESCUED, joint_key, rows_key
+from lake.staging.rows_blob import (
+    HASH,
+    RARE,
+    RESCUED,
+    RareName,
+    joint_key,
+    rare_metadata,
+    rows_key,
+)
 from lake.staging.seen import Place, SeenColumn, SeenTable
 from lake.staging.table_columns import Refused, TableColumns
 
@@ -74,6 +82,8 @@ class TableRows:
         self._rows = 0
         self._origins: list[pa.RecordBatch] = []  # of each part: where its rows are from
         self._cells: dict[Path, dict[int, tuple[Encoding, pa.Array]]] = {}  # by number of part
+        self._rare: dict[Encoding, dict[int, Path]] = {}  # by number of the field
+        self._lists: dict[Encoding, dict[int, pa.Array]] = {}  # by number of part
         self._kinds: dict[Path, set[Kind]] = {}
         self._rescued: dict[int, list[str]] = {}
 
@@ -125,14 +135,26 @@ class TableRows:
             return None
         return self._columns.contested({path: found.array for path, found in columns.items()})
 
+    def may_list(self, part: Part) -> bool:
+        """Whether the rare fields of a part can do without columns."""
+        return self._columns.stand_alone(part.rare, part.columns)
+
     def take(self, part: Part) -> None:
         """Take in rows that are in columns, and settled."""
         self._original = min(self._original or part.called, part.called)
+        number = len(self._origins)
         for path, column in part.columns.items():
             self._first[path] = min(self._first.get(path, column.first), column.first)
-            self._cells.setdefault(path, {})[len(self._origins)] = column.encoding, column.array
+            self._cells.setdefault(path, {})[number] = column.encoding, column.array
             if self._columns.is_new(path):  # the others have their types
                 self._kinds.setdefault(path, set()).update(column.kinds())
+        for path, rare in part.rare.items():
+            self._first[path] = min(self._first.get(path, rare.first), rare.first)
+            self._rare.setdefault(rare.encoding, {})[rare.number] = path
+            if self._columns.is_new(path):
+                self._kinds.setdefault(path, set()).update(rare.kinds)
+        for encoding, array in part.lists.items():
+            self._lists.setdefault(encoding, {})[number] = array
         self._origins.append(part.origins)
         self._rows += len(part.origins)
 
@@ -174,31 +196,40 @@ class TableRows:
             rescued = [self._rescued.get(row) for row in range(self._rows)]
             arrays.append(pa.array(rescued, pa.list_(pa.string())))
             fields.append(pa.field(RESCUED, arrays[-1].type))
-        seen: list[SeenColumn] = []
         for path in sorted(self._cells, key=self._first.__getitem__):
-            encoding, array = self._column(path)
-            column = self._columns.column(path) or ""
-            arrays.append(array)
-            fields.append(_staged_field(path, column, encoding))
-            kinds = self._kinds.get(path, set())
-            seen.append(SeenColumn(pointer(path), column, self._first[path], kinds))
+            found = self._cells[path]
+            encoding, array = joined(list(found.values()))
+            arrays.append(self._over_all(array, found))
+            fields.append(_staged_field(path, self._columns.column(path) or "", encoding))
+        for encoding, lists in self._lists.items():
+            arrays.append(self._over_all(pa.concat_arrays(lists.values()), lists))
+            names = [
+                RareName(number, pointer(path), self._columns.column(path) or "")
+                for number, path in self._rare[encoding].items()
+            ]
+            name = f"{RARE}{encoding}"
+            fields.append(pa.field(name, arrays[-1].type, metadata=rare_metadata(names)))
+        rare = (path for paths in self._rare.values() for path in paths.values())
+        seen = [self._seen(path) for path in {**self._cells, **dict.fromkeys(rare)}]
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)), seen
 
-    def _column(self, path: Path) -> tuple[Encoding, pa.Array]:
-        """A field over all rows, whichever parts have it."""
-        found = self._cells[path]
-        encoding, array = joined(list(found.values()))
-        if len(found) == len(self._origins):
-            return encoding, array
+    def _seen(self, path: Path) -> SeenColumn:
+        column, kinds = self._columns.column(path) or "", self._kinds.get(path, set())
+        return SeenColumn(pointer(path), column, self._first[path], kinds)
+
+    def _over_all(self, array: pa.Array, parts: Container[int]) -> pa.Array:
+        """An array of all rows from one of the rows of some parts."""
+        if len(array) == self._rows:
+            return array
         pieces, at = [], 0
         for number, origins in enumerate(self._origins):
             length = len(origins)
-            if number in found:
+            if number in parts:
                 pieces.append(array.slice(at, length))
                 at += length
             else:
                 pieces.append(pa.nulls(length, array.type))
-        return encoding, pa.concat_arrays(pieces)
+        return pa.concat_arrays(pieces)
 
 
 @lru_cache(1 << 16)  # most tables have fields of the same names

@@ -170,6 +170,8 @@ class _StageTask:
             of_table = self.tables.get(table)
             if of_table is None:
                 of_table = TableRows(self.job, table)
+            if part.rare and not of_table.may_list(part):
+                [part] = self._parts(block, [rows], lists=False)
             contested = of_table.may_take(part.columns)
             if contested is None:
                 contested = np.arange(len(rows))
@@ -178,7 +180,7 @@ class _StageTask:
                 rows = np.delete(rows, contested)
                 if not len(rows):
                     continue
-                [part] = self._parts(block, [rows])
+                [part] = self._parts(block, [rows], lists=bool(part.lists))
             self.tables[table] = of_table
             of_table.take(part)
             taken.append(rows)
@@ -186,8 +188,8 @@ class _StageTask:
         self.account.take(block.files[rows], block.events.received[rows])
         return np.concatenate(odd)
 
-    def _parts(self, block: Block, groups: list[np.ndarray]) -> Iterator[Part]:
-        return self.plain.parts(block, groups, self.job.keep_payloads)
+    def _parts(self, block: Block, groups: list[np.ndarray], lists: bool = True) -> Iterator[Part]:
+        return self.plain.parts(block, groups, self.job.keep_payloads, lists)
 
     def _read_carefully(self, file: int, number: int, line: bytes) -> None:
         """Take in one row that is odd, or count why not."""

@@ -1,11 +1,11 @@
 """Cells as columns in the memory layout of Arrow: of all tables of a block at once.
 
 A block may hold hundreds of tables: what is done for each of them, or each of their columns, has
-to be little.
+to be little. Of wide tables most fields are in few of the rows, and these have no columns: all of
+their values are in lists, one for each way in which values are written.
 """
 
 from functools import cache
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -21,9 +21,17 @@ from lake.staging.kernel.fill import (
     AS_MOMENT,
     AS_TEXT,
     BYTES,
+    CELLS,
+    CODES,
+    FACTS,
     FIELD,
     KINDS,
-    TEXTS,
+    LETTER,
+    LISTED,
+    PLACE,
+    ROW,
+    VALID,
+    VALUES,
     WAY,
     count_columns,
     fill_columns,
@@ -60,17 +68,39 @@ _KNOWN = {
     LOOSE_ARRAY: Kind.ARRAY,
 }
 """What cells are without another look."""
+_KNOWN_BITS = sum(1 << kind for kind in _KNOWN)
+_FEW = 8
+"""A field is rare if it is in one of so many rows, or fewer."""
+MANY = 24
+"""From so many rare fields on, lists cost less than their columns."""
 
 
-class Column(NamedTuple):
-    """The values of a field over some rows; the first of all that has it, and its place there."""
+class Field(NamedTuple):
+    """A field of some rows; the first of all that has it, and its place there."""
 
-    field: int
+    number: int
     encoding: Encoding
-    array: pa.Array
     first_row: int
     place: int
     kinds: frozenset[Kind] | None  # of the values, if that is known without a look at them
+
+
+class Column(NamedTuple):
+    """The values of a field over some rows."""
+
+    field: Field
+    array: pa.Array
+
+
+class Columns(NamedTuple):
+    """All fields of some rows: those with a column, and those that are rare, with their lists.
+
+    A list has for each row the numbers and the values of its rare fields.
+    """
+
+    columns: list[Column]
+    rare: list[Field]
+    lists: dict[Encoding, pa.ListArray]
 
 
 def columns_of(
@@ -80,40 +110,81 @@ def columns_of(
     rows: np.ndarray,
     ends: np.ndarray,
     column_of: np.ndarray,
-) -> list[list[Column]]:
+    fields: int,
+    lists: bool = True,
+) -> list[Columns]:
     """The columns of some groups of events, by the fields that they have.
 
     `rows` are those of all groups, one after the other, `ends` where each of them ends.
     `column_of` is room to work in, a place for each field, NONE throughout before and after.
+    `fields` are so many as there can be. Without lists, rare ones have columns, too.
     """
-    facts, last = _facts(events, cells, rows, ends, column_of)
-    lengths = np.repeat(np.diff(ends, prepend=0), np.diff(last, prepend=0))
-    layout, sizes = _layout(facts, lengths)
+    facts, last = _facts(buf, events, cells, rows, ends, column_of, fields)
+    words = _WAY_OF[facts[:, KINDS]] == AS_TEXT
+    words &= (facts[:, LETTER] < ord("0")) | (facts[:, LETTER] > ord("9"))
+    facts[words, KINDS] |= _WORD
+    group_of = np.repeat(np.arange(len(ends)), np.diff(last, prepend=0))
+    lengths = np.diff(ends, prepend=0)
+    rare = _rare(facts, lengths[group_of], group_of, len(ends) if lists else 0)
+    layout, sizes, of_list = _layout(facts, lengths, group_of, rare)
+    last_list = np.searchsorted(of_list // len(Encoding), np.arange(len(ends)), side="right")
     # Arrow keeps memory that it has had for the next time; NumPy asks the system again and again.
     buffer = pa.allocate_buffer(int(np.sum(_aligned(sizes))) + 8)
     memory = np.frombuffer(buffer, np.uint8)
     memory[:] = 0
     fill_columns(
-        buf, rows, ends, events.first_cell, cells, column_of, facts[:, FIELD].copy(), last, layout,
-        memory, memory.view(np.int32), memory.view(np.int64),
+        buf, rows, ends, events.first_cell, cells, column_of, facts[:, FIELD].copy(), last,
+        last_list, layout, memory,
     )  # fmt: skip
-    _mark_words(facts, layout, memory)
-    found = _columns(facts, lengths, layout, sizes, buffer)
-    return [found[first:after] for first, after in pairwise([0, *last.tolist()])]
+    told = [_field(*fact) for fact in facts[:, _TOLD].tolist()]
+    found = [Columns([], [], {}) for _ in lengths]
+    spots = zip(layout.tolist(), sizes.tolist(), strict=True)
+    for field, group, filled, is_rare in zip(
+        told, group_of.tolist(), facts[:, CELLS].tolist(), rare.tolist(), strict=True
+    ):
+        spot = next(spots)
+        if is_rare:
+            found[group].rare.append(field)
+        else:
+            array = _array(buffer, field.encoding, int(lengths[group]), filled, *spot)
+            found[group].columns.append(Column(field, array))
+    for number, spot in zip(of_list.tolist(), spots, strict=True):
+        group, encoding = number // len(Encoding), _ALL[number % len(Encoding)]
+        found[group].lists[encoding] = _list(buffer, encoding, int(lengths[group]), *spot)
+    return found
 
 
 def _facts(
-    events: Events, cells: Cells, rows: np.ndarray, ends: np.ndarray, column_of: np.ndarray
+    buf: int,
+    events: Events,
+    cells: Cells,
+    rows: np.ndarray,
+    ends: np.ndarray,
+    column_of: np.ndarray,
+    fields: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Of each column what `count_columns` finds, and where the columns of each group end."""
     last = np.zeros(len(ends), np.int64)
-    room = 64 * len(ends)
-    while True:
-        facts = np.zeros((room, 6), np.int64)
-        count = count_columns(rows, ends, events.first_cell, cells, column_of, facts, last)
-        if count <= room:
-            return facts[:count], last
-        room = count
+    in_rows = np.sum(events.first_cell[rows + 1] - events.first_cell[rows])
+    facts = np.empty((min(int(in_rows), len(ends) * fields), FACTS), np.int64)
+    count = count_columns(buf, rows, ends, events.first_cell, cells, column_of, facts, last)
+    return facts[:count], last
+
+
+_TOLD = [FIELD, KINDS, ROW, PLACE]
+
+
+def _field(number: int, kinds: int, row: int, place: int) -> Field:
+    return Field(number, _ENCODINGS[kinds & ~_WORD], row, place, _known_kinds(kinds))
+
+
+def _rare(facts: np.ndarray, lengths: np.ndarray, group_of: np.ndarray, groups: int) -> np.ndarray:
+    """Which fields are rare, in those of so many groups that have many of these."""
+    rare = facts[:, CELLS] * _FEW <= lengths
+    # Whoever has to look at the values needs them as a column.
+    rare &= (facts[:, KINDS] & _WORD != 0) | (facts[:, KINDS] & ~_KNOWN_BITS == 0)
+    many = np.bincount(group_of[rare], minlength=groups) >= MANY
+    return rare & many[group_of] if groups else np.zeros(len(facts), np.bool_)
 
 
 def _encoding(kinds: int) -> Encoding:
@@ -136,7 +207,9 @@ _WAYS = {
     Encoding.MILLIS: AS_MOMENT,
     Encoding.BOOL: AS_BOOL,
 }
+_ALL = list(Encoding)
 _ENCODINGS = [_encoding(kinds) for kinds in range(1 << NULL)]
+_NUMBER_OF = np.array([_ALL.index(encoding) for encoding in _ENCODINGS], np.int64)
 _WAY_OF = np.array([_WAYS[encoding] for encoding in _ENCODINGS], np.int64)
 
 
@@ -149,49 +222,69 @@ def _known_kinds(cells: int) -> frozenset[Kind] | None:
     return frozenset(_KNOWN[kind] for kind in seen) if set(seen) <= _KNOWN.keys() else None
 
 
-def _layout(facts: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How each column is written and where its buffers begin, and how many bytes they have.
-
-    The buffers are bits for those rows that have a value; the values, or the ends of texts; texts.
-    """
-    ways = _WAY_OF[facts[:, KINDS]]
-    bits = (lengths + 7) // 8
-    values = np.where(ways == AS_BOOL, bits, 8 * lengths)
-    is_text = ways <= AS_JSON
-    values[is_text] = 4 * (lengths[is_text] + 1)
-    sizes = np.stack([bits, values, np.where(is_text, facts[:, BYTES], 0)], axis=1)
+def _layout(
+    facts: np.ndarray, lengths: np.ndarray, group_of: np.ndarray, rare: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """How each column is written and where its buffers begin; how many bytes they have; the same of
+    lists, after the columns, and which lists these are: by group, then by encoding."""
+    kinds = facts[:, KINDS] & ~_WORD
+    ways = _WAY_OF[kinds]
+    of_field = group_of[rare] * len(_ALL) + _NUMBER_OF[kinds[rare]]
+    of_list, number = np.unique(of_field, return_inverse=True)
+    rows = lengths[group_of]
+    sizes = np.zeros((len(facts) + len(of_list), 4), np.int64)
+    sizes[: len(facts), 0] = (rows + 7) // 8
+    sizes[: len(facts), 1:3] = _sizes(ways, rows, facts[:, BYTES])
+    sizes[: len(facts)][rare] = 0
+    cells = np.bincount(number, facts[rare, CELLS], len(of_list)).astype(np.int64)
+    texts = np.bincount(number, facts[rare, BYTES], len(of_list)).astype(np.int64)
+    of_lists = np.array([_WAYS[_ALL[at]] for at in of_list % len(_ALL)], np.int64)
+    sizes[len(facts) :, 0] = 4 * (lengths[of_list // len(_ALL)] + 1)
+    sizes[len(facts) :, 1:3] = _sizes(of_lists, cells, texts)
+    sizes[len(facts) :, 3] = 2 * cells
     room = _aligned(sizes)
     starts = (np.cumsum(room) - room.ravel()).reshape(room.shape)
-    return np.column_stack([ways, starts]), sizes
+    layout = np.column_stack([np.concatenate([ways, of_lists]), starts])
+    layout[: len(facts)][rare, WAY] = LISTED
+    layout[: len(facts)][rare, VALUES] = len(facts) + number
+    return layout, sizes, of_list
+
+
+def _sizes(ways: np.ndarray, values: np.ndarray, texts: np.ndarray) -> np.ndarray:
+    """Bytes of so many values, or of the ends of texts, and of the texts."""
+    is_text = ways <= AS_JSON
+    sizes = np.where(is_text, 4 * (values + 1), 8 * values)
+    sizes = np.where(ways == AS_BOOL, (values + 7) // 8, sizes)
+    return np.stack([sizes, np.where(is_text, texts, 0)], axis=1)
 
 
 def _aligned(sizes: np.ndarray) -> np.ndarray:
     return (sizes + 7) & ~7
 
 
-def _mark_words(facts: np.ndarray, layout: np.ndarray, memory: np.ndarray) -> None:
-    """Mark columns of texts that begin with another character than a date does."""
-    first = memory[layout[:, TEXTS]]  # where all texts are empty, it is zero
-    words = (layout[:, WAY] == AS_TEXT) & ((first < ord("0")) | (first > ord("9")))
-    facts[words, KINDS] |= _WORD
+def _array(
+    memory: pa.Buffer,
+    encoding: Encoding,
+    length: int,
+    filled: int,
+    starts: list[int],
+    size: list[int],
+) -> pa.Array:
+    """A column as Arrow has it."""
+    _, valid, values, texts, _ = starts
+    mask = memory.slice(valid, size[0]) if filled < length else None
+    buffers = [mask, memory.slice(values, size[1])]
+    if starts[WAY] <= AS_JSON:
+        buffers.append(memory.slice(texts, size[2]))
+    return pa.Array.from_buffers(ARROW_TYPES[encoding], length, buffers, length - filled)
 
 
-def _columns(
-    facts: np.ndarray, lengths: np.ndarray, layout: np.ndarray, sizes: np.ndarray, memory: pa.Buffer
-) -> list[Column]:
-    """The columns as Arrow has them."""
-    found: list[Column] = []
-    for fact, length, starts, size in zip(
-        facts.tolist(), lengths.tolist(), layout.tolist(), sizes.tolist(), strict=True
-    ):
-        field, kinds, filled, _, row, place = fact
-        way, valid, values, texts = starts
-        encoding = _ENCODINGS[kinds & ~_WORD]
-        mask = memory.slice(valid, size[0]) if filled < length else None
-        buffers = [mask, memory.slice(values, size[1])]
-        if way <= AS_JSON:
-            buffers.append(memory.slice(texts, size[2]))
-        type_ = ARROW_TYPES[encoding]
-        array = pa.Array.from_buffers(type_, length, buffers, length - filled)
-        found.append(Column(field, encoding, array, row, place, _known_kinds(kinds)))
-    return found
+def _list(
+    memory: pa.Buffer, encoding: Encoding, length: int, starts: list[int], size: list[int]
+) -> pa.ListArray:
+    """A list as Arrow has it: for each row the numbers of fields, and their values."""
+    codes = np.frombuffer(memory, np.uint16, size[3] // 2, starts[CODES])
+    values = _array(memory, encoding, len(codes), len(codes), starts, size)
+    each = pa.StructArray.from_arrays([pa.array(codes), values], ["field", "value"])
+    offsets = np.frombuffer(memory, np.int32, length + 1, starts[VALID])
+    return pa.ListArray.from_arrays(pa.array(offsets), each)

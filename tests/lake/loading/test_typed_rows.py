@@ -42,7 +42,7 @@ def test_every_column_of_the_table_is_there_in_order_and_type() -> None:
     rows = staged({("/n", "n"): [1, None], ("/price", "price"): [msgspec.Raw("1.5"), 2]})
     typed = typed_rows(rows, schema(PRICE, NOTE, COUNT))
     assert typed.rows.schema == schema(PRICE, NOTE, COUNT).arrow
-    assert typed.rows.to_pylist() == [
+    assert typed.rows.table().to_pylist() == [
         {"price": Decimal("1.500000"), "note": None, "n": 1},
         {"price": Decimal("2.000000"), "note": None, "n": None},
     ]
@@ -53,8 +53,8 @@ def test_every_column_of_the_table_is_there_in_order_and_type() -> None:
 def test_fields_that_share_a_column_fill_it_together() -> None:
     rows = staged({("/n", "n"): [1, None, None], ("/N", "n"): [None, "2", "x"]})
     typed = typed_rows(rows, schema(COUNT))
-    assert typed.rows["n"].to_pylist() == [1, 2, None]
-    assert typed.rows["rescued_data"].to_pylist() == [None, None, '{"/N":"x"}']
+    assert typed.rows.whole("n").to_pylist() == [1, 2, None]
+    assert typed.rows.whole("rescued_data").to_pylist() == [None, None, '{"/N":"x"}']
     assert typed.casts == {"n": CastCounts(exact=2, failed=1)}
 
 
@@ -67,7 +67,7 @@ def test_what_lost_anything_is_in_one_json_object_a_row() -> None:
         rescued=[['"/day":1', '"/hr":2'], None, None],
     )
     typed = typed_rows(rows, schema(COUNT, PRICE))
-    texts = typed.rows["rescued_data"].to_pylist()
+    texts = typed.rows.whole("rescued_data").to_pylist()
     assert texts[2] is None
     assert [msgspec.json.decode(text) for text in texts[:2]] == [
         {"/n": "many", '/a"~1b': True, "/day": 1, "/hr": 2},
@@ -75,14 +75,14 @@ def test_what_lost_anything_is_in_one_json_object_a_row() -> None:
     ]
     assert '"/n":1.50' in texts[1]
     assert typed.rescued_cells == 6
-    assert typed.rows["n"].to_pylist() == [None, 1, 3]
+    assert typed.rows.whole("n").to_pylist() == [None, 1, 3]
 
 
 def test_rescued_data_is_left_out_where_nothing_is_rescued() -> None:
     rows = staged({("/n", "n"): [1]}, rescued=[None])
-    assert typed_rows(rows, schema(COUNT)).rows.column_names == ["n"]
+    assert typed_rows(rows, schema(COUNT)).rows.schema.names == ["n"]
     had = schema(COUNT, Column("rescued_data", LakeType.STRING, ""))
-    assert typed_rows(rows, had).rows.to_pylist() == [{"n": 1, "rescued_data": None}]
+    assert typed_rows(rows, had).rows.table().to_pylist() == [{"n": 1, "rescued_data": None}]
 
 
 def test_a_footer_is_held_to_the_schema() -> None:
