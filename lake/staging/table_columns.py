@@ -83,10 +83,13 @@ class TableColumns:
         columns = (self._columns[path] for path in rare)
         return all(column is not None and len(self._fields[column]) == 1 for column in columns)
 
-    def contested(self, found: Mapping[Path, pa.Array]) -> np.ndarray:
-        """The rows in which fields meet in a column, or have none: `take_apart` settles them."""
+    def contested(self, found: Mapping[Path, pa.Array], length: int) -> np.ndarray:
+        """Of so many rows those in which fields meet in a column, or have none.
+
+        These `take_apart` settles.
+        """
         self._register(found)
-        rows = np.zeros(len(next(iter(found.values()))), np.bool_)
+        rows = np.zeros(length, np.bool_)
         for column, fields in self._fields.items():
             least = 1 if column is None else 2
             if len(fields) < 2 and column is not None:

@@ -1,6 +1,6 @@
 """The rows a task has gathered for one table, until they leave it as Arrow batches."""
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -129,11 +129,12 @@ class TableRows:
         self.take(Part(origins.batch(), columns, called))
         return Taken(np.array(origins.files), np.array(origins.received), refused)
 
-    def may_take(self, columns: Mapping[Path, PartColumn]) -> np.ndarray | None:
-        """The rows of these columns that have to be read carefully; None says all of them."""
-        if not self._columns.have_room(columns):
+    def may_take(self, part: Part) -> np.ndarray | None:
+        """The rows of a part that have to be read carefully; None says all of them."""
+        if not self._columns.have_room(part.columns):
             return None
-        return self._columns.contested({path: found.array for path, found in columns.items()})
+        arrays = {path: found.array for path, found in part.columns.items()}
+        return self._columns.contested(arrays, len(part.origins))
 
     def may_list(self, part: Part) -> bool:
         """Whether the rare fields of a part can do without columns."""

@@ -172,7 +172,7 @@ class _StageTask:
                 of_table = TableRows(self.job, table)
             if part.rare and not of_table.may_list(part):
                 [part] = self._parts(block, [rows], lists=False)
-            contested = of_table.may_take(part.columns)
+            contested = of_table.may_take(part)
             if contested is None:
                 contested = np.arange(len(rows))
             if len(contested):

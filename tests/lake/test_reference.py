@@ -26,6 +26,7 @@ from tests.lake.archive import as_line
 from tests.lake.casting.leaves import json_of
 from tests.lake.invariants import is_indexed
 from tests.lake.random_archives import Replay, Story, Suppressed, Sync, stories
+from tests.lake.rare import all_are_rare
 from tests.lake.runs import Row, Runs, utc
 from tests.lake.suppressing import suppress_only
 
@@ -169,9 +170,10 @@ def check_lake(runs: Runs, lake: ReferenceLake) -> None:
     stories(suppression=True),
     st.sampled_from([1, 2, 3, table_rows.CHUNK]),
     st.sampled_from([1, 5_000, shares.LARGEST]),
+    st.booleans(),
 )
 def test_the_lake_is_what_the_plain_rules_make_of_the_archive(
-    story: Story, chunk: int, share: int
+    story: Story, chunk: int, share: int, rare: bool
 ) -> None:
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)  # this lake need not survive a power cut
@@ -179,6 +181,8 @@ def test_the_lake_is_what_the_plain_rules_make_of_the_archive(
         patch.setattr(InProcess, "slots", story.tasks)
         patch.setattr(table_rows, "CHUNK", chunk)
         patch.setattr(shares, "LARGEST", share)
+        if rare:
+            all_are_rare(patch)
         told = Told(runs)
         for step in story.steps:
             report = play(step, runs)

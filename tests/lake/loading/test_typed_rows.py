@@ -4,14 +4,17 @@ from decimal import Decimal
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from lake.casting.encoding import encode
 from lake.counts import CastCounts
+from lake.loading.rare_values import RareValues
 from lake.loading.task import type_problems
+from lake.loading.typed_columns import SparseColumn
 from lake.loading.typed_rows import typed_rows
 from lake.schema import Column, TableSchema
-from lake.staging.rows_blob import RESCUED
+from lake.staging.rows_blob import RESCUED, RareName
 from lake.types import LakeType
 
 PRICE = Column("price", LakeType.DECIMAL, "/price")
@@ -48,6 +51,44 @@ def test_every_column_of_the_table_is_there_in_order_and_type() -> None:
     ]
     assert typed.casts == {"price": CastCounts(exact=2), "n": CastCounts(exact=1)}
     assert typed.rescued_cells == 0
+
+
+def rare(pointer: str, column: str, values: dict[int, Any]) -> RareValues:
+    """One rare field with the values of some rows."""
+    encoding, array = encode(list(values.values()))
+    rows, numbers = np.array(list(values)), np.zeros(len(values), np.int32)
+    return RareValues(encoding, [RareName(0, pointer, column)], rows, numbers, array)
+
+
+def test_rare_fields_stay_without_the_rows_that_do_not_have_them() -> None:
+    rows = staged({("/n", "n"): [1, 2, 3, 4]})
+    typed = typed_rows(rows, schema(COUNT, NOTE), [rare("/note", "note", {2: "a"})])
+    assert isinstance(typed.rows.columns["note"], SparseColumn)
+    assert typed.rows.whole("note").to_pylist() == [None, None, "a", None]
+    assert typed.casts == {"n": CastCounts(exact=4), "note": CastCounts(exact=1)}
+
+
+def test_a_rare_value_that_does_not_fit_is_rescued_like_others() -> None:
+    rows = staged({("/note", "note"): ["a", "b", "c"]})
+    typed = typed_rows(rows, schema(NOTE, COUNT), [rare("/n", "n", {0: "7", 2: "x"})])
+    assert typed.rows.whole("n").to_pylist() == [7, None, None]
+    assert typed.rows.whole("rescued_data").to_pylist() == [None, None, '{"/n":"x"}']
+    assert typed.casts["n"] == CastCounts(exact=1, failed=1)
+
+
+def test_an_empty_rare_text_is_no_number_and_nothing_is_rescued() -> None:
+    rows = staged({("/note", "note"): ["a", "b", "c"]})
+    typed = typed_rows(rows, schema(NOTE, COUNT), [rare("/n", "n", {0: "", 2: "7"})])
+    assert typed.rows.whole("n").to_pylist() == [None, None, 7]
+    assert "rescued_data" not in typed.rows.columns
+
+
+def test_rows_with_a_rare_field_and_others_fill_a_column_together() -> None:
+    rows = staged({("/n", "n"): [1, None, None, None]})
+    others = [rare("/n", "n", {1: msgspec.Raw("2.0")}), rare("/N", "n", {3: "4"})]
+    typed = typed_rows(rows, schema(COUNT), others)
+    assert typed.rows.whole("n").to_pylist() == [1, 2, None, 4]
+    assert typed.casts == {"n": CastCounts(exact=3)}
 
 
 def test_fields_that_share_a_column_fill_it_together() -> None:

@@ -1,5 +1,6 @@
 """The kernel is only a faster way: what it makes of lines is what careful reading makes of them."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from lake.staging.seen import Seen
 from lake.staging.task import stage
 from lake.storage import LocalStorage
 from tests.lake.casting.leaves import ANY, DATES, TEXTS
+from tests.lake.rare import all_are_rare, values_of
 from tests.lake.staging.spelling import spelled
 
 KEYS = st.sampled_from(
@@ -83,20 +85,24 @@ class NothingPlain(PlainEvents):
         return block
 
 
-def staged(root: Path, raw: list[bytes], **job: Any) -> tuple[Any, ...]:
+def staged(
+    root: Path, raw: list[bytes], rows_told: Callable[[pa.Table], Any] | None = None, **job: Any
+) -> tuple[Any, ...]:
     """All that a task tells of some lines, in an order that does not matter to anybody else."""
     (root / "raw").write_bytes(b"\n".join(raw).replace(b"\n\n", b"\n \n"))
     options: dict[str, Any] = {"limits": Limits(depth=4)} | job
     work = StageJob(
         LocalStorage(str(root)), Naming.NATIVE, DatePartition.DAY_HOUR, columns={}, **options
     )
-    rows: dict[str, pa.Table] = {}
+    rows: dict[str, Any] = {}
+    rows_told = rows_told or _in_order
     seen = Seen()
     for blob in stage(work, 0, [RawFile(0, "raw", 0, "")]):
         if blob.kind == BlobKind.SEEN:
             seen = Seen.decode(blob.data)
         else:
-            rows[blob.kind + blob.key] = _in_order(_content(blob))
+            told = rows_told if blob.kind == BlobKind.ROWS else _in_order
+            rows[blob.kind + blob.key] = told(_content(blob))
     tables = sorted(msgspec.to_builtins(seen.tables), key=lambda table: table["table"])
     for table in tables:
         table["bytes"] = {}
@@ -145,6 +151,20 @@ def test_plain_lines_are_staged_as_if_they_had_been_read_carefully(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("lake.staging.task.PlainEvents", NothingPlain)
         careful = staged(root, raw)
+    assert fast == careful
+
+
+@settings(max_examples=150)
+@given(st.lists(lines(), min_size=1, max_size=6))
+def test_rare_fields_have_the_values_that_careful_reading_finds(
+    tmp_path_factory: pytest.TempPathFactory, raw: list[bytes]
+) -> None:
+    root = tmp_path_factory.mktemp("archive")
+    with pytest.MonkeyPatch.context() as patch:
+        all_are_rare(patch)
+        fast = staged(root, raw, values_of)
+        patch.setattr("lake.staging.task.PlainEvents", NothingPlain)
+        careful = staged(root, raw, values_of)
     assert fast == careful
 
 

@@ -1,0 +1,42 @@
+"""Rare values of several batches, each with numbers of its own for the same fields."""
+
+import numpy as np
+import pyarrow as pa
+
+from lake.loading.rare_values import without_lists
+from lake.staging.rows_blob import RareName, rare_metadata
+
+EACH = pa.list_(pa.struct([("field", pa.uint16()), ("value", pa.int64())]))
+
+
+def batch(names: dict[int, str], rows: list[dict[int, int] | None]) -> pa.RecordBatch:
+    """Rows with the values of some fields by number; None: the row comes without a list."""
+    lists = [row and [{"field": n, "value": v} for n, v in row.items()] for row in rows]
+    told = [RareName(number, f"/{name}", name) for number, name in names.items()]
+    field = pa.field("#rare-int", EACH, metadata=rare_metadata(told))
+    schema = pa.schema([pa.field("#line", pa.int32()), field])
+    arrays = [pa.array(range(len(rows)), pa.int32()), pa.array(lists, EACH)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def test_each_field_has_its_values_in_the_order_asked_for() -> None:
+    one = batch({5: "a", 9: "b"}, [{5: 1}, {5: 2, 9: 3}, None])
+    two = batch({5: "b", 0: "c"}, [{5: 4}, {}, {0: 5, 5: 6}])
+    plain, [values] = without_lists([one, two])
+    assert [part.schema.names for part in plain] == [["#line"], ["#line"]]
+    taken = values.taken(np.array([5, 3, 1]), rows=6)  # without the first row, which has an "a"
+    found = {
+        name.column: dict(zip(sparse.rows.tolist(), sparse.values.to_pylist(), strict=True))
+        for name, sparse in taken.fields()
+    }
+    assert found == {"a": {2: 2}, "b": {0: 6, 1: 4, 2: 3}, "c": {0: 5}}
+
+
+def test_batches_without_rare_fields_are_left_as_they_are() -> None:
+    plain = pa.RecordBatch.from_pydict({"#line": [1]})
+    assert without_lists([plain]) == ([plain], [])
+
+
+def test_where_no_row_with_a_rare_field_is_left_there_is_no_field() -> None:
+    _, [values] = without_lists([batch({5: "a"}, [{5: 1}, {}])])
+    assert list(values.taken(np.array([1]), rows=2).fields()) == []
