@@ -11,7 +11,9 @@ EACH = pa.list_(pa.struct([("field", pa.uint16()), ("value", pa.int64())]))
 
 def batch(names: dict[int, str], rows: list[dict[int, int] | None]) -> pa.RecordBatch:
     """Rows with the values of some fields by number; None: the row comes without a list."""
-    lists = [row and [{"field": n, "value": v} for n, v in row.items()] for row in rows]
+    lists = [
+        None if row is None else [{"field": n, "value": v} for n, v in row.items()] for row in rows
+    ]
     told = [RareName(number, f"/{name}", name) for number, name in names.items()]
     field = pa.field("#rare-int", EACH, metadata=rare_metadata(told))
     schema = pa.schema([pa.field("#line", pa.int32()), field])
