@@ -14,6 +14,7 @@ from lake.counts import CastCounts
 from lake.loading.footer import Footers
 from lake.loading.staged_table import StagedTable
 from lake.loading.table_files import TableFiles, table_files
+from lake.loading.typed_columns import TypedColumns
 from lake.loading.typed_rows import TypedRows
 from lake.names import MESSAGE_ID, RESCUED_DATA, Naming
 from lake.paths import published_name
@@ -170,13 +171,13 @@ class _Writer:
 
     @cached_property
     def _with_rescued(self) -> TableFiles:
-        return table_files(self._rows, self._files)
+        return table_files(TypedColumns.of(self._rows), self._files)
 
     @cached_property
     def _without_rescued(self) -> TableFiles:
         if self._rescued is None:
             return self._with_rescued
-        return table_files(self._rows.drop_columns(RESCUED_DATA), self._files)
+        return table_files(TypedColumns.of(self._rows.drop_columns(RESCUED_DATA)), self._files)
 
 
 def type_problems(footer: pa.Schema, schema: TableSchema, older: bool = False) -> tuple[str, ...]:

@@ -1,163 +1,137 @@
-"""Files of Parquet: a page for each column, then the footer."""
+"""Files of Parquet: the pages of each column, then the footer."""
 
 from typing import NamedTuple
 
 import numpy as np
 
+from lake.loading.kernel.columns import NUMBER, TEXT, TRUTH, column_at, first_at_least, offset_of
+from lake.loading.kernel.footer import put_footer
 from lake.loading.kernel.pages import (
     HEADER,
-    NUMBER,
-    TEXT,
-    Columns,
-    offset_of,
-    page_body,
-    put_four,
-    put_page_header,
+    PLAIN,
+    RLE_DICTIONARY,
+    ZSTD,
+    Packed,
+    Room,
+    chunk_of,
+    put_data_header,
+    put_dictionary_header,
 )
-from lake.loading.kernel.snappy import compress
-from lake.loading.kernel.thrift import (
-    BINARY,
-    LONG,
-    put_end,
-    put_number,
-    put_struct,
-    put_structs,
-    put_varint,
+from lake.loading.kernel.facts import (
+    CODEC,
+    DATA,
+    DATA_AT,
+    DICTIONARY,
+    DICTIONARY_AT,
+    ENTRIES,
+    HIGHEST,
+    LOWEST,
+    NULLS,
+    PACKED,
+    UNPACKED,
 )
+from lake.loading.kernel.footer import Same
 from lake.staging.kernel.compiled import compiled, inlined
-from lake.staging.kernel.memory import copy, put
+from lake.staging.kernel.memory import copy, put_four
 
-LONGEST_BOUND = 64
-"""Bytes of the lowest and highest text, if these are told."""
-FOOTER = 96 + 2 * LONGEST_BOUND
-"""Bytes that the footer may need for a column, beside what is the same in all files."""
+_MAGIC = 0x31524150  # PAR1
 
 
-class Same(NamedTuple):
-    """What is the same in all files of a table, as bytes: addresses and sizes."""
+class Need(NamedTuple):
+    """Bytes that a file may take before it is packed."""
 
-    before: int  # what the footer says before the number of rows
-    before_size: int
-    heads: np.ndarray  # of each column, what its metadata begin with
-    head_sizes: np.ndarray
-    after: int  # what the footer says after the row group
-    after_size: int
-
-
-_AT, _UNPACKED, _PACKED, _NULLS, _LOWEST, _HIGHEST = range(6)
+    largest: int  # of a column
+    total: int
 
 
 @compiled
-def write_file(
-    columns: Columns,
-    same: Same,
-    start: int,
-    end: int,
-    out: int,
-    scratch: int,
-    table: np.ndarray,
-    facts: np.ndarray,
-) -> int:
-    """Write the rows from `start` to `end` as one file; its size.
+def need_of(columns: np.ndarray, start: int, end: int) -> Need:
+    """What the rows from `start` to `end` may take: values, levels, and numbers of entries."""
+    largest = total = np.int64(0)
+    for number in range(len(columns)):
+        column = column_at(columns, number)
+        low, high = np.int64(start), np.int64(end)
+        if column.rows:
+            low = first_at_least(column.rows, column.count, start)
+            high = first_at_least(column.rows, column.count, end)
+        size = HEADER + ((end - start) >> 3) + 4 * (high - low)
+        if column.kind == TEXT:
+            begin = offset_of(column, column.first + low) if high > low else np.int64(0)
+            stop = offset_of(column, column.first + high) if high > low else np.int64(0)
+            size += 4 * (high - low) + stop - begin
+        elif column.kind != TRUTH:
+            size += (8 if column.kind == NUMBER else 16) * (high - low)
+        largest = max(largest, size)
+        total += size
+    return Need(largest, total)
 
-    `scratch` has room for the largest page, `table` for Snappy, `facts` for each column.
+
+@compiled
+def encode(
+    columns: np.ndarray, start: int, end: int, room: Room, table: np.ndarray, facts: np.ndarray
+) -> int:
+    """Make the pages of the rows from `start` to `end`; how many are left to be packed by zstd.
+
+    `table` is room for Snappy. What became of each column is told in its line of facts.
     """
-    at = _put_magic(out, 0)
-    total = 0
-    for column in range(len(columns.kind)):
-        page = page_body(columns, column, start, end, scratch)
-        # The header tells how long the page will be, and stands before it.
-        packed = compress(scratch, page.size, out, at + HEADER, table) - (at + HEADER)
-        header = put_page_header(out, at, end - start, page.size, packed) - at
-        _move(out, at + HEADER, at + header, packed)
-        facts[column, _AT] = at
-        facts[column, _UNPACKED] = header + page.size
-        facts[column, _PACKED] = header + packed
-        facts[column, _NULLS] = page.nulls
-        facts[column, _LOWEST] = page.lowest
-        facts[column, _HIGHEST] = page.highest
-        total += header + page.size
-        at += header + packed
-    footer = at
-    copy(out, at, same.before, 0, same.before_size)
-    at += same.before_size
-    at = put_number(out, at, 1, LONG, end - start)
-    at = put_structs(out, at, 1, 1)
-    at = put_structs(out, at, 1, len(columns.kind))
-    for column in range(len(columns.kind)):
-        at = _put_chunk(columns, same, column, facts, end - start, out, at)
-    at = put_number(out, at, 1, LONG, total)
-    at = put_number(out, at, 1, LONG, end - start)
-    at = put_end(out, at)
-    copy(out, at, same.after, 0, same.after_size)
-    at += same.after_size
-    put_four(out, at, at - footer)
-    return _put_magic(out, at + 4)
+    body, page, left = room.bodies, room.pages, 0
+    for number in range(len(columns)):
+        chunk = chunk_of(column_at(columns, number), start, end, room, body, page, table)
+        facts[number, CODEC] = chunk.codec
+        facts[number, NULLS] = chunk.nulls
+        facts[number, LOWEST] = chunk.lowest
+        facts[number, HIGHEST] = chunk.highest
+        facts[number, ENTRIES] = chunk.entries
+        _note(facts, number, DICTIONARY, chunk.dictionary)
+        _note(facts, number, DATA, chunk.data)
+        page += chunk.dictionary.size
+        if chunk.codec == ZSTD:
+            body += chunk.data.size
+            left += 1
+        else:
+            page += chunk.data.size
+    return left
 
 
 @inlined
-def _put_magic(out: int, at: int) -> int:
-    put(out, at, 0x50)
-    put(out, at + 1, 0x41)
-    put(out, at + 2, 0x52)
-    put(out, at + 3, 0x31)
-    return at + 4
+def _note(facts: np.ndarray, number: int, which: int, page: Packed) -> None:
+    facts[number, which] = page.unpacked
+    facts[number, which + 1] = page.address
+    facts[number, which + 2] = page.size
 
 
 @inlined
-def _move(out: int, source: int, target: int, size: int) -> None:
-    """To a lower place, which the source may overlap."""
-    step = source - target
-    done = 0
-    while done < size:
-        part = min(step, size - done)
-        copy(out, target + done, out, source + done, part)
-        done += part
+def _noted(facts: np.ndarray, number: int, which: int) -> Packed:
+    return Packed(facts[number, which], facts[number, which + 1], facts[number, which + 2])
 
 
-@inlined
-def _put_chunk(
-    columns: Columns,
-    same: Same,
-    column: int,
-    facts: np.ndarray,
-    rows: int,
-    out: int,
-    at: int,
+@compiled
+def assemble(
+    columns: np.ndarray, same: Same, rows: int, out: int, facts: np.ndarray
 ) -> int:
-    at = put_number(out, at, 2, LONG, 0)
-    at = put_struct(out, at, 1)
-    copy(out, at, same.heads[column], 0, same.head_sizes[column])
-    at += same.head_sizes[column]
-    at = put_number(out, at, 1, LONG, rows)
-    at = put_number(out, at, 1, LONG, facts[column, _UNPACKED])
-    at = put_number(out, at, 1, LONG, facts[column, _PACKED])
-    at = put_number(out, at, 2, LONG, facts[column, _AT])
-    at = put_struct(out, at, 3)
-    at = put_number(out, at, 3, LONG, facts[column, _NULLS])
-    lowest, highest = facts[column, _LOWEST], facts[column, _HIGHEST]
-    if lowest >= 0 and max(_length(columns, column, lowest), _length(columns, column, highest)) <= (
-        LONGEST_BOUND
-    ):
-        at = _put_value(columns, column, highest, out, at, 2)
-        at = _put_value(columns, column, lowest, out, at, 1)
-    return put_end(out, put_end(out, put_end(out, at)))
-
-
-@inlined
-def _length(columns: Columns, column: int, row: int) -> int:
-    if columns.kind[column] == TEXT:
-        return offset_of(columns, column, row + 1) - offset_of(columns, column, row)
-    return np.int64(8)
-
-
-@inlined
-def _put_value(columns: Columns, column: int, row: int, out: int, at: int, step: int) -> int:
-    size = _length(columns, column, row)
-    put(out, at, step << 4 | BINARY)
-    at = put_varint(out, at + 1, size)
-    begin = 8 * (columns.first[column] + row)
-    if columns.kind[column] != NUMBER:
-        begin = offset_of(columns, column, row)
-    copy(out, at, columns.values[column], begin, size)
-    return at + size
+    """Write the file of which all pages are packed; its size."""
+    put_four(out, 0, _MAGIC)
+    at = np.int64(4)
+    for number in range(len(columns)):
+        begin, entries = at, facts[number, ENTRIES]
+        unpacked = np.int64(0)
+        if entries:
+            page = _noted(facts, number, DICTIONARY)
+            at = put_dictionary_header(out, at, entries, page)
+            copy(out, at, page.address, 0, page.size)
+            unpacked += page.unpacked - page.size
+            at += page.size
+        page = _noted(facts, number, DATA)
+        facts[number, DICTIONARY_AT] = begin
+        facts[number, DATA_AT] = at
+        at = put_data_header(out, at, rows, page, RLE_DICTIONARY if entries else PLAIN)
+        copy(out, at, page.address, 0, page.size)
+        at += page.size
+        unpacked += page.unpacked - page.size
+        facts[number, PACKED] = at - begin
+        facts[number, UNPACKED] = at - begin + unpacked
+    footer = at
+    at = put_footer(columns, same, rows, facts, out, at)
+    put_four(out, at, at - footer)
+    put_four(out, at + 4, _MAGIC)
+    return at + 8
