@@ -2,7 +2,15 @@
 
 import numpy as np
 
-from lake.loading.kernel.columns import DECIMAL_BYTES, NUMBER, TEXT, Column, Values, offset_of, place
+from lake.loading.kernel.columns import (
+    DECIMAL_BYTES,
+    NUMBER,
+    TEXT,
+    Column,
+    Values,
+    offset_of,
+    place,
+)
 from lake.loading.kernel.texts import hash_of, is_same
 from lake.loading.kernel.thrift import put_varint
 from lake.staging.kernel.compiled import compiled, inlined

@@ -106,9 +106,7 @@ def _noted(facts: np.ndarray, number: int, which: int) -> Packed:
 
 
 @compiled
-def assemble(
-    columns: np.ndarray, same: Same, rows: int, out: int, facts: np.ndarray
-) -> int:
+def assemble(columns: np.ndarray, same: Same, rows: int, out: int, facts: np.ndarray) -> int:
     """Write the file of which all pages are packed; its size."""
     put_four(out, 0, _MAGIC)
     at = np.int64(4)

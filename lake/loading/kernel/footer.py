@@ -79,9 +79,7 @@ def put_footer(
 
 
 @inlined
-def _put_chunk(
-    column: Column, facts: np.ndarray, number: int, rows: int, out: int, at: int
-) -> int:
+def _put_chunk(column: Column, facts: np.ndarray, number: int, rows: int, out: int, at: int) -> int:
     has_dictionary = facts[number, ENTRIES] > 0
     at = put_number(out, at, 2, LONG, 0)
     at = put_struct(out, at, 1)
