@@ -13,7 +13,7 @@ from lake.loading.kernel.dictionary import slots
 from lake.loading.kernel.facts import CODEC, DATA, FACTS
 from lake.loading.kernel.files import assemble, encode, need_of
 from lake.loading.kernel.footer import FOOTER, Same
-from lake.loading.kernel.pages import HEADER, ZSTD, Room
+from lake.loading.kernel.pages import HEADER, ZSTD, Room, Rows
 from lake.loading.kernel.snappy import PADDING, TABLE, most_bytes
 from lake.loading.large_files import LargeFiles
 from lake.loading.typed_columns import SparseColumn, TypedColumns
@@ -26,6 +26,10 @@ _KINDS = {
     pa.decimal128(38, 6): DECIMAL,
     pa.bool_(): TRUTH,
 }
+SMALL = 128 << 10
+"""Bytes of a file before it is packed: up to that, Snappy suffices for all of its columns."""
+_VARIOUS = 2_000  # bytes of a column; below, all that zstd saves is less than what it takes
+_NONE = 1 << 62
 LARGEST_PAGE = 1 << 20
 """Bytes of a column in a file: with more it would need several pages."""
 LARGEST = 16 << 20
@@ -63,7 +67,8 @@ class KernelFiles:
             return self._large.write(out, rows)
         room = self._room(end - start, need.total)
         packed = []  # is to stay until the file is assembled
-        if encode(self._columns, start, end, room, self._snappy, self._facts):
+        various = _NONE if need.total <= SMALL else _VARIOUS
+        if encode(self._columns, Rows(start, end, various), room, self._snappy, self._facts):
             packed = self._pack()
         size = assemble(self._columns, self._same, end - start, room.out, self._facts)
         data = self._memory.out[:size].tobytes()

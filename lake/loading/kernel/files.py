@@ -5,18 +5,6 @@ from typing import NamedTuple
 import numpy as np
 
 from lake.loading.kernel.columns import NUMBER, TEXT, TRUTH, column_at, first_at_least, offset_of
-from lake.loading.kernel.footer import put_footer
-from lake.loading.kernel.pages import (
-    HEADER,
-    PLAIN,
-    RLE_DICTIONARY,
-    ZSTD,
-    Packed,
-    Room,
-    chunk_of,
-    put_data_header,
-    put_dictionary_header,
-)
 from lake.loading.kernel.facts import (
     CODEC,
     DATA,
@@ -30,7 +18,19 @@ from lake.loading.kernel.facts import (
     PACKED,
     UNPACKED,
 )
-from lake.loading.kernel.footer import Same
+from lake.loading.kernel.footer import Same, put_footer
+from lake.loading.kernel.pages import (
+    HEADER,
+    PLAIN,
+    RLE_DICTIONARY,
+    ZSTD,
+    Packed,
+    Room,
+    Rows,
+    chunk_of,
+    put_data_header,
+    put_dictionary_header,
+)
 from lake.staging.kernel.compiled import compiled, inlined
 from lake.staging.kernel.memory import copy, put_four
 
@@ -68,15 +68,15 @@ def need_of(columns: np.ndarray, start: int, end: int) -> Need:
 
 @compiled
 def encode(
-    columns: np.ndarray, start: int, end: int, room: Room, table: np.ndarray, facts: np.ndarray
+    columns: np.ndarray, rows: Rows, room: Room, table: np.ndarray, facts: np.ndarray
 ) -> int:
-    """Make the pages of the rows from `start` to `end`; how many are left to be packed by zstd.
+    """Make the pages of some rows; how many are left to be packed by zstd.
 
     `table` is room for Snappy. What became of each column is told in its line of facts.
     """
     body, page, left = room.bodies, room.pages, 0
     for number in range(len(columns)):
-        chunk = chunk_of(column_at(columns, number), start, end, room, body, page, table)
+        chunk = chunk_of(column_at(columns, number), rows, room, body, page, table)
         facts[number, CODEC] = chunk.codec
         facts[number, NULLS] = chunk.nulls
         facts[number, LOWEST] = chunk.lowest

@@ -16,8 +16,6 @@ HEADER = 64
 """Bytes that the header of a page may have."""
 REPEATING = 512
 """Bytes of a column in a file from which on it is tried whether its values repeat."""
-VARIOUS = 2_000
-"""And from which on those that do not are worth a better compression than Snappy."""
 PLAIN, RLE, RLE_DICTIONARY = 0, 3, 8
 SNAPPY, ZSTD = 1, 6
 _DATA_PAGE, _DICTIONARY_PAGE = 0, 2
@@ -33,6 +31,14 @@ class Room(NamedTuple):
     numbers: int
     table: int  # of a dictionary
     out: int  # the file
+
+
+class Rows(NamedTuple):
+    """Rows of a file, and how it is to be written."""
+
+    start: int
+    end: int
+    various: int  # bytes from which on columns are left to zstd if their values do not repeat
 
 
 class Packed(NamedTuple):
@@ -57,9 +63,15 @@ class Chunk(NamedTuple):
 
 @compiled
 def chunk_of(
-    column: Column, start: int, end: int, room: Room, body: int, page: int, table: np.ndarray
+    column: Column,
+    rows: Rows,
+    room: Room,
+    body: int,
+    page: int,
+    table: np.ndarray,
 ) -> Chunk:
-    """The rows from `start` to `end`; bodies may be written from `body` on, pages from `page`."""
+    """Some rows of a column; bodies may be written from `body` on, pages from `page` on."""
+    start, end = rows.start, rows.end
     values = values_of(column, start, end, room.places)
     nulls = end - start - values.count
     size = plain_size(column, values)
@@ -79,7 +91,7 @@ def chunk_of(
         lowest, highest = bounds_of(column, values)
     at = put_levels(column, values, start, end, body)
     at = put_plain(column, values, body, at)
-    if column.kind != TRUTH and size >= VARIOUS:
+    if column.kind != TRUTH and size >= rows.various:
         return Chunk(ZSTD, nulls, lowest, highest, 0, nothing, Packed(at, body, at))
     data = _packed(body, at, page, table)
     return Chunk(SNAPPY, nulls, lowest, highest, 0, nothing, data)
