@@ -1,5 +1,6 @@
 """What a Parquet file says of its columns, whatever their values: in the words of arro3."""
 
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from io import BytesIO
 
@@ -8,19 +9,29 @@ from arro3.io import write_parquet
 
 from lake.loading.footer import before_rows, varint
 
+STRING, INTEGER, MOMENT, EXACT, TRUTH = range(5)
+TYPES = {
+    pa.string(): STRING,
+    pa.int64(): INTEGER,
+    pa.timestamp("us", tz="UTC"): MOMENT,
+    pa.decimal128(38, 6): EXACT,
+    pa.bool_(): TRUTH,
+}
+"""Types that columns can have. By a number they are found faster than by what Arrow makes of them."""
+
 _STRUCT = 12  # of Thrift's compact protocol
 _FIELDS = 10_000  # that are remembered, of all tables
 
 
-def before_groups(schema: pa.Schema) -> bytes:
+def before_groups(names: Iterable[str], types: Sequence[int]) -> bytes:
     """How the footer of every file of these columns begins, up to the number of rows.
 
     As arro3 would write it, which takes 10 µs for each of the columns.
     """
     version, root = _begin()
-    elements = b"".join([_element(field.name, field.type) for field in schema])
-    children = varint(2 * len(schema)) + b"\0"
-    return version + _count(len(schema) + 1) + root + children + elements
+    elements = b"".join(map(_element, names, types))
+    children = varint(2 * len(types)) + b"\0"
+    return version + _count(len(types) + 1) + root + children + elements
 
 
 def after_groups(columns: int) -> bytes:
@@ -42,9 +53,10 @@ def _begin() -> tuple[bytes, bytes]:
 
 
 @lru_cache(maxsize=_FIELDS)
-def _element(name: str, kind: pa.DataType) -> bytes:
+def _element(name: str, number: int) -> bytes:
     """How a column is described: what an empty file with nothing else has more than one without."""
-    return _before(pa.schema([(name, kind)]))[len(_before(pa.schema([]))) :]
+    [found] = [kind for kind, other in TYPES.items() if other == number]
+    return _before(pa.schema([(name, found)]))[len(_before(pa.schema([]))) :]
 
 
 def _before(schema: pa.Schema) -> bytes:

@@ -1,5 +1,6 @@
 """Parquet files of one table, written by the kernel."""
 
+from array import array
 from functools import cached_property
 from io import BytesIO
 
@@ -7,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from lake.loading.data_file import ROW_GROUP, WrittenFile
-from lake.loading.file_columns import after_groups, before_groups
+from lake.loading.file_columns import STRING, TYPES, after_groups, before_groups
 from lake.loading.kernel.columns import DECIMAL, NUMBER, TEXT, TRUTH, Column
 from lake.loading.kernel.dictionary import slots
 from lake.loading.kernel.facts import CODEC, DATA, FACTS
@@ -19,13 +20,7 @@ from lake.loading.large_files import LargeFiles
 from lake.loading.typed_columns import SparseColumn, TypedColumns
 from lake.staging.kernel.memory import address
 
-_KINDS = {
-    pa.string(): TEXT,
-    pa.int64(): NUMBER,
-    pa.timestamp("us", tz="UTC"): NUMBER,
-    pa.decimal128(38, 6): DECIMAL,
-    pa.bool_(): TRUTH,
-}
+_KINDS = (TEXT, NUMBER, NUMBER, DECIMAL, TRUTH)  # in the order of the types
 SMALL = 128 << 10
 """Bytes of a file before it is packed: up to that, Snappy suffices for all of its columns."""
 _VARIOUS = 2_000  # bytes of a column; below, all that zstd saves is less than what it takes
@@ -48,12 +43,15 @@ class KernelFiles:
 
     def __init__(self, columns: TypedColumns, files: int) -> None:
         self._given, self._files = columns, files  # keeps the memory
-        before, after = before_groups(columns.schema), after_groups(len(columns.columns))
+        types = [TYPES[column.type] for column in columns.columns.values()]
         names = [name.encode() for name in columns.columns]
+        before, after = before_groups(columns.columns, types), after_groups(len(names))
         self._bytes = np.frombuffer(b"".join([before, after, *names]), np.uint8)
         at = address(self._bytes)
         self._same = Same(at, len(before), at + len(before), len(after))
-        self._columns = _lines(columns, names, at + len(before) + len(after))
+        self._rows = _sparse_rows(columns)
+        name = at + len(before) + len(after)
+        self._columns = _lines(columns, types, names, address(self._rows), name)
         self._footer = len(self._bytes) + FOOTER * len(names)
         self._facts = np.zeros((len(names), FACTS), np.int64)
         self._snappy = np.zeros(TABLE, np.uint16)
@@ -128,27 +126,39 @@ class _Memory:
         )
 
 
-def _lines(columns: TypedColumns, names: list[bytes], at: int) -> np.ndarray:
-    """The columns as the kernel knows them; their names lie in memory from an address on."""
-    lines = np.zeros((len(names), len(Column._fields)), np.int64)
-    for number, (name, column) in enumerate(zip(names, columns.columns.values(), strict=True)):
+def _lines(
+    columns: TypedColumns, types: list[int], names: list[bytes], rows: int, name: int
+) -> np.ndarray:
+    """The columns as the kernel knows them; rows of the sparse ones, and names, lie in memory one
+    after the other from an address on."""
+    found = array("q")
+    for column, kind, size in zip(columns.columns.values(), types, map(len, names), strict=True):
         is_sparse = isinstance(column, SparseColumn)
-        array: pa.Array = column.values if is_sparse else column
-        kind = _KINDS[array.type]
-        valid, *values = array.buffers()
-        lines[number] = (
-            kind,
-            valid.address if valid is not None and array.null_count else 0,
-            values[-1].address if values[-1] is not None else 0,
-            values[0].address if kind == TEXT else 0,
-            array.offset,
-            address(column.rows) if is_sparse else 0,
-            len(column.rows) if is_sparse else 0,
-            at,
-            len(name),
+        given = column.values if is_sparse else column
+        valid, *values = given.buffers()
+        count = len(given) if is_sparse else 0
+        found.extend(
+            (
+                _KINDS[kind],
+                valid.address if valid is not None and given.null_count else 0,
+                values[-1].address if values[-1] is not None else 0,
+                values[0].address if kind == STRING else 0,
+                given.offset,
+                rows if is_sparse else 0,
+                count,
+                name,
+                size,
+            )
         )
-        at += len(name)
-    return lines
+        rows += 8 * count
+        name += size
+    return np.frombuffer(found, np.int64).reshape(len(names), len(Column._fields))
+
+
+def _sparse_rows(columns: TypedColumns) -> np.ndarray:
+    """The rows of all sparse columns, and one more: each array would have to be asked where it is."""
+    found = [c.rows for c in columns.columns.values() if isinstance(c, SparseColumn)]
+    return np.concatenate([*found, np.zeros(1, np.int64)], dtype=np.int64)
 
 
 def warm_up() -> None:
