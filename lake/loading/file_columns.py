@@ -17,7 +17,7 @@ TYPES = {
     pa.decimal128(38, 6): EXACT,
     pa.bool_(): TRUTH,
 }
-"""Types that columns can have. By a number they are found faster than by what Arrow makes of them."""
+"""Types that columns can have; Arrow's own are slow to be looked up again and again."""
 
 _STRUCT = 12  # of Thrift's compact protocol
 _FIELDS = 10_000  # that are remembered, of all tables

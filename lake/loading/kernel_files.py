@@ -9,12 +9,20 @@ import pyarrow as pa
 
 from lake.loading.data_file import ROW_GROUP, WrittenFile
 from lake.loading.file_columns import STRING, TYPES, after_groups, before_groups
+from lake.loading.footer import LONGEST
 from lake.loading.kernel.columns import DECIMAL, NUMBER, TEXT, TRUTH, Column
 from lake.loading.kernel.dictionary import slots
-from lake.loading.kernel.facts import CODEC, DATA, FACTS
-from lake.loading.kernel.files import assemble, encode, need_of
+from lake.loading.kernel.facts import (
+    COLUMN_FACTS,
+    IS_PACKED,
+    PACKED_AT,
+    PACKED_SIZE,
+    PAGE_FACTS,
+    SIZE,
+)
+from lake.loading.kernel.files import AT_ONCE, HEADER, Need, Progress, assemble, encode, need_of
 from lake.loading.kernel.footer import FOOTER, Same
-from lake.loading.kernel.pages import HEADER, ZSTD, Room, Rows
+from lake.loading.kernel.pages import Room, Rows
 from lake.loading.kernel.snappy import PADDING, TABLE, most_bytes
 from lake.loading.large_files import LargeFiles
 from lake.loading.typed_columns import SparseColumn, TypedColumns
@@ -25,12 +33,10 @@ SMALL = 128 << 10
 """Bytes of a file before it is packed: up to that, Snappy suffices for all of its columns."""
 _VARIOUS = 2_000  # bytes of a column; below, all that zstd saves is less than what it takes
 _NONE = 1 << 62
-LARGEST_PAGE = 1 << 20
-"""Bytes of a column in a file: with more it would need several pages."""
-LARGEST = 16 << 20
-"""Bytes of a file: each task has three times as much memory for it."""
-
-
+PAGE = 1 << 20
+"""Bytes of a page, about: readers unpack one at a time."""
+LARGEST = 64 << 20
+"""Bytes of a file before it is packed, for which there is memory three times in the worst case."""
 _ZSTD = pa.Codec("zstd", 1)
 
 
@@ -53,50 +59,49 @@ class KernelFiles:
         name = at + len(before) + len(after)
         self._columns = _lines(columns, types, names, address(self._rows), name)
         self._footer = len(self._bytes) + FOOTER * len(names)
-        self._facts = np.zeros((len(names), FACTS), np.int64)
+        self._facts = np.zeros((len(names), COLUMN_FACTS), np.int64)
         self._snappy = np.zeros(TABLE, np.uint16)
-        self._memory = _Memory(0, 0, 0, 0)
+        self._memory = _Memory(0, Need(0, 0, 0), 0)
 
     def write(self, out: pa.NativeFile, rows: slice) -> WrittenFile:
         """A file of some of the rows."""
-        start, end = rows.start, rows.stop
-        need = need_of(self._columns, start, end)
-        if end - start > ROW_GROUP or need.largest > LARGEST_PAGE or need.total > LARGEST:
+        some = Rows(rows.start, rows.stop, _VARIOUS, PAGE)
+        need = need_of(self._columns, some)
+        if some.end - some.start > ROW_GROUP or need.total > LARGEST:
             return self._large.write(out, rows)
-        room = self._room(end - start, need.total)
-        packed = []  # is to stay until the file is assembled
-        various = _NONE if need.total <= SMALL else _VARIOUS
-        if encode(self._columns, Rows(start, end, various), room, self._snappy, self._facts):
-            packed = self._pack()
-        size = assemble(self._columns, self._same, end - start, room.out, self._facts)
-        data = self._memory.out[:size].tobytes()
-        del packed
+        if need.total <= SMALL:
+            some = some._replace(various=_NONE)
+        data = self._file(some, need)
         out.write(data)
-        return WrittenFile(size, data)
+        return WrittenFile(len(data), data[-LONGEST:])
 
-    def _pack(self) -> list[pa.Buffer]:
-        """Have the pages packed that the kernel has left to us."""
-        memory = self._memory
-        begin = memory.room.bodies
-        packed = []
-        for number in np.flatnonzero(self._facts[:, CODEC] == ZSTD).tolist():
-            _, at, size = self._facts[number, DATA : DATA + 3].tolist()
-            page = _ZSTD.compress(memory.bodies.slice(at - begin, size))
-            self._facts[number, DATA + 1 : DATA + 3] = page.address, page.size
-            packed.append(page)
-        return packed
+    def _file(self, rows: Rows, need: Need) -> bytes:
+        memory = self._room(rows.end - rows.start, need)
+        done = Progress(0, memory.room.pages, 0)
+        packed: list[pa.Buffer] = []  # they stay until the file is assembled
+        while done.column < len(self._columns):
+            line = done.line
+            done = encode(
+                self._columns, rows, memory.room, done, self._snappy, self._facts, memory.lines
+            )
+            packed += memory.pack(line, done.line)
+        size = assemble(
+            self._columns,
+            self._same,
+            rows.end - rows.start,
+            memory.room.out,
+            self._facts,
+            memory.lines,
+        )
+        return memory.out[:size].tobytes()
 
-    def _room(self, rows: int, size: int) -> Room:
+    def _room(self, rows: int, need: Need) -> "_Memory":
         """For a file of so many rows and bytes, and for smaller ones."""
         memory = self._memory
-        if rows > memory.rows or size > memory.size:
-            # Grows by half at least, so that it does so a few times.
-            rows = max(rows, memory.rows * 3 // 2) if rows > memory.rows else memory.rows
-            size = max(size, memory.size * 3 // 2) if size > memory.size else memory.size
-            pages = most_bytes(size) + 2 * len(self._columns) * most_bytes(0)
-            out = pages + 2 * HEADER * len(self._columns) + self._footer
-            self._memory = memory = _Memory(rows, size, pages, out)
-        return memory.room
+        if not memory.suffices(rows, need):
+            most = Need(*map(max, need, memory.need))
+            self._memory = memory = _Memory(max(rows, memory.rows), most, self._footer)
+        return memory
 
     @cached_property
     def _large(self) -> LargeFiles:
@@ -106,24 +111,47 @@ class KernelFiles:
 class _Memory:
     """Where the kernel works; what it does not use of it is never taken from the system."""
 
-    def __init__(self, rows: int, size: int, pages: int, out: int) -> None:
-        self.rows, self.size = rows, size
-        self.out = np.empty(out, np.uint8)
-        bodies = np.empty(size + PADDING, np.uint8)
-        self.bodies = pa.py_buffer(bodies)
+    def __init__(self, rows: int, need: Need, footer: int) -> None:
+        self.rows, self.need = rows, need
+        pages = most_bytes(need.total) + need.pages * most_bytes(0)
+        self.out = np.empty(pages + need.pages * HEADER + footer, np.uint8)
+        self.lines = np.empty((need.pages, PAGE_FACTS), np.int64)
+        bodies = min(need.total, AT_ONCE + need.largest) + PADDING
+        self._bodies = pa.py_buffer(np.empty(bodies, np.uint8))
         self._pages = np.empty(pages, np.uint8)
         self._table = np.empty(slots(rows), np.int64)
         self._rows = np.empty((3, rows), np.uint32)
-        places, entries, numbers = map(address, self._rows)
+        at = address(self._rows)
         self.room = Room(
-            self.bodies.address,
+            self._bodies.address,
             address(self._pages),
-            places,
-            entries,
-            numbers,
+            at,
+            at + 4 * rows,
+            at + 8 * rows,
             address(self._table),
             address(self.out),
         )
+
+    def suffices(self, rows: int, need: Need) -> bool:
+        had = self.need
+        return (
+            rows <= self.rows
+            and need.largest <= had.largest
+            and need.total <= had.total
+            and need.pages <= had.pages
+        )
+
+    def pack(self, first: int, last: int) -> list[pa.Buffer]:
+        """Have those pages packed, of some, that the kernel has left to us."""
+        lines = self.lines[first:last]
+        packed = []
+        for number in np.flatnonzero(lines[:, IS_PACKED] == 0).tolist():
+            begin = int(lines[number, PACKED_AT]) - self._bodies.address
+            page = _ZSTD.compress(self._bodies.slice(begin, int(lines[number, SIZE])))
+            lines[number, PACKED_AT] = page.address
+            lines[number, PACKED_SIZE] = page.size
+            packed.append(page)
+        return packed
 
 
 def _lines(
@@ -156,7 +184,7 @@ def _lines(
 
 
 def _sparse_rows(columns: TypedColumns) -> np.ndarray:
-    """The rows of all sparse columns, and one more: each array would have to be asked where it is."""
+    """The rows of all sparse columns, so that one address is asked for; and one more row."""
     found = [c.rows for c in columns.columns.values() if isinstance(c, SparseColumn)]
     return np.concatenate([*found, np.zeros(1, np.int64)], dtype=np.int64)
 

@@ -4,132 +4,157 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lake.loading.kernel.columns import NUMBER, TEXT, TRUTH, column_at, first_at_least, offset_of
+from lake.loading.kernel.columns import (
+    DECIMAL_BYTES,
+    NUMBER,
+    TEXT,
+    TRUTH,
+    column_at,
+    first_at_least,
+    offset_of,
+)
 from lake.loading.kernel.facts import (
+    BEGIN,
     CODEC,
     DATA,
-    DATA_AT,
-    DICTIONARY,
-    DICTIONARY_AT,
     ENTRIES,
+    FIRST_PAGE,
     HIGHEST,
+    IN_DICTIONARY,
     LOWEST,
     NULLS,
     PACKED,
+    PACKED_AT,
+    PACKED_SIZE,
+    PAGES,
+    SIZE,
     UNPACKED,
+    VALUES,
 )
-from lake.loading.kernel.footer import Same, put_footer
-from lake.loading.kernel.pages import (
-    HEADER,
-    PLAIN,
-    RLE_DICTIONARY,
-    ZSTD,
-    Packed,
-    Room,
-    Rows,
-    chunk_of,
-    put_data_header,
-    put_dictionary_header,
-)
+from lake.loading.kernel.footer import PLAIN, RLE, RLE_DICTIONARY, Same, put_footer
+from lake.loading.kernel.pages import Place, Room, Rows, put_chunk
+from lake.loading.kernel.thrift import INT, put_end, put_number, put_struct
 from lake.staging.kernel.compiled import compiled, inlined
 from lake.staging.kernel.memory import copy, put_four
 
+HEADER = 64
+"""Bytes that the header of a page may have."""
+AT_ONCE = 4 << 20
+"""Bytes of pages that are left to be packed, before this is done."""
+_LEVELS = 64  # bytes that a page has beside what grows with its rows
 _MAGIC = 0x31524150  # PAR1
+_DATA_PAGE, _DICTIONARY_PAGE = 0, 2
 
 
 class Need(NamedTuple):
-    """Bytes that a file may take before it is packed."""
+    """Bytes that a file may take before it is packed, and how many pages it may have."""
 
     largest: int  # of a column
     total: int
+    pages: int
+
+
+class Progress(NamedTuple):
+    """How far the pages of a file are made: up to a column, and to a place for pages."""
+
+    column: int
+    page: int
+    line: int
 
 
 @compiled
-def need_of(columns: np.ndarray, start: int, end: int) -> Need:
-    """What the rows from `start` to `end` may take: values, levels, and numbers of entries."""
-    largest = total = np.int64(0)
+def need_of(columns: np.ndarray, rows: Rows) -> Need:
+    """What rows may take: values, levels, and the numbers of entries."""
+    largest = total = pages = np.int64(0)
     for number in range(len(columns)):
         column = column_at(columns, number)
-        low, high = np.int64(start), np.int64(end)
+        low, high = np.int64(rows.start), np.int64(rows.end)
         if column.rows:
-            low = first_at_least(column.rows, column.count, start)
-            high = first_at_least(column.rows, column.count, end)
-        size = HEADER + ((end - start) >> 3) + 4 * (high - low)
-        if column.kind == TEXT:
-            begin = offset_of(column, column.first + low) if high > low else np.int64(0)
-            stop = offset_of(column, column.first + high) if high > low else np.int64(0)
-            size += 4 * (high - low) + stop - begin
-        elif column.kind != TRUTH:
-            size += (8 if column.kind == NUMBER else 16) * (high - low)
+            low = first_at_least(column.rows, column.count, low)
+            high = first_at_least(column.rows, column.count, high)
+        size = np.int64(0)
+        if column.kind == TEXT and high > low:
+            begin = offset_of(column, column.first + low)
+            size = 4 * (high - low) + offset_of(column, column.first + high) - begin
+        elif column.kind != TEXT and column.kind != TRUTH:
+            size = (8 if column.kind == NUMBER else DECIMAL_BYTES) * (high - low)
+        of_column = 2 + size // rows.page  # its dictionary, one of data, and more of data
+        size += _LEVELS * of_column + ((rows.end - rows.start) >> 3) + 4 * (high - low)
         largest = max(largest, size)
         total += size
-    return Need(largest, total)
+        pages += of_column
+    return Need(largest, total, pages)
 
 
 @compiled
 def encode(
-    columns: np.ndarray, rows: Rows, room: Room, table: np.ndarray, facts: np.ndarray
-) -> int:
-    """Make the pages of some rows; how many are left to be packed by zstd.
+    columns: np.ndarray,
+    rows: Rows,
+    room: Room,
+    done: Progress,
+    table: np.ndarray,
+    facts: np.ndarray,
+    pages: np.ndarray,
+) -> Progress:
+    """Make pages of further columns, until there are none or much is left to be packed.
 
-    `table` is room for Snappy. What became of each column is told in its line of facts.
+    `table` is room for Snappy. What became of columns and pages is told in their lines.
     """
-    body, page, left = room.bodies, room.pages, 0
-    for number in range(len(columns)):
-        chunk = chunk_of(column_at(columns, number), rows, room, body, page, table)
+    at = Place(room.bodies, done.page, done.line)
+    number = done.column
+    while number < len(columns) and at.body - room.bodies <= AT_ONCE:
+        chunk = put_chunk(column_at(columns, number), rows, room, at, table, pages)
         facts[number, CODEC] = chunk.codec
         facts[number, NULLS] = chunk.nulls
         facts[number, LOWEST] = chunk.lowest
         facts[number, HIGHEST] = chunk.highest
         facts[number, ENTRIES] = chunk.entries
-        _note(facts, number, DICTIONARY, chunk.dictionary)
-        _note(facts, number, DATA, chunk.data)
-        page += chunk.dictionary.size
-        if chunk.codec == ZSTD:
-            body += chunk.data.size
-            left += 1
-        else:
-            page += chunk.data.size
-    return left
-
-
-@inlined
-def _note(facts: np.ndarray, number: int, which: int, page: Packed) -> None:
-    facts[number, which] = page.unpacked
-    facts[number, which + 1] = page.address
-    facts[number, which + 2] = page.size
-
-
-@inlined
-def _noted(facts: np.ndarray, number: int, which: int) -> Packed:
-    return Packed(facts[number, which], facts[number, which + 1], facts[number, which + 2])
+        facts[number, FIRST_PAGE] = at.line
+        facts[number, PAGES] = chunk.after.line - at.line
+        at = chunk.after
+        number += 1
+    return Progress(number, at.page, at.line)
 
 
 @compiled
-def assemble(columns: np.ndarray, same: Same, rows: int, out: int, facts: np.ndarray) -> int:
+def assemble(
+    columns: np.ndarray, same: Same, rows: int, out: int, facts: np.ndarray, pages: np.ndarray
+) -> int:
     """Write the file of which all pages are packed; its size."""
     put_four(out, 0, _MAGIC)
     at = np.int64(4)
     for number in range(len(columns)):
-        begin, entries = at, facts[number, ENTRIES]
-        unpacked = np.int64(0)
-        if entries:
-            page = _noted(facts, number, DICTIONARY)
-            at = put_dictionary_header(out, at, entries, page)
-            copy(out, at, page.address, 0, page.size)
-            unpacked += page.unpacked - page.size
-            at += page.size
-        page = _noted(facts, number, DATA)
-        facts[number, DICTIONARY_AT] = begin
-        facts[number, DATA_AT] = at
-        at = put_data_header(out, at, rows, page, RLE_DICTIONARY if entries else PLAIN)
-        copy(out, at, page.address, 0, page.size)
-        at += page.size
-        unpacked += page.unpacked - page.size
+        begin, spared = at, np.int64(0)
+        facts[number, BEGIN] = facts[number, DATA] = at
+        first = facts[number, FIRST_PAGE]
+        for line in range(first, first + facts[number, PAGES]):
+            at = _put_header(out, at, pages, line, facts[number, ENTRIES] > 0)
+            copy(out, at, pages[line, PACKED_AT], 0, pages[line, PACKED_SIZE])
+            at += pages[line, PACKED_SIZE]
+            spared += pages[line, SIZE] - pages[line, PACKED_SIZE]
+            if pages[line, IN_DICTIONARY]:
+                facts[number, DATA] = at
         facts[number, PACKED] = at - begin
-        facts[number, UNPACKED] = at - begin + unpacked
+        facts[number, UNPACKED] = at - begin + spared
     footer = at
     at = put_footer(columns, same, rows, facts, out, at)
     put_four(out, at, at - footer)
     put_four(out, at + 4, _MAGIC)
     return at + 8
+
+
+@inlined
+def _put_header(out: int, at: int, pages: np.ndarray, line: int, has_dictionary: bool) -> int:
+    is_dictionary = pages[line, IN_DICTIONARY] != 0
+    at = put_number(out, at, 1, INT, _DICTIONARY_PAGE if is_dictionary else _DATA_PAGE)
+    at = put_number(out, at, 1, INT, pages[line, SIZE])
+    at = put_number(out, at, 1, INT, pages[line, PACKED_SIZE])
+    at = put_struct(out, at, 4 if is_dictionary else 2)
+    at = put_number(out, at, 1, INT, pages[line, VALUES])
+    if is_dictionary:
+        at = put_number(out, at, 1, INT, PLAIN)
+    else:
+        at = put_number(out, at, 1, INT, RLE_DICTIONARY if has_dictionary else PLAIN)
+        at = put_number(out, at, 1, INT, RLE)
+        at = put_number(out, at, 1, INT, RLE)
+    return put_end(out, put_end(out, at))

@@ -15,9 +15,9 @@ from lake.loading.kernel.columns import (
     offset_of,
 )
 from lake.loading.kernel.facts import (
+    BEGIN,
     CODEC,
-    DATA_AT,
-    DICTIONARY_AT,
+    DATA,
     ENTRIES,
     HIGHEST,
     LOWEST,
@@ -25,7 +25,6 @@ from lake.loading.kernel.facts import (
     PACKED,
     UNPACKED,
 )
-from lake.loading.kernel.pages import PLAIN, RLE, RLE_DICTIONARY
 from lake.loading.kernel.thrift import (
     BINARY,
     INT,
@@ -42,6 +41,7 @@ from lake.staging.kernel.compiled import compiled, inlined
 from lake.staging.kernel.memory import copy, eight, put, put_eight
 from lake.staging.kernel.words import reversed_bytes
 
+PLAIN, RLE, RLE_DICTIONARY = 0, 3, 8
 LONGEST_BOUND = 64
 """Bytes of the lowest and highest text, if these are told."""
 FOOTER = 128 + 2 * LONGEST_BOUND
@@ -96,9 +96,9 @@ def _put_chunk(column: Column, facts: np.ndarray, number: int, rows: int, out: i
     at = put_number(out, at, 1, LONG, rows)
     at = put_number(out, at, 1, LONG, facts[number, UNPACKED])
     at = put_number(out, at, 1, LONG, facts[number, PACKED])
-    at = put_number(out, at, 2, LONG, facts[number, DATA_AT])
+    at = put_number(out, at, 2, LONG, facts[number, DATA])
     if has_dictionary:
-        at = put_number(out, at, 2, LONG, facts[number, DICTIONARY_AT])
+        at = put_number(out, at, 2, LONG, facts[number, BEGIN])
     at = put_struct(out, at, 1 if has_dictionary else 3)
     at = _put_statistics(column, facts, number, out, at)
     if has_dictionary:  # by this, readers know that all values are in it

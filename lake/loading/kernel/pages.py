@@ -6,19 +6,31 @@ import numpy as np
 
 from lake.loading.kernel.columns import TRUTH, Column, Values, values_of
 from lake.loading.kernel.dictionary import GIVEN_UP, find_entries, put_numbers
+from lake.loading.kernel.facts import (
+    IN_DICTIONARY,
+    IS_PACKED,
+    PACKED_AT,
+    PACKED_SIZE,
+    SIZE,
+)
+from lake.loading.kernel.facts import VALUES as VALUES_OF_PAGE
 from lake.loading.kernel.levels import put_levels
 from lake.loading.kernel.snappy import compress
-from lake.loading.kernel.thrift import INT, put_end, put_number, put_struct
 from lake.loading.kernel.values import bounds_of, plain_size, put_plain
 from lake.staging.kernel.compiled import compiled, inlined
 
-HEADER = 64
-"""Bytes that the header of a page may have."""
 REPEATING = 512
 """Bytes of a column in a file from which on it is tried whether its values repeat."""
-PLAIN, RLE, RLE_DICTIONARY = 0, 3, 8
 SNAPPY, ZSTD = 1, 6
-_DATA_PAGE, _DICTIONARY_PAGE = 0, 2
+
+
+class Rows(NamedTuple):
+    """Rows of a file, and how it is to be written."""
+
+    start: int
+    end: int
+    various: int  # bytes from which on columns are left to zstd if their values do not repeat
+    page: int  # bytes of a page, about
 
 
 class Room(NamedTuple):
@@ -33,94 +45,87 @@ class Room(NamedTuple):
     out: int  # the file
 
 
-class Rows(NamedTuple):
-    """Rows of a file, and how it is to be written."""
+class Place(NamedTuple):
+    """Up to where there is something: addresses, and the lines of pages."""
 
-    start: int
-    end: int
-    various: int  # bytes from which on columns are left to zstd if their values do not repeat
-
-
-class Packed(NamedTuple):
-    """A page without its header: its size before, where it lies, and its size."""
-
-    unpacked: int
-    address: int
-    size: int
+    body: int
+    page: int
+    line: int
 
 
 class Chunk(NamedTuple):
-    """A column of a file."""
+    """A column of a file, but for its pages."""
 
     codec: int
     nulls: int
     lowest: int  # the place of the lowest value, -1 if there is none
     highest: int
     entries: int  # of its dictionary, 0 if it has none
-    dictionary: Packed
-    data: Packed  # what is left to be packed lies at its address as it is
+    after: Place
 
 
 @compiled
-def chunk_of(
-    column: Column,
-    rows: Rows,
-    room: Room,
-    body: int,
-    page: int,
-    table: np.ndarray,
+def put_chunk(
+    column: Column, rows: Rows, room: Room, at: Place, table: np.ndarray, pages: np.ndarray
 ) -> Chunk:
-    """Some rows of a column; bodies may be written from `body` on, pages from `page` on."""
-    start, end = rows.start, rows.end
-    values = values_of(column, start, end, room.places)
-    nulls = end - start - values.count
+    """Make the pages of a column from a place on; `table` is room for Snappy."""
+    values = values_of(column, rows.start, rows.end, room.places)
+    nulls = rows.end - rows.start - values.count
     size = plain_size(column, values)
-    nothing = Packed(0, 0, 0)
     if column.kind != TRUTH and size >= REPEATING:
         count = find_entries(column, values, room.table, room.entries, room.numbers)
-        if count != GIVEN_UP:
-            entries = Values(count, 0, room.entries)
-            dictionary = _packed(body, put_plain(column, entries, body, 0), page, table)
-            at = put_levels(column, values, start, end, body)
-            at = put_numbers(room.numbers, values.count, count, body, at)
-            data = _packed(body, at, page + dictionary.size, table)
+        entries = Values(count, 0, room.entries)
+        # A dictionary is one page, whatever its size.
+        if count != GIVEN_UP and plain_size(column, entries) <= rows.page:
             lowest, highest = bounds_of(column, entries)
-            return Chunk(SNAPPY, nulls, lowest, highest, count, dictionary, data)
+            end = put_plain(column, entries, at.body, 0)
+            at = _packed(at, end, count, True, table, pages)
+            end = put_levels(column, values, rows.start, rows.end, at.body)
+            end = put_numbers(room.numbers, values.count, count, at.body, end)
+            at = _packed(at, end, rows.end - rows.start, False, table, pages)
+            return Chunk(SNAPPY, nulls, lowest, highest, count, at)
     lowest, highest = np.int64(-1), np.int64(-1)
     if values.count:
         lowest, highest = bounds_of(column, values)
-    at = put_levels(column, values, start, end, body)
-    at = put_plain(column, values, body, at)
-    if column.kind != TRUTH and size >= rows.various:
-        return Chunk(ZSTD, nulls, lowest, highest, 0, nothing, Packed(at, body, at))
-    data = _packed(body, at, page, table)
-    return Chunk(SNAPPY, nulls, lowest, highest, 0, nothing, data)
+    codec = ZSTD if column.kind != TRUTH and size >= rows.various else SNAPPY
+    step = (rows.end - rows.start) // (size // rows.page + 1) + 1
+    for start in range(rows.start, rows.end, step):
+        end = min(start + step, rows.end)
+        if step <= rows.end - rows.start:
+            values = values_of(column, start, end, room.places)
+        body = put_levels(column, values, start, end, at.body)
+        body = put_plain(column, values, at.body, body)
+        if codec == ZSTD:
+            at = _left(at, body, end - start, pages)
+        else:
+            at = _packed(at, body, end - start, False, table, pages)
+    return Chunk(codec, nulls, lowest, highest, 0, at)
 
 
 @inlined
-def _packed(body: int, size: int, page: int, table: np.ndarray) -> Packed:
-    return Packed(size, page, compress(body, size, page, 0, table))
+def _packed(
+    at: Place, size: int, values: int, is_dictionary: bool, table: np.ndarray, pages: np.ndarray
+) -> Place:
+    """Pack the page of which the body lies at a place."""
+    packed = compress(at.body, size, at.page, 0, table)
+    _note(pages, at.line, is_dictionary, values, size)
+    pages[at.line, IS_PACKED] = 1
+    pages[at.line, PACKED_AT] = at.page
+    pages[at.line, PACKED_SIZE] = packed
+    return Place(at.body, at.page + packed, at.line + 1)
 
 
 @inlined
-def put_data_header(out: int, at: int, rows: int, page: Packed, encoding: int) -> int:
-    at = put_number(out, at, 1, INT, _DATA_PAGE)
-    at = put_number(out, at, 1, INT, page.unpacked)
-    at = put_number(out, at, 1, INT, page.size)
-    at = put_struct(out, at, 2)
-    at = put_number(out, at, 1, INT, rows)
-    at = put_number(out, at, 1, INT, encoding)
-    at = put_number(out, at, 1, INT, RLE)
-    at = put_number(out, at, 1, INT, RLE)
-    return put_end(out, put_end(out, at))
+def _left(at: Place, size: int, values: int, pages: np.ndarray) -> Place:
+    """Leave it to be packed."""
+    _note(pages, at.line, False, values, size)
+    pages[at.line, IS_PACKED] = 0
+    pages[at.line, PACKED_AT] = at.body
+    return Place(at.body + size, at.page, at.line + 1)
 
 
 @inlined
-def put_dictionary_header(out: int, at: int, entries: int, page: Packed) -> int:
-    at = put_number(out, at, 1, INT, _DICTIONARY_PAGE)
-    at = put_number(out, at, 1, INT, page.unpacked)
-    at = put_number(out, at, 1, INT, page.size)
-    at = put_struct(out, at, 4)
-    at = put_number(out, at, 1, INT, entries)
-    at = put_number(out, at, 1, INT, PLAIN)
-    return put_end(out, put_end(out, at))
+def _note(pages: np.ndarray, line: int, is_dictionary: bool, values: int, size: int) -> None:
+    pages[line, IN_DICTIONARY] = is_dictionary
+    pages[line, VALUES_OF_PAGE] = values
+    pages[line, SIZE] = size

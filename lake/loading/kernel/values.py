@@ -41,11 +41,14 @@ def plain_size(column: Column, values: Values) -> int:
         return DECIMAL_BYTES * values.count
     if column.kind != TEXT:
         return (values.count + 7) >> 3
-    if values.count == 0:
-        return np.int64(0)
-    # Rows without a value have a text of no length, mostly: an estimate, if there are such.
-    first, last = place(values, 0), place(values, values.count - 1)
-    return 4 * values.count + offset_of(column, last + 1) - offset_of(column, first)
+    size = 4 * values.count
+    if values.places:
+        for number in range(values.count):
+            one = place(values, number)
+            size += offset_of(column, one + 1) - offset_of(column, one)
+    elif values.count:
+        size += offset_of(column, values.base + values.count) - offset_of(column, values.base)
+    return size
 
 
 @compiled

@@ -1,12 +1,14 @@
 """Files by the kernel, as other readers see them."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from io import BytesIO
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import duckdb
 import numpy as np
@@ -17,13 +19,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lake.loading import kernel_files
+from lake.loading.data_file import ROW_GROUP
 from lake.loading.footer import Footer, Footers
-from lake.loading.kernel_files import KernelFiles
+from lake.loading.kernel_files import PAGE, KernelFiles
 from lake.loading.large_files import LargeFiles
 from lake.loading.table_files import TableFiles, table_files
 from lake.loading.typed_columns import SparseColumn, TypedColumns
 from lake.staging.kernel import compiled
-from tests.lake.loading.parquet_pages import check_chunks
+from tests.lake.loading.parquet_pages import check_chunks, page_at
 
 MOMENT, EXACT = pa.timestamp("us", tz="UTC"), pa.decimal128(38, 6)
 LONGEST_BOUND = 64
@@ -82,6 +85,16 @@ def typed(draw: st.DrawFn) -> tuple[pa.Table, TypedColumns]:
     return table, TypedColumns(len(table), found)
 
 
+@st.composite
+def encodings(draw: st.DrawFn) -> AbstractContextManager[Any]:
+    """Files as they are written when they are large, or have large pages, whatever their size."""
+    small, page = (
+        draw(st.sampled_from([0, kernel_files.SMALL])),
+        draw(st.sampled_from([1000, PAGE])),
+    )
+    return patch.multiple(kernel_files, SMALL=small, PAGE=page)
+
+
 def written(files: TableFiles, rows: slice) -> bytes:
     out = BytesIO()
     told = files.write(out, rows)
@@ -124,20 +137,24 @@ def test_arrow_reads_what_was_written(data: st.DataObject) -> None:
     start = data.draw(st.integers(0, end - 1))
     files = KernelFiles(given_columns, 1)
     for rows in (slice(start, end), slice(0, len(table))):
-        file = written(files, rows)
+        with data.draw(encodings()):
+            file = written(files, rows)
         assert pq.read_table(BytesIO(file)) == table[rows]
         check_statistics(file, table[rows])
         check_chunks(file)
 
 
 @settings(max_examples=40, deadline=None)
-@given(given_columns=typed())
+@given(given_columns=typed(), encoding=encodings())
 def test_duckdb_reads_the_same(
-    given_columns: tuple[pa.Table, TypedColumns], tmp_path_factory: pytest.TempPathFactory
+    given_columns: tuple[pa.Table, TypedColumns],
+    encoding: AbstractContextManager[Any],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     table, its_columns = given_columns
     path = tmp_path_factory.mktemp("duckdb") / "file.parquet"
-    path.write_bytes(written(KernelFiles(its_columns, 1), slice(0, len(table))))
+    with encoding:
+        path.write_bytes(written(KernelFiles(its_columns, 1), slice(0, len(table))))
     assert_duckdb_reads(path, table)
 
 
@@ -159,7 +176,12 @@ def test_a_file_has_the_columns_that_another_writer_would_give_it(count: int) ->
     assert pq.read_metadata(BytesIO(ours)).metadata is None
     # So it is byte for byte: a footer that was read stands for those of both writers.
     asked: list[pa.Schema] = []
-    footers = Footers(lambda schema: tuple(map(str, asked.append(schema) or ())))
+
+    def problems(schema: pa.Schema) -> tuple[str, ...]:
+        asked.append(schema)
+        return ()
+
+    footers = Footers(problems)
     for file in (ours, other, ours):
         assert footers.read(file, 3) == Footer(3, ())
     assert len(asked) == 1
@@ -228,8 +250,13 @@ def ids(count: int) -> list[str]:
     ],
 )
 def test_how_a_column_is_encoded_follows_its_values(
-    values: list[Any], compression: str, dictionary: bool, tmp_path: Path
+    values: list[Any],
+    compression: str,
+    dictionary: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(kernel_files, "SMALL", 0)
     array = pa.array(values)
     table = pa.table({"column": array.cast(EXACT) if pa.types.is_decimal(array.type) else (
         array.cast(pa.string()) if pa.types.is_null(array.type) else array)})  # fmt: skip
@@ -246,11 +273,10 @@ def test_how_a_column_is_encoded_follows_its_values(
 
 @pytest.mark.parametrize("bits", range(18))
 def test_entries_of_a_dictionary_are_numbered_in_as_few_bits_as_they_need(
-    bits: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bits: int, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(kernel_files, "LARGEST_PAGE", 2 << 20)  # so long a column is left to others
     entries = (1 << bits >> 1) + 1
-    rows = min(max(2 * entries, 100), kernel_files.ROW_GROUP)
+    rows = min(max(2 * entries, 100), ROW_GROUP)
     values = np.sort(np.arange(rows) % entries) * 7
     table = pa.table({"number": values, "text": pa.array(values).cast(pa.string())})
     file = whole(table)
@@ -287,11 +313,8 @@ def test_code_that_cannot_be_kept_is_not_compiled(monkeypatch: pytest.MonkeyPatc
     assert pq.read_table(BytesIO(written(files, slice(0, 2))))["number"].to_pylist() == [1, 2]
 
 
-@pytest.mark.parametrize(("name", "size"), [("LARGEST", 10_000), ("LARGEST_PAGE", 5_000)])
-def test_what_is_too_large_goes_to_another_writer(
-    name: str, size: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kernel_files, name, size)
+def test_what_is_too_large_goes_to_another_writer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_files, "LARGEST", 10_000)
     rows = np.arange(1000)
     sparse_rows = SparseColumn(rows, pa.array(rows))
     files = table_files(TypedColumns(1000, {"number": pa.array(rows), "few": sparse_rows}), 1)
@@ -303,7 +326,40 @@ def test_what_is_too_large_goes_to_another_writer(
 
 
 def test_a_long_file_has_groups_of_rows_that_readers_can_skip() -> None:
-    rows = kernel_files.ROW_GROUP + 1
+    rows = ROW_GROUP + 1
     truths = pa.table({"truth": pa.array(np.arange(rows) % 2 == 0)})
     file = pq.read_metadata(BytesIO(whole(truths)))
     assert [file.row_group(i).num_rows for i in range(file.num_row_groups)] == [rows - 1, 1]
+
+
+def test_small_files_do_with_snappy() -> None:
+    table = pa.table({"id": ids(1000)})
+    chunk = pq.read_metadata(BytesIO(whole(table))).row_group(0).column(0)
+    assert table.nbytes < kernel_files.SMALL
+    assert chunk.compression == "SNAPPY"
+    several = pa.table({"id": ids(1000), **{f"other_{n}": ids(1000) for n in range(3)}})
+    chunk = pq.read_metadata(BytesIO(whole(several))).row_group(0).column(0)
+    assert chunk.compression == "ZSTD"
+
+
+@pytest.mark.parametrize("nulls", [0, 3])
+def test_a_large_column_has_several_pages(nulls: int, tmp_path: Path) -> None:
+    values = [None if nulls and n % nulls == 0 else one for n, one in enumerate(ids(100_000))]
+    table = pa.table({"id": values, "number": range(100_000)})
+    file = whole(table[10:])
+    assert pq.read_table(BytesIO(file)) == table[10:]
+    check_chunks(file)
+    chunk = pq.read_metadata(BytesIO(file)).row_group(0).column(0)
+    page = page_at(file, chunk.data_page_offset)
+    assert page.values < 50_000
+    assert page.unpacked == pytest.approx(PAGE, rel=0.3)
+    (tmp_path / "file.parquet").write_bytes(file)
+    assert_duckdb_reads(tmp_path / "file.parquet", table[10:])
+
+
+def test_a_dictionary_is_no_larger_than_a_page() -> None:
+    texts = [text * 20 for text in ids(2000) for _ in range(2)]
+    file = whole(pa.table({"text": texts}))
+    chunk = pq.read_metadata(BytesIO(file)).row_group(0).column(0)
+    assert not chunk.has_dictionary_page
+    assert pq.read_table(BytesIO(file))["text"].to_pylist() == texts
