@@ -67,7 +67,7 @@ class KernelFiles:
         """A file of some of the rows."""
         some = Rows(rows.start, rows.stop, _VARIOUS, PAGE)
         need = need_of(self._columns, some)
-        if some.end - some.start > ROW_GROUP or need.total > LARGEST:
+        if not 0 < some.end - some.start <= ROW_GROUP or need.total > LARGEST:
             return self._large.write(out, rows)
         if need.total <= SMALL:
             some = some._replace(various=_NONE)
@@ -162,7 +162,7 @@ def _lines(
     found = array("q")
     for column, kind, size in zip(columns.columns.values(), types, map(len, names), strict=True):
         is_sparse = isinstance(column, SparseColumn)
-        given = column.values if is_sparse else column
+        given: pa.Array = column.values if isinstance(column, SparseColumn) else column
         valid, *values = given.buffers()
         count = len(given) if is_sparse else 0
         found.extend(

@@ -80,7 +80,7 @@ def bits_at(address: int, at: int, count: int) -> int:
         if shift:
             word |= np.uint64(byte(address, begin + 8)) << (np.uint64(64) - shift)
         return word
-    size = (np.int64(shift) + count + 7) >> 3
+    size: int = (np.int64(shift) + count + 7) >> 3
     word = np.uint64(0)
     for k in range(min(size, 8)):
         word |= np.uint64(byte(address, begin + k)) << np.uint64(8 * k)
@@ -113,7 +113,7 @@ def values_of(column: Column, start: int, end: int, places: int) -> Values:
     if not column.valid:
         return Values(end - start, column.first + start, 0)
     count = np.int64(0)
-    row = np.int64(start)
+    row = start
     while row < end:
         some = min(WORD, end - row)
         count += ones(bits_at(column.valid, column.first + row, some))
@@ -121,7 +121,7 @@ def values_of(column: Column, start: int, end: int, places: int) -> Values:
     if count == 0 or count == end - start:
         return Values(count, column.first + start, 0)
     at = np.int64(0)
-    row = np.int64(start)
+    row = start
     while row < end:
         some = min(WORD, end - row)
         word = bits_at(column.valid, column.first + row, some)

@@ -32,7 +32,7 @@ from lake.loading.kernel.facts import (
     VALUES,
 )
 from lake.loading.kernel.footer import PLAIN, RLE, RLE_DICTIONARY, Same, put_footer
-from lake.loading.kernel.pages import Place, Room, Rows, put_chunk
+from lake.loading.kernel.pages import Place, Room, Rows, page_size, put_chunk
 from lake.loading.kernel.thrift import INT, put_end, put_number, put_struct
 from lake.staging.kernel.compiled import compiled, inlined
 from lake.staging.kernel.memory import copy, put_four
@@ -78,7 +78,7 @@ def need_of(columns: np.ndarray, rows: Rows) -> Need:
             size = 4 * (high - low) + offset_of(column, column.first + high) - begin
         elif column.kind != TEXT and column.kind != TRUTH:
             size = (8 if column.kind == NUMBER else DECIMAL_BYTES) * (high - low)
-        of_column = 2 + size // rows.page  # its dictionary, one of data, and more of data
+        of_column = 2 + size // page_size(column, rows)  # one for its dictionary, if it has one
         size += _LEVELS * of_column + ((rows.end - rows.start) >> 3) + 4 * (high - low)
         largest = max(largest, size)
         total += size

@@ -65,7 +65,7 @@ def _put_runs(column: Column, values: Values, start: int, end: int, out: int, at
 
 @inlined
 def _put_bits(column: Column, values: Values, start: int, end: int, out: int, at: int) -> None:
-    row = np.int64(start)
+    row = start
     while row < end:
         some = min(WORD, end - row)
         word = np.uint64(0)

@@ -82,7 +82,7 @@ def put_plain(column: Column, values: Values, out: int, at: int) -> int:
 
 @inlined
 def _put_truths(column: Column, values: Values, out: int, at: int) -> int:
-    number = np.int64(0)
+    number: int = np.int64(0)
     while number < values.count:
         some = min(WORD, values.count - number)
         word = np.uint64(0)

@@ -332,6 +332,12 @@ def test_a_long_file_has_groups_of_rows_that_readers_can_skip() -> None:
     assert [file.row_group(i).num_rows for i in range(file.num_row_groups)] == [rows - 1, 1]
 
 
+def test_a_file_may_have_no_rows() -> None:
+    table = pa.table({"number": [1, 2], "text": ["a", "b"]})
+    assert pq.read_table(BytesIO(written(kernel(table), slice(1, 1)))) == table[:0]
+    assert pq.read_table(BytesIO(whole(table[:0]))) == table[:0]
+
+
 def test_small_files_do_with_snappy() -> None:
     table = pa.table({"id": ids(1000)})
     chunk = pq.read_metadata(BytesIO(whole(table))).row_group(0).column(0)
