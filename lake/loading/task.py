@@ -173,13 +173,13 @@ class _Writer:
 
     @cached_property
     def _with_rescued(self) -> TableFiles:
-        return table_files(self._rows.table(), self._files)
+        return table_files(self._rows, self._files)
 
     @cached_property
     def _without_rescued(self) -> TableFiles:
         if self._rescued is None:
             return self._with_rescued
-        return table_files(self._rows.without(RESCUED_DATA).table(), self._files)
+        return table_files(self._rows.without(RESCUED_DATA), self._files)
 
 
 def type_problems(footer: pa.Schema, schema: TableSchema, older: bool = False) -> tuple[str, ...]:

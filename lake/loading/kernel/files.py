@@ -1,163 +1,160 @@
-"""Files of Parquet: a page for each column, then the footer."""
+"""Files of Parquet: the pages of each column, then the footer."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from lake.loading.kernel.pages import (
-    HEADER,
+from lake.loading.kernel.columns import (
+    DECIMAL_BYTES,
     NUMBER,
     TEXT,
-    Columns,
+    TRUTH,
+    column_at,
+    first_at_least,
     offset_of,
-    page_body,
-    put_four,
-    put_page_header,
 )
-from lake.loading.kernel.snappy import compress
-from lake.loading.kernel.thrift import (
-    BINARY,
-    LONG,
-    put_end,
-    put_number,
-    put_struct,
-    put_structs,
-    put_varint,
+from lake.loading.kernel.facts import (
+    BEGIN,
+    CODEC,
+    DATA,
+    ENTRIES,
+    FIRST_PAGE,
+    HIGHEST,
+    IN_DICTIONARY,
+    LOWEST,
+    NULLS,
+    PACKED,
+    PACKED_AT,
+    PACKED_SIZE,
+    PAGES,
+    SIZE,
+    UNPACKED,
+    VALUES,
 )
+from lake.loading.kernel.footer import PLAIN, RLE, RLE_DICTIONARY, Same, put_footer
+from lake.loading.kernel.pages import Place, Room, Rows, page_size, put_chunk
+from lake.loading.kernel.thrift import INT, put_end, put_number, put_struct
 from lake.staging.kernel.compiled import compiled, inlined
-from lake.staging.kernel.memory import copy, put
+from lake.staging.kernel.memory import copy, put_four
 
-LONGEST_BOUND = 64
-"""Bytes of the lowest and highest text, if these are told."""
-FOOTER = 96 + 2 * LONGEST_BOUND
-"""Bytes that the footer may need for a column, beside what is the same in all files."""
-
-
-class Same(NamedTuple):
-    """What is the same in all files of a table, as bytes: addresses and sizes."""
-
-    before: int  # what the footer says before the number of rows
-    before_size: int
-    heads: np.ndarray  # of each column, what its metadata begin with
-    head_sizes: np.ndarray
-    after: int  # what the footer says after the row group
-    after_size: int
+HEADER = 64
+"""Bytes that the header of a page may have."""
+AT_ONCE = 4 << 20
+"""Bytes of pages that are left to be packed, before this is done."""
+_LEVELS = 64  # bytes that a page has beside what grows with its rows
+_MAGIC = 0x31524150  # PAR1
+_DATA_PAGE, _DICTIONARY_PAGE = 0, 2
 
 
-_AT, _UNPACKED, _PACKED, _NULLS, _LOWEST, _HIGHEST = range(6)
+class Need(NamedTuple):
+    """Bytes that a file may take before it is packed, and how many pages it may have."""
+
+    largest: int  # of a column
+    total: int
+    pages: int
+
+
+class Progress(NamedTuple):
+    """How far the pages of a file are made: up to a column, and to a place for pages."""
+
+    column: int
+    page: int
+    line: int
 
 
 @compiled
-def write_file(
-    columns: Columns,
-    same: Same,
-    start: int,
-    end: int,
-    out: int,
-    scratch: int,
+def need_of(columns: np.ndarray, rows: Rows) -> Need:
+    """What rows may take: values, levels, and the numbers of entries."""
+    largest = total = pages = np.int64(0)
+    for number in range(len(columns)):
+        column = column_at(columns, number)
+        low, high = np.int64(rows.start), np.int64(rows.end)
+        if column.rows:
+            low = first_at_least(column.rows, column.count, low)
+            high = first_at_least(column.rows, column.count, high)
+        size = np.int64(0)
+        if column.kind == TEXT and high > low:
+            begin = offset_of(column, column.first + low)
+            size = 4 * (high - low) + offset_of(column, column.first + high) - begin
+        elif column.kind != TEXT and column.kind != TRUTH:
+            size = (8 if column.kind == NUMBER else DECIMAL_BYTES) * (high - low)
+        of_column = 2 + size // page_size(column, rows)  # one for its dictionary, if it has one
+        size += _LEVELS * of_column + ((rows.end - rows.start) >> 3) + 4 * (high - low)
+        largest = max(largest, size)
+        total += size
+        pages += of_column
+    return Need(largest, total, pages)
+
+
+@compiled
+def encode(
+    columns: np.ndarray,
+    rows: Rows,
+    room: Room,
+    done: Progress,
     table: np.ndarray,
     facts: np.ndarray,
-) -> int:
-    """Write the rows from `start` to `end` as one file; its size.
+    pages: np.ndarray,
+) -> Progress:
+    """Make pages of further columns, until there are none or much is left to be packed.
 
-    `scratch` has room for the largest page, `table` for Snappy, `facts` for each column.
+    `table` is room for Snappy. What became of columns and pages is told in their lines.
     """
-    at = _put_magic(out, 0)
-    total = 0
-    for column in range(len(columns.kind)):
-        page = page_body(columns, column, start, end, scratch)
-        # The header tells how long the page will be, and stands before it.
-        packed = compress(scratch, page.size, out, at + HEADER, table) - (at + HEADER)
-        header = put_page_header(out, at, end - start, page.size, packed) - at
-        _move(out, at + HEADER, at + header, packed)
-        facts[column, _AT] = at
-        facts[column, _UNPACKED] = header + page.size
-        facts[column, _PACKED] = header + packed
-        facts[column, _NULLS] = page.nulls
-        facts[column, _LOWEST] = page.lowest
-        facts[column, _HIGHEST] = page.highest
-        total += header + page.size
-        at += header + packed
-    footer = at
-    copy(out, at, same.before, 0, same.before_size)
-    at += same.before_size
-    at = put_number(out, at, 1, LONG, end - start)
-    at = put_structs(out, at, 1, 1)
-    at = put_structs(out, at, 1, len(columns.kind))
-    for column in range(len(columns.kind)):
-        at = _put_chunk(columns, same, column, facts, end - start, out, at)
-    at = put_number(out, at, 1, LONG, total)
-    at = put_number(out, at, 1, LONG, end - start)
-    at = put_end(out, at)
-    copy(out, at, same.after, 0, same.after_size)
-    at += same.after_size
-    put_four(out, at, at - footer)
-    return _put_magic(out, at + 4)
+    at = Place(room.bodies, done.page, done.line)
+    number = done.column
+    while number < len(columns) and at.body - room.bodies <= AT_ONCE:
+        chunk = put_chunk(column_at(columns, number), rows, room, at, table, pages)
+        facts[number, CODEC] = chunk.codec
+        facts[number, NULLS] = chunk.nulls
+        facts[number, LOWEST] = chunk.lowest
+        facts[number, HIGHEST] = chunk.highest
+        facts[number, ENTRIES] = chunk.entries
+        facts[number, FIRST_PAGE] = at.line
+        facts[number, PAGES] = chunk.after.line - at.line
+        at = chunk.after
+        number += 1
+    return Progress(number, at.page, at.line)
 
 
-@inlined
-def _put_magic(out: int, at: int) -> int:
-    put(out, at, 0x50)
-    put(out, at + 1, 0x41)
-    put(out, at + 2, 0x52)
-    put(out, at + 3, 0x31)
-    return at + 4
-
-
-@inlined
-def _move(out: int, source: int, target: int, size: int) -> None:
-    """To a lower place, which the source may overlap."""
-    step = source - target
-    done = 0
-    while done < size:
-        part = min(step, size - done)
-        copy(out, target + done, out, source + done, part)
-        done += part
-
-
-@inlined
-def _put_chunk(
-    columns: Columns,
-    same: Same,
-    column: int,
-    facts: np.ndarray,
-    rows: int,
-    out: int,
-    at: int,
+@compiled
+def assemble(
+    columns: np.ndarray, same: Same, rows: int, out: int, facts: np.ndarray, pages: np.ndarray
 ) -> int:
-    at = put_number(out, at, 2, LONG, 0)
-    at = put_struct(out, at, 1)
-    copy(out, at, same.heads[column], 0, same.head_sizes[column])
-    at += same.head_sizes[column]
-    at = put_number(out, at, 1, LONG, rows)
-    at = put_number(out, at, 1, LONG, facts[column, _UNPACKED])
-    at = put_number(out, at, 1, LONG, facts[column, _PACKED])
-    at = put_number(out, at, 2, LONG, facts[column, _AT])
-    at = put_struct(out, at, 3)
-    at = put_number(out, at, 3, LONG, facts[column, _NULLS])
-    lowest, highest = facts[column, _LOWEST], facts[column, _HIGHEST]
-    if lowest >= 0 and max(_length(columns, column, lowest), _length(columns, column, highest)) <= (
-        LONGEST_BOUND
-    ):
-        at = _put_value(columns, column, highest, out, at, 2)
-        at = _put_value(columns, column, lowest, out, at, 1)
-    return put_end(out, put_end(out, put_end(out, at)))
+    """Write the file of which all pages are packed; its size."""
+    put_four(out, 0, _MAGIC)
+    at = np.int64(4)
+    for number in range(len(columns)):
+        begin, spared = at, np.int64(0)
+        facts[number, BEGIN] = facts[number, DATA] = at
+        first = facts[number, FIRST_PAGE]
+        for line in range(first, first + facts[number, PAGES]):
+            at = _put_header(out, at, pages, line, facts[number, ENTRIES] > 0)
+            copy(out, at, pages[line, PACKED_AT], 0, pages[line, PACKED_SIZE])
+            at += pages[line, PACKED_SIZE]
+            spared += pages[line, SIZE] - pages[line, PACKED_SIZE]
+            if pages[line, IN_DICTIONARY]:
+                facts[number, DATA] = at
+        facts[number, PACKED] = at - begin
+        facts[number, UNPACKED] = at - begin + spared
+    footer = at
+    at = put_footer(columns, same, rows, facts, out, at)
+    put_four(out, at, at - footer)
+    put_four(out, at + 4, _MAGIC)
+    return at + 8
 
 
 @inlined
-def _length(columns: Columns, column: int, row: int) -> int:
-    if columns.kind[column] == TEXT:
-        return offset_of(columns, column, row + 1) - offset_of(columns, column, row)
-    return np.int64(8)
-
-
-@inlined
-def _put_value(columns: Columns, column: int, row: int, out: int, at: int, step: int) -> int:
-    size = _length(columns, column, row)
-    put(out, at, step << 4 | BINARY)
-    at = put_varint(out, at + 1, size)
-    begin = 8 * (columns.first[column] + row)
-    if columns.kind[column] != NUMBER:
-        begin = offset_of(columns, column, row)
-    copy(out, at, columns.values[column], begin, size)
-    return at + size
+def _put_header(out: int, at: int, pages: np.ndarray, line: int, has_dictionary: bool) -> int:
+    is_dictionary = pages[line, IN_DICTIONARY] != 0
+    at = put_number(out, at, 1, INT, _DICTIONARY_PAGE if is_dictionary else _DATA_PAGE)
+    at = put_number(out, at, 1, INT, pages[line, SIZE])
+    at = put_number(out, at, 1, INT, pages[line, PACKED_SIZE])
+    at = put_struct(out, at, 4 if is_dictionary else 2)
+    at = put_number(out, at, 1, INT, pages[line, VALUES])
+    if is_dictionary:
+        at = put_number(out, at, 1, INT, PLAIN)
+    else:
+        at = put_number(out, at, 1, INT, RLE_DICTIONARY if has_dictionary else PLAIN)
+        at = put_number(out, at, 1, INT, RLE)
+        at = put_number(out, at, 1, INT, RLE)
+    return put_end(out, put_end(out, at))

@@ -1,170 +1,137 @@
-"""A column of a file as one page of Parquet: which rows have a value, and the values."""
+"""A column of a file as pages of Parquet, packed by Snappy or left to be packed by another."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from lake.loading.kernel.thrift import INT, put_end, put_number, put_struct, put_varint
+from lake.loading.kernel.columns import TEXT, TRUTH, Column, Values, values_of
+from lake.loading.kernel.dictionary import GIVEN_UP, find_entries, put_numbers
+from lake.loading.kernel.facts import (
+    IN_DICTIONARY,
+    IS_PACKED,
+    PACKED_AT,
+    PACKED_SIZE,
+    SIZE,
+)
+from lake.loading.kernel.facts import VALUES as VALUES_OF_PAGE
+from lake.loading.kernel.levels import put_levels
+from lake.loading.kernel.snappy import compress
+from lake.loading.kernel.values import bounds_of, plain_size, put_plain
 from lake.staging.kernel.compiled import compiled, inlined
-from lake.staging.kernel.memory import byte, copy, eight, put
 
-TEXT, NUMBER, DECIMAL, TRUTH = range(4)
-"""How values lie in memory: offsets and bytes, 8 bytes each, 16 bytes each, a bit each."""
-DECIMAL_BYTES = 16
-HEADER = 64
-"""Bytes that the header of a page may have."""
-_RLE = 3  # the encoding of levels
+REPEATING = 512
+"""Bytes of a column in a file from which on it is tried whether its values repeat."""
+SNAPPY, ZSTD = 1, 6
 
 
-class Columns(NamedTuple):
-    """All columns of a table as they lie in memory; each a number in every array."""
+class Rows(NamedTuple):
+    """Rows of a file, and how it is to be written."""
 
-    kind: np.ndarray
-    valid: np.ndarray  # the address of the bits that say which rows have a value; 0: all of them
-    values: np.ndarray  # an address
-    offsets: np.ndarray  # an address, of texts
-    first: np.ndarray  # the row at which the column begins there
+    start: int
+    end: int
+    various: int  # bytes from which on columns are left to zstd if their values do not repeat
+    page: int  # bytes of a page, about
 
 
-class Page(NamedTuple):
-    """What became of a column in a file."""
+class Room(NamedTuple):
+    """Memory to work in: addresses."""
 
-    size: int
+    bodies: int  # of pages, as they are before they are packed
+    pages: int  # packed by Snappy
+    places: int
+    entries: int
+    numbers: int
+    table: int  # of a dictionary
+    out: int  # the file
+
+
+class Place(NamedTuple):
+    """Up to where there is something: addresses, and the lines of pages."""
+
+    body: int
+    page: int
+    line: int
+
+
+class Chunk(NamedTuple):
+    """A column of a file, but for its pages."""
+
+    codec: int
     nulls: int
-    lowest: int  # the row of the lowest value, -1 if there is none
+    lowest: int  # the place of the lowest value, -1 if there is none
     highest: int
-
-
-@inlined
-def bit(address: int, place: int) -> bool:
-    return byte(address, place >> 3) >> np.uint8(place & 7) & np.uint8(1) != 0
-
-
-@inlined
-def offset_of(columns: Columns, column: int, row: int) -> int:
-    """Where the text of a row begins, and that of the row before it ends."""
-    return four_bytes(columns.offsets[column], 4 * (columns.first[column] + row))
-
-
-@inlined
-def four_bytes(address: int, place: int) -> int:
-    """Four bytes as a number."""
-    return (
-        np.int64(byte(address, place))
-        | np.int64(byte(address, place + 1)) << 8
-        | np.int64(byte(address, place + 2)) << 16
-        | np.int64(byte(address, place + 3)) << 24
-    )
+    entries: int  # of its dictionary, 0 if it has none
+    after: Place
 
 
 @compiled
-def page_body(columns: Columns, column: int, start: int, end: int, out: int) -> Page:
-    """Write levels and values of some rows, uncompressed, from the beginning of `out` on."""
-    valid, base = columns.valid[column], columns.first[column]
-    nulls = 0
-    if valid:
-        for row in range(start, end):
-            if not bit(valid, base + row):
-                nulls += 1
-    at = _put_levels(valid, base, start, end, nulls, out)
-    kind, values = columns.kind[column], columns.values[column]
+def put_chunk(
+    column: Column, rows: Rows, room: Room, at: Place, table: np.ndarray, pages: np.ndarray
+) -> Chunk:
+    """Make the pages of a column from a place on; `table` is room for Snappy."""
+    values = values_of(column, rows.start, rows.end, room.places)
+    nulls = rows.end - rows.start - values.count
+    size = plain_size(column, values)
+    if column.kind != TRUTH and size >= REPEATING:
+        count = find_entries(column, values, room.table, room.entries, room.numbers)
+        entries = Values(count, 0, room.entries)
+        # A dictionary is one page, whatever its size.
+        if count != GIVEN_UP and plain_size(column, entries) <= rows.page:
+            lowest, highest = bounds_of(column, entries)
+            end = put_plain(column, entries, at.body, 0)
+            at = _packed(at, end, count, True, table, pages)
+            end = put_levels(column, values, rows.start, rows.end, at.body)
+            end = put_numbers(room.numbers, values.count, count, at.body, end)
+            at = _packed(at, end, rows.end - rows.start, False, table, pages)
+            return Chunk(SNAPPY, nulls, lowest, highest, count, at)
     lowest, highest = np.int64(-1), np.int64(-1)
-    bits, count = 0, 0
-    for row in range(start, end):
-        if nulls and not bit(valid, base + row):
-            continue
-        if kind == TEXT:
-            begin = offset_of(columns, column, row)
-            size = offset_of(columns, column, row + 1) - begin
-            put_four(out, at, size)
-            copy(out, at + 4, values, begin, size)
-            at += 4 + size
-        elif kind == NUMBER:
-            copy(out, at, values, 8 * (base + row), 8)
-            at += 8
-        elif kind == DECIMAL:  # the highest byte comes first
-            last = DECIMAL_BYTES * (base + row + 1) - 1
-            for k in range(DECIMAL_BYTES):
-                put(out, at + k, byte(values, last - k))
-            at += DECIMAL_BYTES
-            continue
+    if values.count:
+        lowest, highest = bounds_of(column, values)
+    codec = ZSTD if column.kind != TRUTH and size >= rows.various else SNAPPY
+    step = (rows.end - rows.start) // (size // page_size(column, rows) + 1) + 1
+    for start in range(rows.start, rows.end, step):
+        end = min(start + step, rows.end)
+        if step <= rows.end - rows.start:
+            values = values_of(column, start, end, room.places)
+        body = put_levels(column, values, start, end, at.body)
+        body = put_plain(column, values, at.body, body)
+        if codec == ZSTD:
+            at = _left(at, body, end - start, pages)
         else:
-            if bit(values, base + row):
-                bits |= 1 << (count & 7)
-            count += 1
-            if count & 7 == 0:
-                put(out, at, bits)
-                at += 1
-                bits = 0
-            continue
-        if lowest < 0:
-            lowest, highest = row, row
-        elif _is_less(columns, column, row, lowest):
-            lowest = row
-        elif _is_less(columns, column, highest, row):
-            highest = row
-    if count & 7:
-        put(out, at, bits)
-        at += 1
-    return Page(at, nulls, lowest, highest)
+            at = _packed(at, body, end - start, False, table, pages)
+    return Chunk(codec, nulls, lowest, highest, 0, at)
 
 
 @inlined
-def put_four(out: int, at: int, number: int) -> None:
-    for k in range(4):
-        put(out, at + k, number >> (8 * k) & 0xFF)
+def page_size(column: Column, rows: Rows) -> int:
+    """Of less than 256 KB zstd sees more of what numbers have in common; texts have it in more."""
+    return rows.page if column.kind == TEXT else rows.page >> 2
 
 
 @inlined
-def _put_levels(valid: int, base: int, start: int, end: int, nulls: int, out: int) -> int:
-    """Which rows have a value: as one run if all are alike, else a bit for each."""
-    rows = end - start
-    at = 4  # their length comes first
-    if nulls == 0 or nulls == rows:
-        at = put_varint(out, at, rows << 1)
-        put(out, at, 0 if nulls else 1)
-        at += 1
-    else:
-        groups = (rows + 7) >> 3
-        at = put_varint(out, at, groups << 1 | 1)
-        for group in range(groups):
-            bits = 0
-            for k in range(min(8, rows - 8 * group)):
-                if bit(valid, base + start + 8 * group + k):
-                    bits |= 1 << k
-            put(out, at, bits)
-            at += 1
-    put_four(out, 0, at - 4)
-    return at
+def _packed(
+    at: Place, size: int, values: int, is_dictionary: bool, table: np.ndarray, pages: np.ndarray
+) -> Place:
+    """Pack the page of which the body lies at a place."""
+    packed = compress(at.body, size, at.page, 0, table)
+    _note(pages, at.line, is_dictionary, values, size)
+    pages[at.line, IS_PACKED] = 1
+    pages[at.line, PACKED_AT] = at.page
+    pages[at.line, PACKED_SIZE] = packed
+    return Place(at.body, at.page + packed, at.line + 1)
 
 
 @inlined
-def _is_less(columns: Columns, column: int, one: int, other: int) -> bool:
-    """Whether a row has a lower value than another: numbers as such, texts by their bytes."""
-    values = columns.values[column]
-    if columns.kind[column] == NUMBER:
-        base = columns.first[column]
-        left, right = eight(values, 8 * (base + one)), eight(values, 8 * (base + other))
-        return np.int64(left) < np.int64(right)
-    a, b = offset_of(columns, column, one), offset_of(columns, column, other)
-    a_end, b_end = offset_of(columns, column, one + 1), offset_of(columns, column, other + 1)
-    while a < a_end and b < b_end:
-        x, y = byte(values, a), byte(values, b)
-        if x != y:
-            return x < y
-        a += 1
-        b += 1
-    return b < b_end
+def _left(at: Place, size: int, values: int, pages: np.ndarray) -> Place:
+    """Leave it to be packed."""
+    _note(pages, at.line, False, values, size)
+    pages[at.line, IS_PACKED] = 0
+    pages[at.line, PACKED_AT] = at.body
+    return Place(at.body + size, at.page, at.line + 1)
 
 
 @inlined
-def put_page_header(out: int, at: int, rows: int, size: int, packed: int) -> int:
-    at = put_number(out, at, 1, INT, 0)  # a page of data
-    at = put_number(out, at, 1, INT, size)
-    at = put_number(out, at, 1, INT, packed)
-    at = put_struct(out, at, 2)
-    at = put_number(out, at, 1, INT, rows)
-    at = put_number(out, at, 1, INT, 0)  # values as they are
-    at = put_number(out, at, 1, INT, _RLE)
-    at = put_number(out, at, 1, INT, _RLE)
-    return put_end(out, put_end(out, at))
+def _note(pages: np.ndarray, line: int, is_dictionary: bool, values: int, size: int) -> None:
+    pages[line, IN_DICTIONARY] = is_dictionary
+    pages[line, VALUES_OF_PAGE] = values
+    pages[line, SIZE] = size

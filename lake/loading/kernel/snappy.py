@@ -4,23 +4,25 @@ import numpy as np
 
 from lake.loading.kernel.thrift import put_varint
 from lake.staging.kernel.compiled import compiled, inlined
-from lake.staging.kernel.memory import copy, eight, put
+from lake.staging.kernel.memory import copy, eight, put, put_eight
+from lake.staging.kernel.words import first_one
 
 MOST_BITS = 12
 TABLE = 1 << MOST_BITS
 """Places that are remembered, by a hash of the four bytes that stand there."""
 PADDING = 16
-"""Bytes behind the text that can be read, whatever stands there."""
+"""Bytes behind the text that can be read, whatever stands there, and written behind the result."""
 
 _FRAGMENT = 1 << 16  # places are told within it
 _MARGIN = 15  # at its end nothing is looked for
+_SHORT = 20  # bytes in which nothing is found that would be worth the search
 _FOUR = np.uint64(0xFFFFFFFF)
 _HASH = np.uint64(0x1E35A7BD)
 
 
 def most_bytes(size: int) -> int:
     """So many at most become of a text."""
-    return 32 + size + size // 6
+    return 32 + PADDING + size + size // 6
 
 
 @compiled
@@ -39,6 +41,8 @@ def compress(source: int, size: int, out: int, at: int, table: np.ndarray) -> in
 def _compress_fragment(
     source: int, start: int, end: int, out: int, at: int, table: np.ndarray
 ) -> int:
+    if end - start <= _SHORT:
+        return _put_literal(source, start, end, out, at)
     bits = 8
     while bits < MOST_BITS and (1 << bits) < end - start:
         bits += 1
@@ -63,9 +67,7 @@ def _compress_fragment(
         if found < 0:
             break
         at = _put_literal(source, written, i, out, at)
-        length = 4
-        while i + length < end and _same(source, found + length, i + length):
-            length += 1
+        length = _matched(source, found, i, end)
         at = _put_copy(out, at, i - found, length)
         i += length
         written = i
@@ -76,8 +78,16 @@ def _compress_fragment(
 
 
 @inlined
-def _same(source: int, one: int, other: int) -> bool:
-    return (eight(source, one) ^ eight(source, other)) & np.uint64(0xFF) == 0
+def _matched(source: int, one: int, other: int, end: int) -> int:
+    """How long two places are the same, of which the latter may go on up to an end."""
+    length = 4
+    while other + length < end:
+        unlike = eight(source, one + length) ^ eight(source, other + length)
+        if unlike:
+            length += first_one(unlike) >> 3
+            break
+        length += 8
+    return min(length, end - other)
 
 
 @inlined
@@ -97,7 +107,11 @@ def _put_literal(source: int, start: int, end: int, out: int, at: int) -> int:
         put(out, at + 1, (size - 1) & 0xFF)
         put(out, at + 2, (size - 1) >> 8)
         at += 3
-    copy(out, at, source, start, size)
+    if size <= PADDING:
+        put_eight(out, at, eight(source, start))
+        put_eight(out, at + 8, eight(source, start + 8))
+    else:
+        copy(out, at, source, start, size)
     return at + size
 
 

@@ -37,14 +37,26 @@ def put_struct(out: int, at: int, step: int) -> int:
 
 
 @inlined
-def put_structs(out: int, at: int, step: int, count: int) -> int:
-    """A field that is a list of structs: these follow."""
+def put_list(out: int, at: int, step: int, kind: int, count: int) -> int:
+    """A field that is a list: its elements follow."""
     put(out, at, step << 4 | LIST)
     if count < 15:
-        put(out, at + 1, count << 4 | STRUCT)
+        put(out, at + 1, count << 4 | kind)
         return at + 2
-    put(out, at + 1, 0xF0 | STRUCT)
+    put(out, at + 1, 0xF0 | kind)
     return put_varint(out, at + 2, count)
+
+
+@inlined
+def put_element(out: int, at: int, number: int) -> int:
+    """An element of a list: a number that is not negative."""
+    return put_varint(out, at, number << 1)
+
+
+@inlined
+def put_structs(out: int, at: int, step: int, count: int) -> int:
+    """A field that is a list of structs: these follow."""
+    return put_list(out, at, step, STRUCT, count)
 
 
 @inlined
