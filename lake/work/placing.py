@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from lake import paths
 from lake.catalog.base import CatalogPartition
@@ -126,6 +127,7 @@ def _before(
     return {(table, p.values): p for table, held in found.items() for p in held}
 
 
+@lru_cache(maxsize=10_000)  # the same hours, in every table
 def partition_values(partition: str) -> tuple[str, ...]:
     """The values in a partition's path: `day=2026-10-01/hr=07`."""
     return tuple(part.split("=", 1)[1] for part in partition.split("/"))
