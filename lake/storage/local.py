@@ -16,12 +16,13 @@ from pyarrow import fs as pafs
 from lake.clock import now
 from lake.storage.asides import aside, discard, left_of, open_new
 from lake.storage.base import Change, Storage, StoredFile
-from lake.storage.settling import MANY, settle_all, settle_one
+from lake.storage.settling import settle_all, settle_one
 
 _QUIET_SECONDS = 3600.0
 _BUFFER = 256 << 10  # of a file that is being written: most are written at once
 _PLACERS = 2
 """Threads that place many files: more only wait for each other, since a disk renames one by one."""
+_WORTH_THREADS = 500  # files
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ class LocalStorage(Storage):
                 raise
 
     def place_all(self, moves: Sequence[tuple[str, str]]) -> None:
-        if len(moves) <= MANY:
+        if len(moves) <= _WORTH_THREADS:
             super().place_all(moves)
             return
         size = -(-len(moves) // _PLACERS)

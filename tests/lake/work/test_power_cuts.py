@@ -1,6 +1,8 @@
 """A commit counts only if what it leads to is on the disk, not just in the system's memory."""
 
 import os
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -67,6 +69,38 @@ def test_every_file_of_a_commit_is_on_the_disk_before_it(
         assert {*manifest.written} <= {*order[:at]}
         assert {file.path for file in copied} <= {*order[:at]}
         assert {path.rpartition("/")[0] for path in manifest.written} <= {*order[:at]}
+
+
+@pytest.mark.parametrize("many", [0, 500])
+def test_a_file_of_state_or_catalog_is_on_the_disk_before_it_is_in_its_place(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
+    settled: set[str] = set()
+    placed: list[str] = []
+
+    def sync_all(at: str) -> bool:
+        settled.update(str(path) for path in Path(at).rglob(".*"))
+        return True
+
+    def noted(put: Callable[[str, str], None]) -> Callable[[str, str], None]:
+        def noting(source: str, target: str) -> None:
+            if paths.STATE in target and "/ids/" not in target:  # those are settled with the data
+                assert source in settled, target
+                placed.append(target)
+            put(source, target)
+
+        return noting
+
+    monkeypatch.setattr(settling, "MANY", many)
+    monkeypatch.setattr(settling, "sync_all", sync_all)
+    monkeypatch.setattr(settling, "settle_one", settled.add)
+    for name in ("link", "replace"):
+        monkeypatch.setattr(os, name, noted(getattr(os, name)))
+    first_sync(runs)
+    replay(runs)
+    catalog = str(runs.root / paths.CATALOG)
+    tables = {path.split("/")[-3] for path in placed if path.startswith(catalog)}
+    assert {"track_order", "identify"} <= tables
 
 
 @pytest.mark.parametrize("many", [0, 500])
