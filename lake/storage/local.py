@@ -4,7 +4,6 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from errno import ENOENT
@@ -20,9 +19,6 @@ from lake.storage.settling import settle_all, settle_one
 
 _QUIET_SECONDS = 3600.0
 _BUFFER = 256 << 10  # of a file that is being written: most are written at once
-_PLACERS = 2
-"""Threads that place many files: more only wait for each other, since a disk renames one by one."""
-_WORTH_THREADS = 500  # files
 
 
 @dataclass(frozen=True)
@@ -177,22 +173,13 @@ class LocalStorage(Storage):
     def place(self, source: str, target: str) -> None:
         full = self.full(target)
         # In a folder that was not there, there is nothing to look for.
-        if not _made(os.path.dirname(full)) and self.exists(target):
+        if not _made(full.rpartition("/")[0]) and self.exists(target):
             return
         try:
             os.replace(self.full(source), full)
         except FileNotFoundError:
             if not self.exists(target):  # else another run has just done it
                 raise
-
-    def place_all(self, moves: Sequence[tuple[str, str]]) -> None:
-        if len(moves) <= _WORTH_THREADS:
-            super().place_all(moves)
-            return
-        size = -(-len(moves) // _PLACERS)
-        shares = [moves[start : start + size] for start in range(0, len(moves), size)]
-        with ThreadPoolExecutor(_PLACERS) as pool:
-            list(pool.map(super().place_all, shares))
 
     def settle(self, paths: Sequence[str]) -> None:
         files = [self.full(path) for path in paths]
@@ -206,7 +193,7 @@ class LocalStorage(Storage):
 
     def copy(self, source: str, target: str) -> None:
         full = self.full(target)
-        _made(os.path.dirname(full))
+        _made(full.rpartition("/")[0])
         shutil.copyfile(self.full(source), full)
         settle_one(full)
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lake.storage import Storage, local, s3_output, settling
+from lake.storage import Storage, s3_output, settling
 from lake.storage.base import Change
 from lake.storage.local import LocalStorage
 
@@ -278,21 +278,6 @@ def test_many_files_are_placed_and_copied(storage: Storage) -> None:
         }
     with pytest.raises(FileNotFoundError):
         storage.copy_all([("copy/0", "again/0"), ("copy/40", "again/40")])
-
-
-def test_so_many_that_threads_share_them_are_placed_once(
-    storage: Storage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(local, "_WORTH_THREADS", 1)
-    moves = [(f"stage/{n}", f"data/{n % 3}/{n}") for n in range(9)]
-    put(storage, *(source for source, _ in moves))
-    storage.place_all(moves)
-    storage.place_all(moves)
-    storage.delete_folder("stage")
-    storage.place_all(moves)
-    assert storage.read_many([target for _, target in moves]) == [s.encode() for s, _ in moves]
-    with pytest.raises(FileNotFoundError):
-        storage.place_all([*moves, ("stage/9", "data/0/9")])
 
 
 @pytest.mark.parametrize("gone", ["a/b", "a/b/", "nowhere"])

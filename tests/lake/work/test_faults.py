@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lake.storage import local, settling
+from lake.storage import settling
 from tests.lake.failing_storage import Fault
 from tests.lake.fault_cases import CASES, CHANGES_OF_TYPES, COMPACTIONS, SYNCS
 from tests.lake.fault_places import Folders
@@ -31,7 +31,6 @@ def test_every_call_fails_once_where_there_is_so_much_that_it_is_done_together(
     in_memory: Path, case: Case, fault: Fault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(settling, "MANY", 0)
-    monkeypatch.setattr(local, "_WORTH_THREADS", 0)
     assert hold(Folders(in_memory), case, fault) > 2
 
 
