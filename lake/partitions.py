@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import lru_cache
 
 
 class DatePartition(StrEnum):
@@ -43,12 +44,17 @@ class DatePartition(StrEnum):
 
     def parse(self, values: Sequence[str]) -> datetime:
         """When the partition with these values begins, in UTC: the way back from `values`."""
-        parts = dict(zip(self.keys, values, strict=True))
-        day = "-".join(parts[key] for key in ("year", "month", "day") if key in parts)
-        start = datetime.fromisoformat(f"{day}T{parts.get('hr', '00')}:00:00+00:00")
-        if self.values(start) != tuple(values):
-            raise ValueError(f"{tuple(values)!r} is not spelled like a partition of {self.value}")
-        return start
+        return _parsed(self, tuple(values))
+
+
+@lru_cache(maxsize=10_000)  # the same hours, in every table
+def _parsed(layout: DatePartition, values: tuple[str, ...]) -> datetime:
+    parts = dict(zip(layout.keys, values, strict=True))
+    day = "-".join(parts[key] for key in ("year", "month", "day") if key in parts)
+    start = datetime.fromisoformat(f"{day}T{parts.get('hr', '00')}:00:00+00:00")
+    if layout.values(start) != values:
+        raise ValueError(f"{values!r} is not spelled like a partition of {layout.value}")
+    return start
 
 
 # `str.format` and not `strftime`, whose %Y does not pad years below 1000 on every platform.

@@ -1,6 +1,7 @@
 """Where everything lies below the lake's root: the one place that knows paths."""
 
 from datetime import UTC, date, datetime, timedelta
+from hashlib import sha256
 
 OURS = ("logs", "segment-stage", "segment-data", "segment-logs", "sync_tracking_datasets")
 """The folders below the root that belong to the lake; others are never touched."""
@@ -9,6 +10,7 @@ STATE = "segment-data/_state"
 CATALOG = f"{STATE}/catalog"
 _DAY_MS = 86_400_000
 _APART = ","  # the parts of a name, where slashes would make folders
+_SHORT = 100  # of the 255 bytes that a file's name may have
 
 
 def raw_root(source_id: str) -> str:
@@ -61,9 +63,17 @@ def version_folder(source_id: str, run_id: str, table: str, partition: str) -> s
     return f"{versions(source_id)}/{run_id}/segment_type={table}/{partition}"
 
 
-def waiting_name(partition: str, name: str) -> str:
-    """What a file is called as long as it waits among those of other partitions."""
-    return f"{partition.replace('/', _APART)}{_APART}{name}"
+def waiting_name(table: str, partition: str, name: str) -> str:
+    """What a file is called as long as it waits among those of other tables and partitions."""
+    apart = partition.replace("/", _APART)
+    return f"segment_type={_short(table)}{_APART}{apart}{_APART}{name}"
+
+
+def _short(table: str) -> str:
+    """Less than a file's name may have, since there is more in it; no table has a dash itself."""
+    if len(table) <= _SHORT:
+        return table
+    return f"{table[:_SHORT]}-{sha256(table.encode()).hexdigest()[:16]}"
 
 
 def published_name(path: str) -> str:

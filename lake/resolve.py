@@ -73,14 +73,17 @@ def _new_columns(schema: TableSchema, parts: list[SeenTable]) -> tuple[Column, .
     found: dict[str, tuple[Place, str, set[Kind]]] = {}
     for part in parts:
         for column in part.columns:
-            if column.column in known:
+            name = column.column
+            if name in known:
                 continue
-            place, pointer, kinds = found.get(column.column, (column.first, column.pointer, set()))
-            earlier = column.first < place
-            found[column.column] = (
-                column.first if earlier else place,
-                column.pointer if earlier else pointer,
-                kinds | column.kinds,
-            )
+            before = found.get(name)
+            if before is None:
+                found[name] = (column.first, column.pointer, column.kinds)
+                continue
+            place, pointer, kinds = before
+            if column.first < place:
+                place, pointer = column.first, column.pointer
+            if place is not before[0] or not column.kinds <= kinds:
+                found[name] = (place, pointer, kinds | column.kinds)
     in_order = sorted(found.items(), key=lambda item: item[1][0])
     return tuple(Column(name, infer(kinds), at) for name, (_, at, kinds) in in_order)

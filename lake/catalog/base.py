@@ -8,6 +8,9 @@ import msgspec
 Days = tuple[str, str]
 """First and last day, both included, as `YYYY-MM-DD`."""
 
+TableName = tuple[str, str]
+"""A database, and the name of a table in it."""
+
 
 class CatalogColumn(msgspec.Struct, frozen=True):
     """A column as engines know it; `type` is Hive's spelling, `comment` the original path."""
@@ -73,6 +76,10 @@ class Catalog(Protocol):
         """Make a table and say so; one that exists is left alone, whatever its columns."""
         ...
 
+    def create_tables(self, tables: Sequence[CatalogTable]) -> list[bool]:
+        """Make several tables, each for itself; of each, whether it was made."""
+        ...
+
     def append_columns(self, database: str, name: str, columns: Iterable[CatalogColumn]) -> None:
         """Add the columns that are missing, at the end and in this order, in one update."""
         ...
@@ -91,6 +98,10 @@ class Catalog(Protocol):
         self, database: str, name: str, partitions: Iterable[CatalogPartition]
     ) -> None:
         """Add partitions or move them; what a later manifest set or dropped stays as it is."""
+        ...
+
+    def put_all(self, partitions: Mapping[TableName, Sequence[CatalogPartition]]) -> None:
+        """Put partitions of several tables, each for itself."""
         ...
 
     def drop_partitions(

@@ -12,6 +12,7 @@ from lake.catalog.base import (
     CatalogPartition,
     CatalogTable,
     Days,
+    TableName,
     partition_day,
 )
 from lake.catalog.documents import Database, Month
@@ -19,6 +20,7 @@ from lake.catalog.months import with_dropped, with_partitions
 from lake.errors import StateError
 from lake.state.codec import decode, encode
 from lake.storage import Storage
+from lake.storage.base import Change
 
 T = TypeVar("T")
 
@@ -61,8 +63,12 @@ class LocalCatalog:
         self.storage.create(path, encode(Database(database)))
 
     def create_table(self, table: CatalogTable) -> bool:
-        path = paths.catalog_table_file(table.database, table.name)
-        return self.storage.create(path, encode(table))
+        return self.create_tables([table])[0]
+
+    def create_tables(self, tables: Sequence[CatalogTable]) -> list[bool]:
+        return self.storage.create_all(
+            [(paths.catalog_table_file(t.database, t.name), encode(t)) for t in tables]
+        )
 
     def append_columns(self, database: str, name: str, columns: Iterable[CatalogColumn]) -> None:
         wanted = tuple(columns)
@@ -107,15 +113,17 @@ class LocalCatalog:
     def put_partitions(
         self, database: str, name: str, partitions: Iterable[CatalogPartition]
     ) -> None:
-        self._change(database, name, ((p.values, p) for p in partitions), with_partitions)
+        self.put_all({(database, name): list(partitions)})
+
+    def put_all(self, partitions: Mapping[TableName, Sequence[CatalogPartition]]) -> None:
+        items = {table: [(p.values, p) for p in put] for table, put in partitions.items()}
+        self._change(items, with_partitions)
 
     def drop_partitions(
         self, database: str, name: str, values: Iterable[Sequence[str]], version: int
     ) -> None:
-        gone = (tuple(v) for v in values)
-        self._change(
-            database, name, ((v, v) for v in gone), lambda old, v: with_dropped(old, v, version)
-        )
+        gone = [(tuple(v), tuple(v)) for v in values]
+        self._change({(database, name): gone}, lambda old, v: with_dropped(old, v, version))
 
     def retype(
         self,
@@ -136,7 +144,8 @@ class LocalCatalog:
             path = paths.catalog_month_file(database, name, month, version)
             # Who is late finds it filled, maybe by later manifests too: nothing of that is lost.
             before = self._month(f"{old}/{month}.json")
-            self._change_month(path, before, moved.get(month, []), with_partitions)
+            group = moved.get(month, [])
+            self.storage.update(path, _month_change(path, before, group, with_partitions))
 
         def switched(table: CatalogTable) -> CatalogTable:
             if table.retyped >= version:
@@ -158,31 +167,24 @@ class LocalCatalog:
 
     def _change(
         self,
-        database: str,
-        name: str,
-        items: Iterable[tuple[tuple[str, ...], T]],
+        items: Mapping[TableName, Sequence[tuple[tuple[str, ...], T]]],
         change: Callable[[Month, list[T]], Month],
     ) -> None:
-        """Apply a change to the file of every month that the items lie in."""
-        table = self._existing(database, name)
-        by_month = _by_month(table, items)
-        while by_month:
-            for month, group in by_month.items():
-                path = paths.catalog_month_file(database, name, month, table.retyped)
-                self._change_month(path, Month(), group, change)
-            before, table = table, self._existing(database, name)
-            if table.retyped == before.retyped:
-                return  # else the partitions stand elsewhere now
-
-    def _change_month(
-        self, path: str, first: Month, group: list[T], change: Callable[[Month, list[T]], Month]
-    ) -> None:
-        def changed(data: bytes | None) -> bytes | None:
-            old = first if data is None else decode(data, Month, path)
-            new = change(old, group)
-            return encode(new) if data is None or new != old else None
-
-        self.storage.update(path, changed)
+        """Apply a change to the file of every month that the items of some tables lie in."""
+        each = self.storage.each
+        due = each(lambda name: self._existing(*name), list(items))
+        while due := [table for table in due if items[table.database, table.name]]:
+            months = [
+                (paths.catalog_month_file(table.database, table.name, month, table.retyped), group)
+                for table in due
+                for month, group in _by_month(table, items[table.database, table.name]).items()
+            ]
+            self.storage.update_all(
+                [(path, _month_change(path, Month(), group, change)) for path, group in months]
+            )
+            now = each(lambda table: self._existing(table.database, table.name), due)
+            # Of others the partitions stand elsewhere since then.
+            due = [new for old, new in zip(due, now, strict=True) if new.retyped != old.retyped]
 
     def _change_table(
         self, database: str, name: str, change: Callable[[CatalogTable], CatalogTable]
@@ -209,6 +211,19 @@ class LocalCatalog:
                 "Create it before its columns and partitions."
             )
         return table
+
+
+def _month_change(
+    path: str, first: Month, group: list[T], change: Callable[[Month, list[T]], Month]
+) -> Change:
+    """A change to the file of a month; `first` is what it begins with if there is none."""
+
+    def changed(data: bytes | None) -> bytes | None:
+        old = first if data is None else decode(data, Month, path)
+        new = change(old, group)
+        return encode(new) if data is None or new != old else None
+
+    return changed
 
 
 def _by_month(

@@ -120,10 +120,27 @@ class Manifest(msgspec.Struct, frozen=True):
         return self.run.run_id
 
 
+class _Made(msgspec.Struct, frozen=True):
+    """What of a manifest says when it was made."""
+
+    run: RunFacts
+    made: datetime | None = None
+
+
 def read_manifest(storage: Storage, source_id: str, number: int) -> Manifest | None:
     path = paths.manifest(source_id, number)
     data = storage.read(path)
     return None if data is None else decode(data, Manifest, path)
+
+
+def made_at(storage: Storage, source_id: str, number: int) -> datetime | None:
+    """When a manifest was made, or None where there is none: a fraction of reading all of it."""
+    path = paths.manifest(source_id, number)
+    data = storage.read(path)
+    if data is None:
+        return None
+    head = decode(data, _Made, path)
+    return head.made or head.run.start_time
 
 
 def commit(storage: Storage, manifest: Manifest) -> None:

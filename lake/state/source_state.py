@@ -133,12 +133,18 @@ def read_state(storage: Storage, source_id: str) -> SourceState:
     return SourceState(source_id) if data is None else decode(data, SourceState, path)
 
 
+class _Reached(msgspec.Struct, frozen=True):
+    """How far a state has come: all that is looked at before it is replaced."""
+
+    manifest: int = 0
+
+
 def write_state(storage: Storage, state: SourceState) -> None:
     """Put the state in place, unless somebody has gone further in the meantime."""
     path = paths.state_file(state.source_id)
 
     def newest(data: bytes | None) -> bytes | None:
-        known = None if data is None else decode(data, SourceState, path)
-        return encode(state) if known is None or known.manifest <= state.manifest else None
+        known = 0 if data is None else decode(data, _Reached, path).manifest
+        return encode(state) if known <= state.manifest else None
 
     storage.update(path, newest)

@@ -88,12 +88,20 @@ class Storage(ABC):
     def create(self, path: str, data: bytes) -> bool:
         """Put a file in place only if there is none; False if there is. Whole or not at all."""
 
+    def create_all(self, files: Sequence[tuple[str, bytes]]) -> list[bool]:
+        """Create several files, each for itself; of each, whether it was."""
+        return self.each(lambda file: self.create(*file), files)
+
     @abstractmethod
     def update(self, path: str, change: Change) -> None:
         """Read a file, change it and put it back: no change that another makes is lost.
 
         `change` may be called again, with what another has written in the meantime.
         """
+
+    def update_all(self, changes: Sequence[tuple[str, Change]]) -> None:
+        """Update several files, each for itself."""
+        self.each(lambda one: self.update(*one), changes)
 
     @abstractmethod
     def exists(self, path: str) -> bool:

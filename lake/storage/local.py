@@ -3,11 +3,8 @@
 import fcntl
 import os
 import shutil
-import uuid
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from ctypes import CDLL, get_errno
 from dataclasses import dataclass
 from errno import ENOENT
 from pathlib import Path
@@ -16,12 +13,12 @@ import pyarrow as pa
 from pyarrow import fs as pafs
 
 from lake.clock import now
-from lake.storage.base import THREADS, Change, Storage, StoredFile
+from lake.storage.asides import aside, discard, left_of, open_new
+from lake.storage.base import Change, Storage, StoredFile
+from lake.storage.settling import settle_all, settle_one
 
 _QUIET_SECONDS = 3600.0
 _BUFFER = 256 << 10  # of a file that is being written: most are written at once
-MANY = 500
-"""Files from which on it costs less to wait for the whole disk than for each of them."""
 
 
 @dataclass(frozen=True)
@@ -60,62 +57,95 @@ class LocalStorage(Storage):
     @contextmanager
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
         # Spark may run a task twice at the same time: each writes a file of its own.
-        full = self._ready(path)
-        aside = _aside(full)
+        full = self.full(path)
+        draft = aside(full)
         try:
-            with open(aside, "wb", buffering=_BUFFER) as out:
+            with open(open_new(draft), "wb", buffering=_BUFFER) as out:
                 yield out
-            os.replace(aside, full)
+            os.replace(draft, full)
         except BaseException:
-            Path(aside).unlink(missing_ok=True)
+            discard(draft)
             raise
 
     def write(self, path: str, data: bytes) -> None:
-        self._write_aside(path, data, os.replace)
+        self._write(path, data)
+
+    def _write(self, path: str, data: bytes) -> None:
+        with self._drafted([(path, data)]) as [draft]:
+            os.replace(draft, self.full(path))
 
     def create(self, path: str, data: bytes) -> bool:
-        try:
-            # A link, unlike O_EXCL and a write after it, never leaves a half-written winner.
-            self._write_aside(path, data, os.link)
-        except FileExistsError:
-            return False
-        return True
+        with self._drafted([(path, data)]) as [draft]:
+            return _linked(draft, self.full(path))
+
+    def create_all(self, files: Sequence[tuple[str, bytes]]) -> list[bool]:
+        with self._drafted(files) as drafts:
+            every = zip(files, drafts, strict=True)
+            return [self._put_new(draft, path) for (path, _), draft in every]
+
+    def _put_new(self, draft: str, path: str) -> bool:
+        """Put one of several files in its place if that is free."""
+        return _linked(draft, self.full(path))
 
     def update(self, path: str, change: Change) -> None:
-        folder = os.path.dirname(self._ready(path))
-        # The system frees the lock when its holder dies.
-        handle = os.open(f"{folder}/.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+        with self._locked(path):
             changed = change(self.read(path))
             if changed is not None:
-                self._write_aside(path, changed, os.replace)
+                self._write(path, changed)
+
+    def update_all(self, changes: Sequence[tuple[str, Change]]) -> None:
+        """All are written aside first, and put into place one by one, where nobody was quicker."""
+        due: list[tuple[str, Change, bytes | None]] = []
+        new: list[tuple[str, bytes]] = []
+        for path, change in changes:
+            old = self.read(path)
+            changed = change(old)
+            if changed is not None:
+                due.append((path, change, old))
+                new.append((path, changed))
+        with self._drafted(new) as drafts:
+            for draft, (path, change, old) in zip(drafts, due, strict=True):
+                if not self._exchange(draft, path, old):
+                    self.update(path, change)
+
+    def _exchange(self, draft: str, path: str, old: bytes | None) -> bool:
+        """Put one of several files in place of what was read there, if that has not changed."""
+        with self._locked(path):
+            if self.read(path) != old:
+                return False
+            os.replace(draft, self.full(path))
+            return True
+
+    @contextmanager
+    def _locked(self, path: str) -> Iterator[None]:
+        """Nobody else updates a file of the same folder while the block runs."""
+        # The system frees the lock when its holder dies.
+        handle = open_new(f"{os.path.dirname(self.full(path))}/.lock")
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
         finally:
             os.close(handle)
 
-    def _write_aside(self, path: str, data: bytes, put: Callable[[str, str], None]) -> None:
-        full = self._ready(path)
-        aside = _aside(full)
-        try:
-            with open(aside, "wb") as out:
-                out.write(data)
-                out.flush()
-                os.fsync(out.fileno())
-            put(aside, full)
-        finally:
-            Path(aside).unlink(missing_ok=True)
+    @contextmanager
+    def _drafted(self, files: Sequence[tuple[str, bytes]]) -> Iterator[list[str]]:
+        """Files as they are to be, put aside and on the disk: in their places they are whole.
 
-    def _ready(self, path: str) -> str:
-        """The full path, in a folder that is there."""
-        full = self.full(path)
-        folder = os.path.dirname(full)
+        After a power cut, too: what was renamed before it was written would be empty by then.
+        """
+        drafts = [aside(self.full(path)) for path, _ in files]
         try:
-            os.mkdir(folder)  # mostly there is one above it
-        except FileExistsError:
-            pass
-        except FileNotFoundError:
-            os.makedirs(folder, exist_ok=True)
-        return full
+            for draft, (_, data) in zip(drafts, files, strict=True):
+                with open(open_new(draft), "wb") as out:
+                    out.write(data)
+            self._settle_drafts(drafts)
+            yield drafts
+        finally:
+            for draft in drafts:
+                discard(draft)
+
+    def _settle_drafts(self, drafts: Sequence[str]) -> None:
+        settle_all(drafts, (), self.uri)
 
     def exists(self, path: str) -> bool:
         return os.path.exists(self.full(path))
@@ -141,9 +171,10 @@ class LocalStorage(Storage):
         return full[len(self.uri) + 1 :]
 
     def place(self, source: str, target: str) -> None:
-        if self.exists(target):
+        full = self.full(target)
+        # In a folder that was not there, there is nothing to look for.
+        if not _made(full.rpartition("/")[0]) and self.exists(target):
             return
-        full = self._ready(target)
         try:
             os.replace(self.full(source), full)
         except FileNotFoundError:
@@ -151,25 +182,23 @@ class LocalStorage(Storage):
                 raise
 
     def settle(self, paths: Sequence[str]) -> None:
+        files = [self.full(path) for path in paths]
         by_folder: dict[str, set[str]] = {}
-        for path in paths:
-            folder, name = os.path.split(self.full(path))
+        for file in files:
+            folder, _, name = file.rpartition("/")
             by_folder.setdefault(folder, set()).add(name)
         for folder, names in by_folder.items():
             _require_whole(folder, names)
-        if len(paths) > MANY and sync_all(self.uri):
-            return
-        files = [self.full(path) for path in paths]
-        with ThreadPoolExecutor(THREADS) as pool:  # a disk does many of these as one
-            list(pool.map(_onto_the_disk, [*files, *by_folder]))
+        settle_all(files, list(by_folder), self.uri)
 
     def copy(self, source: str, target: str) -> None:
-        full = self._ready(target)
+        full = self.full(target)
+        _made(full.rpartition("/")[0])
         shutil.copyfile(self.full(source), full)
-        _onto_the_disk(full)
+        settle_one(full)
 
     def delete(self, path: str) -> None:
-        Path(self.full(path)).unlink(missing_ok=True)
+        discard(self.full(path))
 
     def delete_folder(self, folder: str) -> None:
         shutil.rmtree(self.full(folder), ignore_errors=True)
@@ -186,10 +215,26 @@ class LocalStorage(Storage):
         """What a run was writing here is a file like others: there is nothing to free."""
 
 
-def _aside(full: str) -> str:
-    """Where a file is written until it is whole: in the same folder, and hidden."""
-    folder, name = os.path.split(full)
-    return f"{folder}/.{name}.{uuid.uuid4().hex}"
+def _linked(draft: str, full: str) -> bool:
+    """Give a file its name if that is free."""
+    try:
+        # A link, unlike O_EXCL and a write after it, never leaves a half-written winner.
+        os.link(draft, full)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _made(folder: str) -> bool:
+    """See to it that there is a folder; whether there certainly was none, nor anything in it."""
+    try:
+        os.mkdir(folder)  # mostly there is one above it
+    except FileExistsError:
+        return False
+    except FileNotFoundError:
+        os.makedirs(folder, exist_ok=True)
+        return False
+    return True
 
 
 def _require_whole(folder: str, names: set[str]) -> None:
@@ -198,28 +243,5 @@ def _require_whole(folder: str, names: set[str]) -> None:
     for missing in names.difference(there):
         raise FileNotFoundError(ENOENT, os.strerror(ENOENT), f"{folder}/{missing}")
     for left in there:
-        if left.startswith(".") and left[1:].rpartition(".")[0] in names:
-            Path(folder, left).unlink(missing_ok=True)
-
-
-def sync_all(at: str) -> bool:
-    """All that was written to this disk onto it, by one call; False where there is no such call."""
-    sync = getattr(CDLL(None, use_errno=True), "syncfs", None)  # Linux has it
-    if sync is None:
-        return False
-    handle = os.open(at, os.O_RDONLY)
-    try:
-        if sync(handle):
-            raise OSError(get_errno(), f"{os.strerror(get_errno())}: {at}")
-    finally:
-        os.close(handle)
-    return True
-
-
-def _onto_the_disk(full: str) -> None:
-    """Not only into the memory of the system."""
-    handle = os.open(full, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        if left_of(left) in names:
+            discard(f"{folder}/{left}")

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from lake import paths
 from lake.catalog.base import Catalog, partition_day
 from lake.partitions import DatePartition
-from lake.state.manifest import Manifest, read_manifest
+from lake.state.manifest import Manifest, made_at, read_manifest
 from lake.state.marks import raise_mark, read_mark
 from lake.state.source_state import SourceState
 from lake.storage import Storage
@@ -40,19 +40,27 @@ def _due(
     storage: Storage, catalog: Catalog, state: SourceState, before: datetime
 ) -> Iterator[tuple[Manifest, set[str]]]:
     """The manifests to clean up after that were made before a moment, and what has to stay."""
-    for manifest in replacing(storage, state):
-        if (manifest.made or manifest.run.start_time) >= before:
+    for number in _uncleaned(storage, state):
+        # Mostly the first is not due yet, and need not be read as a whole.
+        made = made_at(storage, state.source_id, number)
+        if made is not None and made >= before:
             return
-        yield manifest, state_places(state) | _in_catalog(catalog, state, manifest)
+        manifest = read_manifest(storage, state.source_id, number) if made else None
+        if manifest is not None:
+            yield manifest, state_places(state) | _in_catalog(catalog, state, manifest)
 
 
 def replacing(storage: Storage, state: SourceState) -> Iterator[Manifest]:
     """The manifests that are not cleaned up after yet, the oldest first."""
-    first = cleaned_up_to(storage, state.source_id) + 1
-    for number in range(first, state.manifest + 1):
+    for number in _uncleaned(storage, state):
         manifest = read_manifest(storage, state.source_id, number)
         if manifest is not None:
             yield manifest
+
+
+def _uncleaned(storage: Storage, state: SourceState) -> range:
+    """Their numbers."""
+    return range(cleaned_up_to(storage, state.source_id) + 1, state.manifest + 1)
 
 
 def vacated(manifest: Manifest) -> list[str]:

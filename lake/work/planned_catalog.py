@@ -74,6 +74,9 @@ class PlannedCatalog:
     def create_table(self, table: CatalogTable) -> bool:
         raise _changes_nothing()
 
+    def create_tables(self, tables: object) -> list[bool]:
+        raise _changes_nothing()
+
     def restore(self, table: CatalogTable) -> None:
         raise _changes_nothing()
 
@@ -81,6 +84,9 @@ class PlannedCatalog:
         raise _changes_nothing()
 
     def put_partitions(self, database: str, name: str, partitions: object) -> None:
+        raise _changes_nothing()
+
+    def put_all(self, partitions: object) -> None:
         raise _changes_nothing()
 
     def drop_partitions(self, database: str, name: str, values: object, version: int) -> None:

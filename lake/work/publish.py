@@ -1,5 +1,7 @@
 """From a committed manifest to everything readers see. Each action may be repeated at any time."""
 
+from collections.abc import Sequence
+
 from lake import paths
 from lake.catalog.base import Catalog, CatalogColumn, CatalogPartition, CatalogTable
 from lake.partitions import DatePartition
@@ -9,6 +11,8 @@ from lake.state.manifest import Manifest, PartitionChange, read_manifest
 from lake.state.source_state import SourceState, read_state, write_state
 from lake.storage import Storage
 from lake.work.open_runs import close_run
+
+Shown = tuple[TableSchema, list[PartitionChange]]
 
 
 def catch_up(storage: Storage, catalog: Catalog, source_id: str) -> SourceState:
@@ -27,7 +31,7 @@ def apply(
     layout = DatePartition(manifest.date_partition)
     for database in {schema.database: None for schema in manifest.tables}:
         catalog.ensure_database(database)
-    storage.each(lambda s: _declare(catalog, s, layout, manifest.source_id), manifest.tables)
+    _declare(storage, catalog, [catalog_entry(s, layout, after.source_id) for s in manifest.tables])
     by_table: dict[str, list[PartitionChange]] = {}
     for change in manifest.partitions:
         by_table.setdefault(change.table, []).append(change)
@@ -36,10 +40,8 @@ def apply(
     storage.place_all([(f.written, f.path) for f in files if f.written != f.path])
     for key in manifest.retyped:
         _switch(catalog, after.tables[key], by_table.pop(key, []), manifest.number)
-    storage.each(
-        lambda shown: _show(catalog, after.tables[shown[0]], shown[1], manifest.number),
-        list(by_table.items()),
-    )
+    shown = [(after.tables[key], changes) for key, changes in by_table.items()]
+    _show(storage, catalog, shown, manifest.number)
     add_to_ledger(storage, manifest.source_id, manifest.ledger)
     if manifest.finish_time is not None:
         close_run(storage, catalog, manifest.run, manifest.report, manifest.finish_time)
@@ -47,11 +49,13 @@ def apply(
     return after
 
 
-def _declare(catalog: Catalog, schema: TableSchema, layout: DatePartition, source_id: str) -> None:
-    """The table in the catalog, with all its columns."""
-    entry = catalog_entry(schema, layout, source_id)
-    if not catalog.create_table(entry):
-        catalog.append_columns(schema.database, schema.name, entry.columns)
+def _declare(storage: Storage, catalog: Catalog, entries: Sequence[CatalogTable]) -> None:
+    """Tables in the catalog, with all their columns."""
+    made = zip(entries, catalog.create_tables(entries), strict=True)
+    storage.each(
+        lambda entry: catalog.append_columns(entry.database, entry.name, entry.columns),
+        [entry for entry, is_new in made if not is_new],
+    )
 
 
 def catalog_entry(schema: TableSchema, layout: DatePartition, source_id: str) -> CatalogTable:
@@ -66,13 +70,15 @@ def catalog_entry(schema: TableSchema, layout: DatePartition, source_id: str) ->
     )
 
 
-def _show(
-    catalog: Catalog, schema: TableSchema, changes: list[PartitionChange], number: int
-) -> None:
+def _show(storage: Storage, catalog: Catalog, shown: Sequence[Shown], number: int) -> None:
     """Partitions where they lie from now on: the moment readers see them."""
-    catalog.put_partitions(schema.database, schema.name, _partitions(changes, number))
-    if gone := [change.values for change in changes if change.dropped]:
-        catalog.drop_partitions(schema.database, schema.name, gone, number)
+    named = [((schema.database, schema.name), changes) for schema, changes in shown]
+    catalog.put_all({name: _partitions(changes, number) for name, changes in named})
+    gone = [(name, [c.values for c in changes if c.dropped]) for name, changes in named]
+    storage.each(
+        lambda one: catalog.drop_partitions(*one[0], one[1], number),
+        [(name, values) for name, values in gone if values],
+    )
 
 
 def _switch(

@@ -100,6 +100,25 @@ class Failing(Storage):
         if lost:
             raise Broken(f"update {path}")
 
+    def _put_new(self, draft: str, path: str) -> bool:
+        """One of several files that a disk creates together."""
+        store: Any = super()
+        made: bool = self.faults.change("create", path, lambda: store._put_new(draft, path))
+        return made
+
+    def _exchange(self, draft: str, path: str, old: bytes | None) -> bool:
+        """One of several files that a disk updates together."""
+        store: Any = super()
+        made: bool = self.faults.change("update", path, lambda: store._exchange(draft, path, old))
+        return made
+
+    def _settle_drafts(self, drafts: Sequence[str]) -> None:
+        store: Any = super()
+        if len(drafts) > 1:
+            self.faults.change("settle", drafts[0], lambda: store._settle_drafts(drafts))
+        else:
+            store._settle_drafts(drafts)
+
     @contextmanager
     def open_output(self, path: str) -> Iterator[Any]:
         store: Any = super()

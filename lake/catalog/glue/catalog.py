@@ -1,6 +1,7 @@
 """The catalog protocol over Glue."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,6 +13,7 @@ from lake.catalog.base import (
     CatalogPartition,
     CatalogTable,
     Days,
+    TableName,
     partition_day,
 )
 from lake.catalog.glue import changes
@@ -23,6 +25,7 @@ from lake.catalog.glue.partitions import moved_partition, new_partition, read_pa
 from lake.catalog.glue.places import Root
 from lake.catalog.glue.tables import DROPPED, RETYPED, new_table, number, read_table
 from lake.errors import InvalidSetting, ServiceTrouble, StateError
+from lake.storage.base import THREADS
 
 _LAKE = "datalake.lake"
 """The parameter of databases that this lake has made: where the lake lies."""
@@ -103,6 +106,10 @@ class GlueCatalog:
             return False
         return True
 
+    def create_tables(self, tables: Sequence[CatalogTable]) -> list[bool]:
+        with ThreadPoolExecutor(THREADS) as pool:
+            return list(pool.map(self.create_table, tables))
+
     def append_columns(self, database: str, name: str, columns: Iterable[CatalogColumn]) -> None:
         self._existing(database, name)
         changes.change_table(self.calls, database, name, changes.with_columns(list(columns)))
@@ -135,6 +142,13 @@ class GlueCatalog:
         wanted = {partition.values: partition for partition in partitions}
         made = self._put(table, wanted)
         self._take_back(database, name, [wanted[values] for values in made])
+
+    def put_all(self, partitions: Mapping[TableName, Sequence[CatalogPartition]]) -> None:
+        def put(table: TableName) -> None:
+            self.put_partitions(*table, partitions[table])
+
+        with ThreadPoolExecutor(THREADS) as pool:
+            list(pool.map(put, partitions))
 
     def drop_partitions(
         self, database: str, name: str, values: Iterable[Sequence[str]], version: int

@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import msgspec
 import pytest
 
 from lake.catalog.base import Catalog, CatalogColumn, CatalogTable
@@ -112,6 +113,28 @@ def test_partitions_come_in_the_order_of_their_values(catalog: Catalog) -> None:
     days = ["2026-11-01", "2026-09-30", "2026-10-02"]
     catalog.put_partitions("shop", "track_order", [at(d, 1, (d, "00")) for d in days])
     assert locations(catalog) == sorted(days)
+
+
+def test_many_tables_are_made_and_filled_each_for_itself(catalog: Catalog) -> None:
+    names = ["a", "track_order", "b"]
+    tables = [msgspec.structs.replace(ORDERS, name=name) for name in names]
+    assert catalog.create_tables(tables) == [True, False, True]
+    assert [table.name for table in catalog.tables("shop")] == ["a", "b", "track_order"]
+    catalog.put_partitions("shop", "b", [at("later", 3)])
+    next_month = ("2026-11-01", "00")
+    catalog.put_all(
+        {
+            ("shop", "a"): [at("first", 1), at("next", 1, next_month)],
+            ("shop", "b"): [at("late", 2)],
+            ("shop", "track_order"): [],
+        }
+    )
+    found = {name: [p.location for p in catalog.partitions("shop", name)] for name in names}
+    assert found == {"a": ["first", "next"], "b": ["later"], "track_order": []}
+    with pytest.raises(StateError, match=r"shop\.nope is not in the catalog"):
+        catalog.put_all({("shop", "a"): [at("x", 4)], ("shop", "nope"): [at("x", 4)]})
+    assert catalog.create_tables([]) == []
+    catalog.put_all({})
 
 
 def test_changing_a_table_that_does_not_exist_is_refused(catalog: Catalog) -> None:

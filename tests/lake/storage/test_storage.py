@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lake.storage import Storage, s3_output
+from lake.storage import Storage, s3_output, settling
+from lake.storage.base import Change
 from lake.storage.local import LocalStorage
 
 MANY = 8
@@ -75,6 +76,68 @@ def test_changes_made_at_the_same_time_are_all_there_in_the_end(storage: Storage
         list(pool.map(add, range(4)))
     counted = (storage.read("n") or b"").decode().strip(",").split(",")
     assert sorted(counted) == sorted("0123" * 5)
+
+
+def test_of_several_files_those_are_created_that_are_missing(storage: Storage) -> None:
+    put(storage, "m/2/x")
+    files = [(f"m/{n}/x", b"new %d" % n) for n in range(4)]
+    assert storage.create_all(files) == [True, True, False, True]
+    found = storage.read_many([path for path, _ in files])
+    assert found == [b"new 0", b"new 1", b"m/2/x", b"new 3"]
+    assert storage.create_all([]) == []
+
+
+def test_several_files_are_updated_each_by_its_own_change(storage: Storage) -> None:
+    put(storage, "n/1", "n/2")
+    storage.update_all(
+        [
+            ("n/1", lambda old: (old or b"") + b" changed"),
+            ("n/2", lambda old: None),
+            ("n/3/x", lambda old: b"new" if old is None else None),
+        ]
+    )
+    assert storage.read_many(["n/1", "n/2", "n/3/x"]) == [b"n/1 changed", b"n/2", b"new"]
+    storage.update_all([])
+
+
+def test_what_another_changes_while_several_are_updated_is_not_lost(storage: Storage) -> None:
+    put(storage, "n/1")
+
+    def interrupted(path: str) -> Change:
+        others = [b" by another"]
+
+        def change(old: bytes | None) -> bytes:
+            if others:
+                storage.write(path, (old or b"new") + others.pop())
+            return (old or b"") + b" by us"
+
+        return change
+
+    storage.update_all([(path, interrupted(path)) for path in ("n/1", "n/2")])
+    assert storage.read("n/1") == b"n/1 by another by us"
+    assert storage.read("n/2") == b"new by another by us"
+
+
+def test_nothing_is_left_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hidden() -> set[str]:
+        return {path.name for path in tmp_path.rglob(".*")} - {".lock"}
+
+    def full(*_: object) -> None:
+        raise OSError("the disk is full")
+
+    storage = LocalStorage(str(tmp_path))
+    files = [("a/x", b"1"), ("b/x", b"2")]
+    assert storage.create_all(files) == [True, True]
+    assert storage.create_all(files) == [False, False]
+    storage.update_all([(path, lambda old: b"3") for path, _ in files])
+    assert hidden() == set()
+    monkeypatch.setattr(settling, "settle_one", full)
+    with pytest.raises(OSError, match="full"):
+        storage.create_all([("c/x", b"1"), ("d/x", b"2")])
+    with pytest.raises(OSError, match="full"):
+        storage.update_all([(path, lambda old: b"4") for path, _ in files])
+    assert hidden() == set()
+    assert [storage.read(path) for path in ("a/x", "b/x", "c/x")] == [b"3", b"3", None]
 
 
 def test_an_update_that_changes_nothing_writes_nothing(storage: Storage) -> None:

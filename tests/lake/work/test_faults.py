@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from lake.storage import settling
 from tests.lake.failing_storage import Fault
-from tests.lake.fault_cases import CASES, CHANGES_OF_TYPES, COMPACTIONS
+from tests.lake.fault_cases import CASES, CHANGES_OF_TYPES, COMPACTIONS, SYNCS
 from tests.lake.fault_places import Folders
 from tests.lake.faults import Case, hold
 
@@ -22,6 +23,15 @@ LONG = [
 def test_every_call_of_the_store_fails_once(in_memory: Path, case: Case, fault: Fault) -> None:
     every = 3 if (case, fault) in LONG else 1
     assert hold(Folders(in_memory), case, fault, lambda log: range(0, len(log), every)) > 2
+
+
+@pytest.mark.parametrize("fault", Fault)
+@pytest.mark.parametrize("case", SYNCS, ids=lambda case: case.name)
+def test_every_call_fails_once_where_there_is_so_much_that_it_is_done_together(
+    in_memory: Path, case: Case, fault: Fault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settling, "MANY", 0)
+    assert hold(Folders(in_memory), case, fault) > 2
 
 
 @pytest.mark.soak

@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -47,6 +47,13 @@ class SmallDisk(LocalStorage):
             return changed
 
         super().update(path, fitting)
+
+    def create_all(self, files: Sequence[tuple[str, bytes]]) -> list[bool]:
+        return [self.create(path, data) for path, data in files]
+
+    def update_all(self, changes: Sequence[tuple[str, Change]]) -> None:
+        for path, change in changes:
+            self.update(path, change)
 
     @contextmanager
     def open_output(self, path: str) -> Iterator[Any]:

@@ -1,6 +1,8 @@
 """A commit counts only if what it leads to is on the disk, not just in the system's memory."""
 
 import os
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -8,7 +10,7 @@ from lake import paths
 from lake.loading.shares import Shares
 from lake.loading.task import LoadedFile, LoadJob
 from lake.state.manifest import read_manifest
-from lake.storage import local
+from lake.storage import settling
 from lake.work.in_process import InProcess
 from tests.lake.fault_cases import first_sync, growing_sync, replay
 from tests.lake.runs import SOURCE_ID, Runs
@@ -19,14 +21,14 @@ def test_many_files_are_brought_onto_the_disk_by_one_call_before_the_commit(
 ) -> None:
     order: list[tuple[str, bool]] = []  # and whether the manifest was there by then
     manifest = runs.root / paths.manifest(SOURCE_ID, 1)
-    sync_all = local.sync_all
+    sync_all = settling.sync_all
 
     def note(at: str) -> bool:
         order.append((at, manifest.exists()))
         return sync_all(at)
 
-    monkeypatch.setattr(local, "MANY", 0)
-    monkeypatch.setattr(local, "sync_all", note)
+    monkeypatch.setattr(settling, "MANY", 0)
+    monkeypatch.setattr(settling, "sync_all", note)
     first_sync(runs)
     assert manifest.exists()
     assert order[0] == (str(runs.root), False)
@@ -36,9 +38,9 @@ def test_a_system_without_that_call_does_them_one_by_one(
     runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settled: list[str] = []
-    monkeypatch.setattr(local, "MANY", 0)
-    monkeypatch.setattr(local, "sync_all", lambda at: False)
-    monkeypatch.setattr(local, "_onto_the_disk", settled.append)
+    monkeypatch.setattr(settling, "MANY", 0)
+    monkeypatch.setattr(settling, "sync_all", lambda at: False)
+    monkeypatch.setattr(settling, "settle_one", settled.append)
     first_sync(runs)
     manifest = read_manifest(runs.storage, SOURCE_ID, 1)
     assert manifest is not None
@@ -70,10 +72,42 @@ def test_every_file_of_a_commit_is_on_the_disk_before_it(
 
 
 @pytest.mark.parametrize("many", [0, 500])
+def test_a_file_of_state_or_catalog_is_on_the_disk_before_it_is_in_its_place(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
+    settled: set[str] = set()
+    placed: list[str] = []
+
+    def sync_all(at: str) -> bool:
+        settled.update(str(path) for path in Path(at).rglob(".*"))
+        return True
+
+    def noted(put: Callable[[str, str], None]) -> Callable[[str, str], None]:
+        def noting(source: str, target: str) -> None:
+            if paths.STATE in target and "/ids/" not in target:  # those are settled with the data
+                assert source in settled, target
+                placed.append(target)
+            put(source, target)
+
+        return noting
+
+    monkeypatch.setattr(settling, "MANY", many)
+    monkeypatch.setattr(settling, "sync_all", sync_all)
+    monkeypatch.setattr(settling, "settle_one", settled.add)
+    for name in ("link", "replace"):
+        monkeypatch.setattr(os, name, noted(getattr(os, name)))
+    first_sync(runs)
+    replay(runs)
+    catalog = str(runs.root / paths.CATALOG)
+    tables = {path.split("/")[-3] for path in placed if path.startswith(catalog)}
+    assert {"track_order", "identify"} <= tables
+
+
+@pytest.mark.parametrize("many", [0, 500])
 def test_a_file_that_is_not_there_stops_the_commit(
     runs: Runs, monkeypatch: pytest.MonkeyPatch, many: int
 ) -> None:
-    monkeypatch.setattr(local, "MANY", many)
+    monkeypatch.setattr(settling, "MANY", many)
 
     class LosesAFile(InProcess):
         def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:

@@ -40,7 +40,7 @@ def test_a_catalog_that_refuses_is_reported_and_what_was_committed_is_published_
     archived: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(LocalCatalog, "create_table", refuse)
+        patch.setattr(LocalCatalog, "create_tables", refuse)
         with pytest.raises(InsufficientPermissions):
             archived.sync()
     line = source_line(archived, "R1")
