@@ -1,21 +1,18 @@
 """The plain ones among the lines of a block, taken apart by the kernel, table by table."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from lake.dates import parse_timestamp
-from lake.dedup.ids import ID_BYTES, hash_id
 from lake.dedup.payloads import STAMPS
 from lake.envelope import EVENT_TYPES
 from lake.names import Naming, table_name
 from lake.settings import Limits
-from lake.staging.kernel.columns import Column, Field, columns_of
+from lake.staging.block import Block
+from lake.staging.kernel.columns import columns_of
 from lake.staging.kernel.events import (
     ENVELOPE,
-    ID,
     RECEIVED,
     Cells,
     Events,
@@ -25,75 +22,14 @@ from lake.staging.kernel.events import (
     read_events,
 )
 from lake.staging.kernel.fields import MOST_FIELDS, NONE, Fields, new_fields, path_of
-from lake.staging.kernel.ids import BLOCK, hash_ids
 from lake.staging.kernel.moments import UNREAD
-from lake.staging.kernel.values import ESCAPED, MILLIS
 from lake.staging.leaves import Path
 from lake.staging.line_block import LineBlock
-from lake.staging.parts import Origins, Part, PartColumn, RareField
-from lake.staging.seen import Place
+from lake.staging.parts import Part
 
 _CELLS_PER_LINE = 48  # to begin with
 _ROWS_AT_ONCE = 1 << 12  # are made columns of: enough that what is done for each stroke is little
 _NEARLY_FULL = MOST_FIELDS // 2
-
-
-@dataclass(slots=True)
-class Block:
-    """The lines of a block; `table` is a number of `PlainEvents.tables`, NONE of odd lines."""
-
-    lines: LineBlock
-    starts: np.ndarray
-    ends: np.ndarray
-    files: np.ndarray
-    numbers: np.ndarray
-    table: np.ndarray
-    events: Events
-    cells: Cells
-
-    def line(self, row: int) -> bytes:
-        return self.lines.text(int(self.starts[row]), int(self.ends[row]))
-
-    def places(self, fields: Sequence[Field]) -> list[Place]:
-        """Where fields were first."""
-        rows = np.array([field.first_row for field in fields], np.int64)
-        files, numbers = self.files[rows].tolist(), self.numbers[rows].tolist()
-        return list(zip(files, numbers, (field.place for field in fields), strict=True))
-
-    def texts(self, cells: np.ndarray) -> list[str | None]:
-        """What stands in some cells, None where it is not plain text."""
-        view = self.lines.view()
-        kinds = self.cells.kind[cells]
-        plain = ((kinds <= MILLIS) & (kinds != ESCAPED)).tolist()
-        starts, ends = self.cells.start[cells].tolist(), self.cells.end[cells].tolist()
-        return [
-            str(view[start:end], "utf-8") if is_text else None
-            for is_text, start, end in zip(plain, starts, ends, strict=True)
-        ]
-
-    def origins(self, rows: np.ndarray, keep_payloads: bool) -> pa.RecordBatch:
-        """Where some rows are from."""
-        return Origins(
-            self.files[rows],
-            self.numbers[rows],
-            self.ids(rows),
-            self.events.received[rows],
-            self.events.payload[rows],
-            [self.line(row) for row in rows.tolist()] if keep_payloads else None,
-        ).batch()
-
-    def ids(self, rows: np.ndarray) -> pa.Array:
-        """The hashed message ids of some rows."""
-        cells = self.events.envelope[rows, ID]
-        starts, ends = self.cells.start[cells], self.cells.end[cells]
-        hashes = np.empty((len(rows), 2), np.uint64)
-        hash_ids(self.lines.address, starts, np.minimum(ends, starts + BLOCK), hashes)
-        for row in np.flatnonzero(ends - starts > BLOCK).tolist():
-            text = self.lines.text(int(starts[row]), int(ends[row])).decode()
-            hashes[row] = np.frombuffer(hash_id(text), np.uint64)
-        return pa.Array.from_buffers(
-            pa.binary(ID_BYTES), len(rows), [None, pa.py_buffer(hashes)], 0
-        )
 
 
 class PlainEvents:
@@ -146,34 +82,18 @@ class PlainEvents:
     ) -> Iterator[Part]:
         rows = np.concatenate(groups)
         ends = np.cumsum([len(group) for group in groups], dtype=np.int64)
-        columns = columns_of(
-            block.lines.address, block.events, block.cells, rows, ends, self._column_of,
-            _used(self._fields), lists,
-        )  # fmt: skip
+        columns = columns_of(block, rows, ends, self._column_of, _used(self._fields), lists)
         origins = block.origins(rows, keep_payloads)
         for group, found, end in zip(groups, columns, ends.tolist(), strict=True):
             first = int(group.min())
             at = block.files.item(first), block.numbers.item(first), 0
             yield Part(
                 origins.slice(end - len(group), len(group)),
-                self._columns(block, found.columns),
+                {self._path(number): column for number, column in found.columns.items()},
                 (at, self._original(block, first)),
-                self._rare(block, found.rare),
+                {self._path(field.number): field for field in found.rare},
                 found.lists,
             )
-
-    def _columns(self, block: Block, columns: Sequence[Column]) -> dict[Path, PartColumn]:
-        first = block.places([column.field for column in columns])
-        return {
-            self._path(field.number): PartColumn(field.encoding, array, at, field.kinds)
-            for (field, array), at in zip(columns, first, strict=True)
-        }
-
-    def _rare(self, block: Block, fields: Sequence[Field]) -> dict[Path, RareField]:
-        return {
-            self._path(f.number): RareField(f.number, f.encoding, at, f.kinds or frozenset())
-            for f, at in zip(fields, block.places(fields), strict=True)
-        }
 
     def _path(self, field: int) -> Path:
         path = self._paths.get(field)

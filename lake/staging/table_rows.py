@@ -149,11 +149,11 @@ class TableRows:
             self._cells.setdefault(path, {})[number] = column.encoding, column.array
             if self._columns.is_new(path):  # the others have their types
                 self._kinds.setdefault(path, set()).update(column.kinds())
-        for path, rare in part.rare.items():
-            self._first[path] = min(self._first.get(path, rare.first), rare.first)
-            self._rare.setdefault(rare.encoding, {})[rare.number] = path
+        for path, (rare, encoding, at, kinds) in part.rare.items():
+            self._first[path] = min(self._first.get(path, at), at)
+            self._rare.setdefault(encoding, {})[rare] = path
             if self._columns.is_new(path):
-                self._kinds.setdefault(path, set()).update(rare.kinds)
+                self._kinds.setdefault(path, set()).update(kinds)
         for encoding, array in part.lists.items():
             self._lists.setdefault(encoding, {})[number] = array
         self._origins.append(part.origins)

@@ -16,6 +16,7 @@ from lake.rejects import Reason, Reject
 from lake.staging.account import Account
 from lake.staging.arrangement import arranged
 from lake.staging.blob import Blob, BlobKind, to_ipc
+from lake.staging.block import Block
 from lake.staging.hours import HOUR_US
 from lake.staging.job import RawFile, StageJob
 from lake.staging.kernel.events import ANONYMOUS, USER
@@ -23,7 +24,7 @@ from lake.staging.kernel.fields import NONE
 from lake.staging.leaves import Event
 from lake.staging.line_block import LineBlock
 from lake.staging.parts import ORIGINS, Part
-from lake.staging.plain_events import Block, PlainEvents
+from lake.staging.plain_events import PlainEvents
 from lake.staging.raw_lines import RawLines
 from lake.staging.rows_blob import FILE, HASH, ID, LINE, RECEIVED
 from lake.staging.seen import SeenTable

@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from lake.casting.encoding import ARROW_TYPES, Encoding
-from lake.kinds import Kind
-from lake.staging.kernel.events import Cells, Events
+from lake.staging.block import Block
 from lake.staging.kernel.fill import (
     AS_JSON,
     CELLS,
@@ -34,40 +33,22 @@ from lake.staging.kernel.layout import (
     mark_words,
     rare_fields,
 )
-
-
-class Field(NamedTuple):
-    """A field of some rows; the first of all that has it, and its place there."""
-
-    number: int
-    encoding: Encoding
-    first_row: int
-    place: int
-    kinds: frozenset[Kind] | None  # of the values, if that is known without a look at them
-
-
-class Column(NamedTuple):
-    """The values of a field over some rows."""
-
-    field: Field
-    array: pa.Array
+from lake.staging.parts import PartColumn, RareField
 
 
 class Columns(NamedTuple):
-    """All fields of some rows: those with a column, and those that are rare, with their lists.
+    """All fields of some rows: columns by the number of the field, and those that are rare.
 
     A list has for each row the numbers and the values of its rare fields.
     """
 
-    columns: list[Column]
-    rare: list[Field]
+    columns: dict[int, PartColumn]
+    rare: list[RareField]
     lists: dict[Encoding, pa.ListArray]
 
 
 def columns_of(
-    buf: int,
-    events: Events,
-    cells: Cells,
+    block: Block,
     rows: np.ndarray,
     ends: np.ndarray,
     column_of: np.ndarray,
@@ -80,7 +61,7 @@ def columns_of(
     `column_of` is room to work in, a place for each field, NONE throughout before and after.
     `fields` are so many as there can be. Without lists, rare ones have columns, too.
     """
-    facts, last = _facts(buf, events, cells, rows, ends, column_of, fields)
+    facts, last = _facts(block, rows, ends, column_of, fields)
     mark_words(facts)
     group_of = np.repeat(np.arange(len(ends)), np.diff(last, prepend=0))
     lengths = np.diff(ends, prepend=0)
@@ -92,49 +73,47 @@ def columns_of(
     memory = np.frombuffer(buffer, np.uint8)
     memory[:] = 0
     fill_columns(
-        buf, rows, ends, events.first_cell, cells, column_of, facts[:, FIELD].copy(), last,
-        last_list, layout.buffers, memory,
+        block.lines.address, rows, ends, block.events.first_cell, block.cells, column_of,
+        facts[:, FIELD].copy(), last, last_list, layout.buffers, memory,
     )  # fmt: skip
-    told = [_field(*fact) for fact in facts[:, _TOLD].tolist()]
-    found = [Columns([], [], {}) for _ in lengths]
+    found = [Columns({}, [], {}) for _ in lengths]
+    first = facts[:, ROW]
+    places = zip(
+        block.files[first].tolist(),
+        block.numbers[first].tolist(),
+        facts[:, PLACE].tolist(),
+        strict=True,
+    )
+    told = zip(group_of.tolist(), facts[:, _TOLD].tolist(), places, rare.tolist(), strict=True)
     spots = zip(layout.buffers.tolist(), layout.sizes.tolist(), strict=True)
-    for field, group, filled, is_rare in zip(
-        told, group_of.tolist(), facts[:, CELLS].tolist(), rare.tolist(), strict=True
-    ):
-        spot = next(spots)
+    # Lists come after the columns: their spots are left.
+    for (group, (number, kinds, filled), place, is_rare), spot in zip(told, spots, strict=False):
+        encoding, known = encoding_of(kinds), known_kinds(kinds)
         if is_rare:
-            found[group].rare.append(field)
+            found[group].rare.append(RareField(number, encoding, place, known or frozenset()))
         else:
-            array = _array(buffer, field.encoding, int(lengths[group]), filled, *spot)
-            found[group].columns.append(Column(field, array))
+            array = _array(buffer, encoding, int(lengths[group]), filled, *spot)
+            found[group].columns[number] = PartColumn(encoding, array, place, known)
     of_lists = zip(layout.list_groups.tolist(), layout.list_encodings, strict=True)
     for (group, encoding), spot in zip(of_lists, spots, strict=True):
         found[group].lists[encoding] = _list(buffer, encoding, int(lengths[group]), *spot)
     return found
 
 
+_TOLD = [FIELD, KINDS, CELLS]
+
+
 def _facts(
-    buf: int,
-    events: Events,
-    cells: Cells,
-    rows: np.ndarray,
-    ends: np.ndarray,
-    column_of: np.ndarray,
-    fields: int,
+    block: Block, rows: np.ndarray, ends: np.ndarray, column_of: np.ndarray, fields: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Of each column what `count_columns` finds, and where the columns of each group end."""
     last = np.zeros(len(ends), np.int64)
-    in_rows = np.sum(events.first_cell[rows + 1] - events.first_cell[rows])
-    facts = np.empty((min(int(in_rows), len(ends) * fields), FACTS), np.int64)
-    count = count_columns(buf, rows, ends, events.first_cell, cells, column_of, facts, last)
+    first_cell = block.events.first_cell
+    in_rows = int(np.sum(first_cell[rows + 1] - first_cell[rows]))
+    facts = np.empty((min(in_rows, len(ends) * fields), FACTS), np.int64)
+    buf = block.lines.address
+    count = count_columns(buf, rows, ends, first_cell, block.cells, column_of, facts, last)
     return facts[:count], last
-
-
-_TOLD = [FIELD, KINDS, ROW, PLACE]
-
-
-def _field(number: int, kinds: int, row: int, place: int) -> Field:
-    return Field(number, encoding_of(kinds), row, place, known_kinds(kinds))
 
 
 def _array(

@@ -20,13 +20,14 @@ from lake.partitions import DatePartition
 from lake.rejects import Reject
 from lake.settings import Limits
 from lake.staging.blob import Blob, BlobKind, from_ipc, unpacked_batch
+from lake.staging.block import Block
 from lake.staging.job import RawFile, StageJob
 from lake.staging.kernel.fields import NONE
 from lake.staging.kernel.memory import address
 from lake.staging.kernel.moments import UNREAD, moment
 from lake.staging.kernel.text import PADDING
 from lake.staging.line_block import LineBlock
-from lake.staging.plain_events import Block, PlainEvents
+from lake.staging.plain_events import PlainEvents
 from lake.staging.seen import Seen
 from lake.staging.task import stage
 from lake.storage import LocalStorage
