@@ -162,9 +162,8 @@ def _lines(
     after the other from an address on."""
     found = array("q")
     for column, kind, size in zip(columns.columns.values(), types, map(len, names), strict=True):
-        sparse, given = 0, column
-        if isinstance(column, SparseColumn):
-            sparse, given = rows, column.values
+        sparse = rows if isinstance(column, SparseColumn) else 0
+        given: pa.Array = column.values if isinstance(column, SparseColumn) else column
         valid, *values = [0 if buffer is None else buffer.address for buffer in given.buffers()]
         found.extend(
             (
