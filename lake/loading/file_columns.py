@@ -1,7 +1,7 @@
 """What a Parquet file says of its columns, whatever their values: in the words of arro3."""
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from io import BytesIO
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ TYPES = {
 
 _STRUCT = 12  # of Thrift's compact protocol
 _FIELDS = 10_000  # that are remembered, of all tables
+_NAME = "column"
 
 
 def before_groups(names: Iterable[str], types: Sequence[int]) -> bytes:
@@ -44,7 +45,7 @@ def _count(structs: int) -> bytes:
     return bytes([structs << 4 | _STRUCT]) if structs < 15 else b"\xfc" + varint(structs)
 
 
-@lru_cache(maxsize=1)
+@cache
 def _begin() -> tuple[bytes, bytes]:
     """What comes before the count of the schema's elements, and what follows it up to the count of
     columns."""
@@ -54,9 +55,19 @@ def _begin() -> tuple[bytes, bytes]:
 
 @lru_cache(maxsize=_FIELDS)
 def _element(name: str, number: int) -> bytes:
-    """How a column is described: what an empty file with nothing else has more than one without."""
-    [found] = [kind for kind, other in TYPES.items() if other == number]
-    return _before(pa.schema([(name, found)]))[len(_before(pa.schema([]))) :]
+    """How a column is described."""
+    before, after = _around_name(number)
+    encoded = name.encode()
+    return before + varint(len(encoded)) + encoded + after
+
+
+@cache
+def _around_name(number: int) -> tuple[bytes, bytes]:
+    """What stands beside its name: taken from what a file with it has more than one without."""
+    [kind] = [kind for kind, other in TYPES.items() if other == number]
+    element = _before(pa.schema([(_NAME, kind)]))[len(_before(pa.schema([]))) :]
+    before, after = element.split(varint(len(_NAME)) + _NAME.encode())
+    return before, after
 
 
 def _before(schema: pa.Schema) -> bytes:

@@ -99,8 +99,9 @@ class KernelFiles:
         """For a file of so many rows and bytes, and for smaller ones."""
         memory = self._memory
         if not memory.suffices(rows, need):
-            most = Need(*map(max, need, memory.need))
-            self._memory = memory = _Memory(max(rows, memory.rows), most, self._footer)
+            # With a margin: the next files are about as large as this one.
+            most = Need(*(5 * max(two) // 4 for two in zip(need, memory.need, strict=True)))
+            self._memory = memory = _Memory(5 * max(rows, memory.rows) // 4, most, self._footer)
         return memory
 
     @cached_property
@@ -161,24 +162,23 @@ def _lines(
     after the other from an address on."""
     found = array("q")
     for column, kind, size in zip(columns.columns.values(), types, map(len, names), strict=True):
-        is_sparse = isinstance(column, SparseColumn)
+        sparse = rows if isinstance(column, SparseColumn) else 0
         given: pa.Array = column.values if isinstance(column, SparseColumn) else column
-        valid, *values = given.buffers()
-        count = len(given) if is_sparse else 0
+        valid, *values = [0 if buffer is None else buffer.address for buffer in given.buffers()]
         found.extend(
             (
                 _KINDS[kind],
-                valid.address if valid is not None and given.null_count else 0,
-                values[-1].address if values[-1] is not None else 0,
-                values[0].address if kind == STRING else 0,
+                valid if given.null_count else 0,
+                values[-1],
+                values[0] if kind == STRING else 0,
                 given.offset,
-                rows if is_sparse else 0,
-                count,
+                sparse,
+                len(given) if sparse else 0,
                 name,
                 size,
             )
         )
-        rows += 8 * count
+        rows += 8 * len(given) if sparse else 0
         name += size
     return np.frombuffer(found, np.int64).reshape(len(names), len(Column._fields))
 

@@ -31,7 +31,7 @@ def slots(rows: int) -> int:
 def find_entries(column: Column, values: Values, table: int, entries: int, numbers: int) -> int:
     """Write the place of each entry, and of each value the number of its entry; how many there are.
 
-    It is given up as soon as every second value has been a new one.
+    It is given up as soon as more than every second value has been a new one.
     """
     bits = 8
     while (1 << bits) < values.count + 2 * _TRIED:
@@ -62,7 +62,7 @@ def find_entries(column: Column, values: Values, table: int, entries: int, numbe
                     put_four(numbers, 4 * number, entry)
                     break
             slot = (slot + 1) & mask
-    return count
+    return count if 2 * count <= values.count else GIVEN_UP
 
 
 @inlined
@@ -119,7 +119,7 @@ def put_numbers(numbers: int, count: int, entries: int, out: int, at: int) -> in
             at += 4
             word >>= np.uint64(32)
             bits -= 32
-    # The last group is filled up with zeros: at most 17 bytes for 8 numbers.
+    # The last group is filled up with zeros: it has a byte for each bit of a number, of at most 16.
     put_eight(out, at, word)
     put_eight(out, at + 8, np.uint64(0))
     put_eight(out, at + 16, np.uint64(0))

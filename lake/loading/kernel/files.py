@@ -16,11 +16,12 @@ from lake.loading.kernel.columns import (
 from lake.loading.kernel.facts import (
     BEGIN,
     CODEC,
+    COUNT,
     DATA,
     ENTRIES,
     FIRST_PAGE,
     HIGHEST,
-    IN_DICTIONARY,
+    IS_DICTIONARY,
     LOWEST,
     NULLS,
     PACKED,
@@ -29,7 +30,6 @@ from lake.loading.kernel.facts import (
     PAGES,
     SIZE,
     UNPACKED,
-    VALUES,
 )
 from lake.loading.kernel.footer import PLAIN, RLE, RLE_DICTIONARY, Same, put_footer
 from lake.loading.kernel.pages import Place, Room, Rows, page_size, put_chunk
@@ -132,7 +132,7 @@ def assemble(
             copy(out, at, pages[line, PACKED_AT], 0, pages[line, PACKED_SIZE])
             at += pages[line, PACKED_SIZE]
             spared += pages[line, SIZE] - pages[line, PACKED_SIZE]
-            if pages[line, IN_DICTIONARY]:
+            if pages[line, IS_DICTIONARY]:
                 facts[number, DATA] = at
         facts[number, PACKED] = at - begin
         facts[number, UNPACKED] = at - begin + spared
@@ -145,12 +145,12 @@ def assemble(
 
 @inlined
 def _put_header(out: int, at: int, pages: np.ndarray, line: int, has_dictionary: bool) -> int:
-    is_dictionary = pages[line, IN_DICTIONARY] != 0
+    is_dictionary = pages[line, IS_DICTIONARY] != 0
     at = put_number(out, at, 1, INT, _DICTIONARY_PAGE if is_dictionary else _DATA_PAGE)
     at = put_number(out, at, 1, INT, pages[line, SIZE])
     at = put_number(out, at, 1, INT, pages[line, PACKED_SIZE])
     at = put_struct(out, at, 4 if is_dictionary else 2)
-    at = put_number(out, at, 1, INT, pages[line, VALUES])
+    at = put_number(out, at, 1, INT, pages[line, COUNT])
     if is_dictionary:
         at = put_number(out, at, 1, INT, PLAIN)
     else:

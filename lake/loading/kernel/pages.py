@@ -7,13 +7,13 @@ import numpy as np
 from lake.loading.kernel.columns import TEXT, TRUTH, Column, Values, values_of
 from lake.loading.kernel.dictionary import GIVEN_UP, find_entries, put_numbers
 from lake.loading.kernel.facts import (
-    IN_DICTIONARY,
+    COUNT,
+    IS_DICTIONARY,
     IS_PACKED,
     PACKED_AT,
     PACKED_SIZE,
     SIZE,
 )
-from lake.loading.kernel.facts import VALUES as VALUES_OF_PAGE
 from lake.loading.kernel.levels import put_levels
 from lake.loading.kernel.snappy import compress
 from lake.loading.kernel.values import bounds_of, plain_size, put_plain
@@ -132,6 +132,6 @@ def _left(at: Place, size: int, values: int, pages: np.ndarray) -> Place:
 
 @inlined
 def _note(pages: np.ndarray, line: int, is_dictionary: bool, values: int, size: int) -> None:
-    pages[line, IN_DICTIONARY] = is_dictionary
-    pages[line, VALUES_OF_PAGE] = values
+    pages[line, IS_DICTIONARY] = is_dictionary
+    pages[line, COUNT] = values
     pages[line, SIZE] = size

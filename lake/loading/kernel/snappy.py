@@ -56,7 +56,7 @@ def _compress_fragment(
         found = np.int64(-1)
         while i < limit:
             word = eight(source, i) & _FOUR
-            slot = np.int64(((word * _HASH) & _FOUR) >> shift)
+            slot = ((word * _HASH) & _FOUR) >> shift  # unsigned: it cannot count from the end
             before = start + np.int64(table[slot])
             table[slot] = i - start
             if before < i and eight(source, before) & _FOUR == word:
@@ -73,7 +73,7 @@ def _compress_fragment(
         written = i
         if i < limit:
             word = eight(source, i - 1) & _FOUR
-            table[np.int64(((word * _HASH) & _FOUR) >> shift)] = i - 1 - start
+            table[((word * _HASH) & _FOUR) >> shift] = i - 1 - start
     return _put_literal(source, written, end, out, at)
 
 

@@ -271,7 +271,7 @@ def test_how_a_column_is_encoded_follows_its_values(
     assert_duckdb_reads(tmp_path / "file.parquet", table)
 
 
-@pytest.mark.parametrize("bits", range(18))
+@pytest.mark.parametrize("bits", range(17))  # more than a row group can have
 def test_entries_of_a_dictionary_are_numbered_in_as_few_bits_as_they_need(
     bits: int, tmp_path: Path
 ) -> None:
