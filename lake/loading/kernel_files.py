@@ -84,7 +84,8 @@ class KernelFiles:
             done = encode(
                 self._columns, rows, memory.room, done, self._snappy, self._facts, memory.lines
             )
-            packed += memory.pack(line, done.line)
+            if rows.various < _NONE:
+                packed += memory.pack(line, done.line)
         size = assemble(
             self._columns,
             self._same,

@@ -15,7 +15,17 @@ from lake.loading.typed_rows import TypedRows, typed_rows
 from lake.schema import TableSchema
 from lake.staging.blob import Blob, unpacked_batch
 from lake.staging.places import places
-from lake.staging.rows_blob import FILE, ID, LINE, PAYLOAD, RECEIVED, parts_of
+from lake.staging.rows_blob import (
+    FILE,
+    ID,
+    LINE,
+    PAYLOAD,
+    RECEIVED,
+    StagedField,
+    fields_metadata,
+    parts_of,
+    staged_fields,
+)
 
 _ORIGINS = (RECEIVED, FILE, LINE, ID, PAYLOAD)
 
@@ -94,7 +104,9 @@ class StagedBatch:
     def of(cls, parts: Sequence[pa.RecordBatch]) -> "StagedBatch":
         plain, rare = without_lists(parts)
         tables = map(pa.Table.from_batches, ([part] for part in plain))
-        return cls(pa.concat_tables(tables, promote_options="default").combine_chunks(), rare)
+        rows = pa.concat_tables(tables, promote_options="default").combine_chunks()
+        fields = {f.pointer: f for part in plain for f in staged_fields(part.schema)}
+        return cls(rows.replace_schema_metadata(fields_metadata(fields.values())), rare)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -121,15 +133,13 @@ class _Batch:
     """Parts with their blobs, in which every field is written in one way."""
 
     parts: list[tuple[Blob, pa.RecordBatch]] = field(default_factory=list)
-    written: dict[str, bytes] = field(default_factory=dict)
+    written: dict[str, StagedField] = field(default_factory=dict)
 
     def takes(self, blob: Blob, rows: pa.RecordBatch) -> bool:
         """Take one more part, if its fields are written in the same ways."""
         # Most have the very fields of the one before.
         if not self.parts or not rows.schema.equals(self.parts[-1][1].schema, check_metadata=True):
-            written = {
-                f.name: f.metadata[b"as"] for f in rows.schema if f.metadata and b"as" in f.metadata
-            }
+            written = {field.pointer: field for field in staged_fields(rows.schema)}
             if any(self.written.get(name, how) != how for name, how in written.items()):
                 return False
             self.written |= written

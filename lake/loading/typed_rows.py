@@ -16,7 +16,7 @@ from lake.loading.rare_values import RareValues
 from lake.loading.typed_columns import SparseColumn, TypedColumns, whole
 from lake.names import RESCUED_DATA
 from lake.schema import TableSchema
-from lake.staging.rows_blob import RESCUED
+from lake.staging.rows_blob import RESCUED, staged_fields
 from lake.types import LakeType
 
 
@@ -32,12 +32,12 @@ class TypedRows:
 def typed_rows(staged: pa.Table, schema: TableSchema, rare: Iterable[RareValues] = ()) -> TypedRows:
     """Cast every staged field into its column; what loses anything goes to `rescued_data`."""
     filling = _Filling(len(staged), schema)
-    for field, chunks in zip(staged.schema, staged.columns, strict=True):
+    columns = dict(zip(staged.column_names, staged.columns, strict=True))
+    for field in staged_fields(staged.schema):
+        chunks = columns[field.pointer]
         array = chunks.combine_chunks() if chunks.num_chunks != 1 else chunks.chunk(0)
-        if field.name.startswith("/") and array.null_count < len(array):
-            column = field.metadata[b"column"].decode()
-            encoding = Encoding(field.metadata[b"as"].decode())
-            filling.add(field.name, column, encoding, array)
+        if array.null_count < len(array):
+            filling.add(field.pointer, field.column, field.encoding, array)
     for values in rare:
         for name, sparse in values.fields():
             filling.add_sparse(name.pointer, name.column, values.encoding, sparse)

@@ -4,10 +4,12 @@ A blob has the rows of a table and partition, or of several partitions one after
 key says how many rows each of them has.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
+import pyarrow as pa
 
+from lake.casting.encoding import Encoding
 from lake.staging.blob import Blob, batch_packer, unpacked_batch
 
 FILE, LINE, ID, RECEIVED = "#file", "#line", "#id", "#received"
@@ -21,6 +23,31 @@ by the metadata of the column (`rare_metadata`)."""
 _ROWS = "\t"  # before their number; like a line break, in no name of a table or partition
 
 
+class StagedField(msgspec.Struct, array_like=True, frozen=True):
+    """A field of staged rows that has a column there: which one it goes to, and how it is written.
+
+    Arrow could keep this with each column; what it takes to read it there is more than to cast it.
+    """
+
+    pointer: str
+    column: str
+    encoding: Encoding
+
+
+def fields_metadata(fields: Iterable[StagedField]) -> dict[str, bytes]:
+    """What staged rows say of their fields, as metadata of their schema."""
+    return {_FIELDS: msgspec.msgpack.encode(list(fields))}
+
+
+def staged_fields(schema: pa.Schema) -> list[StagedField]:
+    fields: list[StagedField] = _decode_fields(schema.metadata[_FIELDS.encode()])
+    return fields
+
+
+_FIELDS = "fields"
+_decode_fields = msgspec.msgpack.Decoder(list[StagedField]).decode
+
+
 class RareName(msgspec.Struct, array_like=True, frozen=True):
     """What the number of a rare field stands for."""
 
@@ -30,11 +57,11 @@ class RareName(msgspec.Struct, array_like=True, frozen=True):
 
 
 def rare_metadata(names: list[RareName]) -> dict[str, bytes]:
-    return {"fields": msgspec.msgpack.encode(names)}
+    return {_FIELDS: msgspec.msgpack.encode(names)}
 
 
 def rare_names(metadata: Mapping[bytes, bytes]) -> list[RareName]:
-    names: list[RareName] = msgspec.msgpack.decode(metadata[b"fields"], type=list[RareName])
+    names: list[RareName] = msgspec.msgpack.decode(metadata[_FIELDS.encode()], type=list[RareName])
     return names
 
 

@@ -24,6 +24,8 @@ from lake.staging.rows_blob import (
     RARE,
     RESCUED,
     RareName,
+    StagedField,
+    fields_metadata,
     joint_key,
     rare_metadata,
     rows_key,
@@ -197,11 +199,14 @@ class TableRows:
             rescued = [self._rescued.get(row) for row in range(self._rows)]
             arrays.append(pa.array(rescued, pa.list_(pa.string())))
             fields.append(pa.field(RESCUED, arrays[-1].type))
+        told: list[StagedField] = []
         for path in sorted(self._cells, key=self._first.__getitem__):
             found = self._cells[path]
             encoding, array = joined(list(found.values()))
             arrays.append(self._over_all(array, found))
-            fields.append(_staged_field(path, self._columns.column(path) or "", encoding))
+            at = pointer(path)
+            fields.append(_arrow_field(at, encoding))
+            told.append(StagedField(at, self._columns.column(path) or "", encoding))
         for encoding, lists in self._lists.items():
             arrays.append(self._over_all(pa.concat_arrays(lists.values()), lists))
             names = [
@@ -212,7 +217,8 @@ class TableRows:
             fields.append(pa.field(name, arrays[-1].type, metadata=rare_metadata(names)))
         rare = (path for paths in self._rare.values() for path in paths.values())
         seen = [self._seen(path) for path in {**self._cells, **dict.fromkeys(rare)}]
-        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)), seen
+        schema = pa.schema(fields, fields_metadata(told))
+        return pa.RecordBatch.from_arrays(arrays, schema=schema), seen
 
     def _seen(self, path: Path) -> SeenColumn:
         column, kinds = self._columns.column(path) or "", self._kinds.get(path, set())
@@ -234,6 +240,5 @@ class TableRows:
 
 
 @lru_cache(1 << 16)  # most tables have fields of the same names
-def _staged_field(path: Path, column: str, encoding: Encoding) -> pa.Field:
-    metadata = {"column": column, "as": encoding}
-    return pa.field(pointer(path), ARROW_TYPES[encoding], metadata=metadata)
+def _arrow_field(pointer: str, encoding: Encoding) -> pa.Field:
+    return pa.field(pointer, ARROW_TYPES[encoding])

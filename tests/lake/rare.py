@@ -6,9 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lake.casting.encoding import Encoding, decoded
+from lake.casting.encoding import decoded
 from lake.loading.rare_values import without_lists
 from lake.staging.kernel import layout
+from lake.staging.rows_blob import staged_fields
 
 
 def all_are_rare(patch: pytest.MonkeyPatch) -> None:
@@ -21,23 +22,21 @@ def values_of(staged: pa.Table) -> dict[str, Any]:
     """What staged rows hold, however it is written: by name and, of fields, column."""
     [rows], rare = without_lists(staged.combine_chunks().to_batches())
     found: dict[Any, dict[int, Any]] = {}
-    for field, array in zip(rows.schema, rows.columns, strict=True):
-        values = dict(enumerate(array.to_pylist()))
-        name: Any = field.name
-        if field.metadata:
-            name = field.name, field.metadata[b"column"].decode()
-            present = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False)).tolist()
-            encoding = Encoding(field.metadata[b"as"].decode())
-            values = dict(zip(present, decoded(encoding, array.drop_null()), strict=True))
-        found[name] = values
+    fields = {field.pointer: field for field in staged_fields(rows.schema)}
+    for name, array in zip(rows.schema.names, rows.columns, strict=True):
+        if name not in fields:
+            found[name] = dict(enumerate(array.to_pylist()))
+            continue
+        field = fields[name]
+        present = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False)).tolist()
+        values = decoded(field.encoding, array.drop_null())
+        found[name, field.column] = dict(zip(present, values, strict=True))
     for listed in rare:
         for rare_name, sparse in listed.taken(np.arange(len(rows)), len(rows)).fields():
-            values = dict(
-                zip(sparse.rows.tolist(), decoded(listed.encoding, sparse.values), strict=True)
-            )
+            values = decoded(listed.encoding, sparse.values)
             before = found.setdefault((rare_name.pointer, rare_name.column), {})
-            assert before.keys().isdisjoint(values)
-            before |= values
+            assert before.keys().isdisjoint(sparse.rows.tolist())
+            before |= dict(zip(sparse.rows.tolist(), values, strict=True))
     order = sorted(range(len(rows)), key=lambda row: (found["#file"][row], found["#line"][row]))
     return {
         str(name): [values.get(row) for row in order]

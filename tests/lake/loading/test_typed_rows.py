@@ -14,7 +14,7 @@ from lake.loading.task import type_problems
 from lake.loading.typed_columns import SparseColumn
 from lake.loading.typed_rows import typed_rows
 from lake.schema import Column, TableSchema
-from lake.staging.rows_blob import RESCUED, RareName
+from lake.staging.rows_blob import RESCUED, RareName, StagedField, fields_metadata
 from lake.types import LakeType
 
 PRICE = Column("price", LakeType.DECIMAL, "/price")
@@ -28,17 +28,18 @@ def schema(*columns: Column) -> TableSchema:
 
 def staged(fields: dict[tuple[str, str], list[Any]], rescued: list[Any] | None = None) -> pa.Table:
     """Values by pointer and column; None where an event has no such field."""
-    arrays, names = [], []
+    arrays, names, told = [], [], []
     for (at, column), values in fields.items():
         present = [n for n, value in enumerate(values) if value is not None]
         encoding, array = encode([values[n] for n in present])
         rows = [present.index(n) if n in present else None for n in range(len(values))]
         arrays.append(array.take(pa.array(rows, pa.int64())))
-        names.append(pa.field(at, array.type, metadata={"column": column, "as": encoding}))
+        names.append(pa.field(at, array.type))
+        told.append(StagedField(at, column, encoding))
     if rescued is not None:
         arrays.append(pa.array(rescued, pa.list_(pa.string())))
         names.append(pa.field(RESCUED, arrays[-1].type))
-    return pa.Table.from_arrays(arrays, schema=pa.schema(names))
+    return pa.Table.from_arrays(arrays, schema=pa.schema(names, fields_metadata(told)))
 
 
 def test_every_column_of_the_table_is_there_in_order_and_type() -> None:

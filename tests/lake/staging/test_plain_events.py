@@ -28,6 +28,7 @@ from lake.staging.kernel.moments import UNREAD, moment
 from lake.staging.kernel.text import PADDING
 from lake.staging.line_block import LineBlock
 from lake.staging.plain_events import PlainEvents
+from lake.staging.rows_blob import staged_fields
 from lake.staging.seen import Seen
 from lake.staging.task import stage
 from lake.storage import LocalStorage
@@ -124,7 +125,9 @@ def _content(blob: Blob) -> pa.Table:
 
 def _in_order(table: pa.Table) -> Any:
     names = sorted(table.column_names)
-    metadata = {field.name: field.metadata for field in table.schema}
+    metadata = dict.fromkeys(table.schema.names)
+    if table.schema.metadata:
+        metadata = {field.pointer: field for field in staged_fields(table.schema)}
     by = [(name, "ascending") for name in names if name in ("file", "line", "#file", "#line")]
     return table.select(names).sort_by(by).to_pylist(), metadata
 
