@@ -90,7 +90,9 @@ def duplicates(count: int = 1_000_000) -> Cost:
 def fields_seen(tasks: int = 200, tables: int = 60, columns: int = 50) -> Cost:
     """Every staging task tells which fields it saw; the driver resolves columns from that."""
     fields = [
-        SeenColumn(f"/properties/field_{n}", f"properties_field_{n}", (1, n, n), {Kind.TEXT})
+        SeenColumn(
+            f"/properties/field_{n}", f"properties_field_{n}", (1, n, n), frozenset({Kind.TEXT})
+        )
         for n in range(columns)
     ]
     told = Seen([SeenTable(f"track_{n}", f"Event {n}", (1, n, 0), fields) for n in range(tables)])

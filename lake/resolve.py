@@ -70,7 +70,7 @@ def _resolve_table(
 def _new_columns(schema: TableSchema, parts: list[SeenTable]) -> tuple[Column, ...]:
     """Columns the table lacks, in order of discovery, typed by all their values."""
     known = schema.types()
-    found: dict[str, tuple[Place, str, set[Kind]]] = {}
+    found: dict[str, tuple[Place, str, frozenset[Kind]]] = {}
     for part in parts:
         for column in part.columns:
             name = column.column

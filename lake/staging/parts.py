@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from lake.casting.encoding import Encoding, kinds_of
+from lake.casting.encoding import Encoding, joined, kinds_of
 from lake.kinds import Kind
 from lake.staging.leaves import Path
 from lake.staging.rows_blob import FILE, HASH, ID, LINE, PAYLOAD, RECEIVED
@@ -57,14 +58,15 @@ class PartColumn(NamedTuple):
     first: Place
     known_kinds: frozenset[Kind] | None = None
 
-    def kinds(self) -> frozenset[Kind] | set[Kind]:
+    def kinds(self) -> frozenset[Kind]:
         """The kinds of the values."""
-        return self.known_kinds or kinds_of(self.encoding, self.array)
+        return self.known_kinds or frozenset(kinds_of(self.encoding, self.array))
 
 
 class RareField(NamedTuple):
     """A field that few rows of a part have: its values are in a list, under its number."""
 
+    path: Path
     number: int
     encoding: Encoding
     first: Place
@@ -78,5 +80,46 @@ class Part:
     origins: pa.RecordBatch
     columns: Mapping[Path, PartColumn]
     called: tuple[Place, str]
-    rare: Mapping[Path, RareField] = field(default_factory=dict)
+    rare: Sequence[RareField] = ()
     lists: Mapping[Encoding, pa.ListArray] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.origins)
+
+
+def joined_parts(parts: Sequence[Part]) -> Part:
+    """Parts of a table as one, with every field over all rows, whichever of the parts have it."""
+    if len(parts) == 1:
+        return parts[0]
+    paths = dict.fromkeys(path for part in parts for path in part.columns)
+    encodings = dict.fromkeys(encoding for part in parts for encoding in part.lists)
+    lists = {e: [part.lists.get(e) for part in parts] for e in encodings}
+    return Part(
+        pa.concat_batches([part.origins for part in parts]),
+        {path: _joined_column([part.columns.get(path) for part in parts], parts) for path in paths},
+        min(part.called for part in parts),
+        [rare for part in parts for rare in part.rare],
+        {encoding: _over_all(found, parts) for encoding, found in lists.items()},
+    )
+
+
+def _joined_column(found: Sequence[PartColumn | None], parts: Sequence[Part]) -> PartColumn:
+    present = [column for column in found if column is not None]
+    encoding, array = joined([(column.encoding, column.array) for column in present])
+    ends = np.cumsum([len(column.array) for column in present]).tolist()
+    pieces = iter([array.slice(start, end - start) for start, end in pairwise([0, *ends])])
+    return PartColumn(
+        encoding,
+        _over_all([None if column is None else next(pieces) for column in found], parts),
+        min(column.first for column in present),
+        frozenset().union(*(column.kinds() for column in present)),
+    )
+
+
+def _over_all(found: Sequence[pa.Array | None], parts: Sequence[Part]) -> pa.Array:
+    """What some parts have, with nulls for the rows of the others."""
+    type = next(array.type for array in found if array is not None)
+    return pa.concat_arrays(
+        pa.nulls(len(part), type) if array is None else array
+        for array, part in zip(found, parts, strict=True)
+    )

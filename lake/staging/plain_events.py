@@ -25,7 +25,7 @@ from lake.staging.kernel.fields import MOST_FIELDS, NONE, Fields, new_fields, pa
 from lake.staging.kernel.moments import UNREAD
 from lake.staging.leaves import Path
 from lake.staging.line_block import LineBlock
-from lake.staging.parts import Part
+from lake.staging.parts import Part, RareField
 
 _CELLS_PER_LINE = 48  # to begin with
 _ROWS_AT_ONCE = 1 << 12  # are made columns of: enough that what is done for each stroke is little
@@ -91,7 +91,7 @@ class PlainEvents:
                 origins.slice(end - len(group), len(group)),
                 {self._path(number): column for number, column in found.columns.items()},
                 (at, self._original(block, first)),
-                {self._path(field.number): field for field in found.rare},
+                [RareField(self._path(rare[0]), *rare) for rare in found.rare],
                 found.lists,
             )
 

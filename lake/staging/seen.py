@@ -23,7 +23,12 @@ class SeenColumn(msgspec.Struct):
     pointer: str
     column: str
     first: Place
-    kinds: set[Kind]
+    kinds: frozenset[Kind]
+
+    def joined(self, other: "SeenColumn") -> "SeenColumn":
+        """The same field as it was seen here and there."""
+        first = min(self.first, other.first)
+        return SeenColumn(self.pointer, self.column, first, self.kinds | other.kinds)
 
 
 class SeenTable(msgspec.Struct):

@@ -54,9 +54,9 @@ class TableColumns:
         length = self._limits.column_name
         return column_name(path, self._naming, self._partition_keys, length)
 
-    def is_new(self, path: Path) -> bool:
-        """Whether a field goes to a column that the lake has not yet got."""
-        return self._columns[path] not in self._known
+    def is_new(self, column: str) -> bool:
+        """Whether the lake has not yet got a column."""
+        return column not in self._known
 
     def take_apart(self, events: Sequence[Event]) -> TakenApart | Refused:
         """Events in order of arrival."""

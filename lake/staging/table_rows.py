@@ -1,6 +1,6 @@
 """The rows a task has gathered for one table, until they leave it as Arrow batches."""
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from lake.casting.encoding import ARROW_TYPES, Encoding, encode, joined
+from lake.casting.encoding import ARROW_TYPES, Encoding, encode
 from lake.dedup.payloads import payload_hash
 from lake.envelope import open_envelope
 from lake.kinds import Kind
@@ -18,7 +18,7 @@ from lake.staging.arrangement import Arrangement
 from lake.staging.blob import Blob, BlobKind, batch_packer
 from lake.staging.job import StageJob
 from lake.staging.leaves import Event, Path
-from lake.staging.parts import Origins, Part, PartColumn
+from lake.staging.parts import Origins, Part, PartColumn, joined_parts
 from lake.staging.rows_blob import (
     HASH,
     RARE,
@@ -30,11 +30,12 @@ from lake.staging.rows_blob import (
     rare_metadata,
     rows_key,
 )
-from lake.staging.seen import Place, SeenColumn, SeenTable
+from lake.staging.seen import SeenColumn, SeenTable
 from lake.staging.table_columns import Refused, TableColumns
 
 CHUNK = 512  # events read carefully that are taken apart at once
 TOGETHER = 256 << 10  # bytes of rows whose partitions share a blob
+_NO_KINDS: frozenset[Kind] = frozenset()
 
 
 class CarefulRow(NamedTuple):
@@ -76,17 +77,11 @@ class TableRows:
         )
         self._keep_payloads, self._joint = job.keep_payloads, job.joint
         self._waiting: list[CarefulRow] = []
-        self._first: dict[Path, Place] = {}
-        self._original: tuple[Place, str] | None = None
         self._start()
 
     def _start(self) -> None:
         self._rows = 0
-        self._origins: list[pa.RecordBatch] = []  # of each part: where its rows are from
-        self._cells: dict[Path, dict[int, tuple[Encoding, pa.Array]]] = {}  # by number of part
-        self._rare: dict[Encoding, dict[int, Path]] = {}  # by number of the field
-        self._lists: dict[Encoding, dict[int, pa.Array]] = {}  # by number of part
-        self._kinds: dict[Path, set[Kind]] = {}
+        self._parts: list[Part] = []
         self._rescued: dict[int, list[str]] = {}
 
     def __len__(self) -> int:
@@ -140,39 +135,25 @@ class TableRows:
 
     def may_list(self, part: Part) -> bool:
         """Whether the rare fields of a part can do without columns."""
-        return self._columns.stand_alone(part.rare, part.columns)
+        return self._columns.stand_alone([rare.path for rare in part.rare], part.columns)
 
     def take(self, part: Part) -> None:
         """Take in rows that are in columns, and settled."""
-        self._original = min(self._original or part.called, part.called)
-        number = len(self._origins)
-        for path, column in part.columns.items():
-            self._first[path] = min(self._first.get(path, column.first), column.first)
-            self._cells.setdefault(path, {})[number] = column.encoding, column.array
-            if self._columns.is_new(path):  # the others have their types
-                self._kinds.setdefault(path, set()).update(column.kinds())
-        for path, (rare, encoding, at, kinds) in part.rare.items():
-            self._first[path] = min(self._first.get(path, at), at)
-            self._rare.setdefault(encoding, {})[rare] = path
-            if self._columns.is_new(path):
-                self._kinds.setdefault(path, set()).update(kinds)
-        for encoding, array in part.lists.items():
-            self._lists.setdefault(encoding, {})[number] = array
-        self._origins.append(part.origins)
-        self._rows += len(part.origins)
+        self._parts.append(part)
+        self._rows += len(part)
 
     @property
     def origins(self) -> Sequence[pa.RecordBatch]:
         """Where the rows are from."""
-        return self._origins
+        return [part.origins for part in self._parts]
 
     def flush(self, task: int, arranged: Arrangement) -> Iterator[SeenTable | Blob]:
         """What was gathered: an account of it, and a blob per partition."""
-        staged, seen = self._batch()
+        part = joined_parts(self._parts)
+        staged, seen = self._batch(part)
         if arranged.order is not None:
             staged = staged.take(pa.array(arranged.order))
-        original = self._original[1] if self._original else ""
-        account = SeenTable(self.table, original, arranged.first, seen)
+        account = SeenTable(self.table, part.called[1], arranged.first, seen)
         account.rows = {name: r.stop - r.start for name, r in arranged.partitions.items()}
         pack = batch_packer(staged.schema)
         several = self._joint and len(account.rows) > 1
@@ -189,54 +170,38 @@ class TableRows:
         yield account
         self._start()
 
-    def _batch(self) -> tuple[pa.RecordBatch, list[SeenColumn]]:
-        """All rows as they are staged, and what there is to tell of their fields."""
-        origins = pa.concat_batches(self._origins) if len(self._origins) > 1 else self._origins[0]
-        kept = [field.name for field in origins.schema if field.name != HASH]
-        arrays: list[pa.Array] = [origins[name] for name in kept]
-        fields: list[pa.Field] = [origins.schema.field(name) for name in kept]
+    def _batch(self, part: Part) -> tuple[pa.RecordBatch, list[SeenColumn]]:
+        """Rows as they are staged, and what there is to tell of their fields."""
+        kept = [field.name for field in part.origins.schema if field.name != HASH]
+        arrays: list[pa.Array] = [part.origins[name] for name in kept]
+        fields: list[pa.Field] = [part.origins.schema.field(name) for name in kept]
         if self._rescued:
             rescued = [self._rescued.get(row) for row in range(self._rows)]
             arrays.append(pa.array(rescued, pa.list_(pa.string())))
             fields.append(pa.field(RESCUED, arrays[-1].type))
         told: list[StagedField] = []
-        for path in sorted(self._cells, key=self._first.__getitem__):
-            found = self._cells[path]
-            encoding, array = joined(list(found.values()))
-            arrays.append(self._over_all(array, found))
-            at = pointer(path)
-            fields.append(_arrow_field(at, encoding))
-            told.append(StagedField(at, self._columns.column(path) or "", encoding))
-        for encoding, lists in self._lists.items():
-            arrays.append(self._over_all(pa.concat_arrays(lists.values()), lists))
-            names = [
-                RareName(number, pointer(path), self._columns.column(path) or "")
-                for number, path in self._rare[encoding].items()
-            ]
-            name = f"{RARE}{encoding}"
-            fields.append(pa.field(name, arrays[-1].type, metadata=rare_metadata(names)))
-        rare = (path for paths in self._rare.values() for path in paths.values())
-        seen = [self._seen(path) for path in {**self._cells, **dict.fromkeys(rare)}]
+        seen: dict[str, SeenColumn] = {}
+        for path, column in part.columns.items():
+            at, name = pointer(path), self._columns.column(path) or ""
+            arrays.append(column.array)
+            fields.append(_arrow_field(at, column.encoding))
+            told.append(StagedField(at, name, column.encoding))
+            # Columns that the lake has got have their types.
+            kinds = column.kinds() if self._columns.is_new(name) else _NO_KINDS
+            seen[at] = SeenColumn(at, name, column.first, kinds)
+        names: dict[Encoding, list[RareName]] = {encoding: [] for encoding in part.lists}
+        for rare in part.rare:
+            at, name = pointer(rare.path), self._columns.column(rare.path) or ""
+            names[rare.encoding].append(RareName(rare.number, at, name))
+            kinds = rare.kinds if self._columns.is_new(name) else _NO_KINDS
+            found = SeenColumn(at, name, rare.first, kinds)
+            seen[at] = seen[at].joined(found) if at in seen else found
+        for encoding, lists in part.lists.items():
+            arrays.append(lists)
+            metadata = rare_metadata(names[encoding])
+            fields.append(pa.field(f"{RARE}{encoding}", lists.type, metadata=metadata))
         schema = pa.schema(fields, fields_metadata(told))
-        return pa.RecordBatch.from_arrays(arrays, schema=schema), seen
-
-    def _seen(self, path: Path) -> SeenColumn:
-        column, kinds = self._columns.column(path) or "", self._kinds.get(path, set())
-        return SeenColumn(pointer(path), column, self._first[path], kinds)
-
-    def _over_all(self, array: pa.Array, parts: Container[int]) -> pa.Array:
-        """An array of all rows from one of the rows of some parts."""
-        if len(array) == self._rows:
-            return array
-        pieces, at = [], 0
-        for number, origins in enumerate(self._origins):
-            length = len(origins)
-            if number in parts:
-                pieces.append(array.slice(at, length))
-                at += length
-            else:
-                pieces.append(pa.nulls(length, array.type))
-        return pa.concat_arrays(pieces)
+        return pa.RecordBatch.from_arrays(arrays, schema=schema), list(seen.values())
 
 
 @lru_cache(1 << 16)  # most tables have fields of the same names

@@ -20,7 +20,7 @@ def source(**settings: Any) -> Source:
 def seen(
     first: Place, *columns: tuple[str, str, Place, set[Kind]], table: str = "page"
 ) -> SeenTable:
-    found = [SeenColumn(at, name, place, kinds) for name, at, place, kinds in columns]
+    found = [SeenColumn(at, name, place, frozenset(kinds)) for name, at, place, kinds in columns]
     return SeenTable(table, "Page", first, found)
 
 

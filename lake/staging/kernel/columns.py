@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from lake.casting.encoding import ARROW_TYPES, Encoding
+from lake.kinds import Kind
 from lake.staging.block import Block
 from lake.staging.kernel.fill import (
     AS_JSON,
@@ -33,17 +34,19 @@ from lake.staging.kernel.layout import (
     mark_words,
     rare_fields,
 )
-from lake.staging.parts import PartColumn, RareField
+from lake.staging.parts import PartColumn
+from lake.staging.seen import Place
 
 
 class Columns(NamedTuple):
-    """All fields of some rows: columns by the number of the field, and those that are rare.
+    """All fields of some rows: columns by the number of the field, and those that are rare, with
+    their number, encoding, first place and kinds.
 
     A list has for each row the numbers and the values of its rare fields.
     """
 
     columns: dict[int, PartColumn]
-    rare: list[RareField]
+    rare: list[tuple[int, Encoding, Place, frozenset[Kind]]]
     lists: dict[Encoding, pa.ListArray]
 
 
@@ -90,7 +93,7 @@ def columns_of(
     for (group, (number, kinds, filled), place, is_rare), spot in zip(told, spots, strict=False):
         encoding, known = encoding_of(kinds), known_kinds(kinds)
         if is_rare:
-            found[group].rare.append(RareField(number, encoding, place, known or frozenset()))
+            found[group].rare.append((number, encoding, place, known or frozenset()))
         else:
             array = _array(buffer, encoding, int(lengths[group]), filled, *spot)
             found[group].columns[number] = PartColumn(encoding, array, place, known)
