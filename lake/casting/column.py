@@ -1,6 +1,7 @@
 """The cast of a staged column into the type of its column in the lake."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,7 +93,7 @@ def _text_to_timestamp(staged: pa.Array) -> CastColumn | None:
     return None if read is None else CastColumn(read)
 
 
-_SIX_PLACES = r"^-?\d{1,32}(\.\d{1,6})?$"
+_SHORT = 32  # characters: Arrow casts numbers with more digits than that wrongly, without a word
 # Of the 20 digits that 18 places leave, one is for what rounding carries over.
 _EIGHTEEN_PLACES = r"^-?\d{1,19}(\.\d{1,18})?$"
 _EIGHTEEN_DIGITS = r"^-?\d{1,18}(\.\d+)?$"
@@ -101,9 +102,22 @@ _WHOLE = r"^-?\d+(\.0+)?$"
 
 def _number_to_decimal(staged: pa.Array) -> CastColumn:
     """Prices and coordinates; exponents and giants go the slow way."""
-    if pc.all(pc.match_substring_regex(staged, _SIX_PLACES)).as_py() is not False:
-        return CastColumn(staged.cast(LakeType.DECIMAL.arrow))
+    if _are_short_and_plain(staged):
+        with suppress(pa.ArrowInvalid):  # there are more than six places
+            return CastColumn(staged.cast(LakeType.DECIMAL.arrow))
     return _apart(staged, _EIGHTEEN_PLACES, _eighteen_places_to_decimal, LakeType.DECIMAL)
+
+
+def _are_short_and_plain(numbers: pa.Array) -> bool:
+    """Whether no number has an exponent, or so many digits that Arrow would not know what to do.
+
+    A look at the bytes: for few numbers a regular expression takes longer to be compiled.
+    """
+    offsets = np.frombuffer(numbers.buffers()[1], np.int32)
+    offsets = offsets[numbers.offset : numbers.offset + len(numbers) + 1]
+    text = np.frombuffer(numbers.buffers()[2], np.uint8)[offsets[0] : offsets[-1]]
+    longest = np.max(np.diff(offsets), initial=0)
+    return bool(np.max(text, initial=0) <= ord("9") and longest <= _SHORT)
 
 
 def _eighteen_places_to_decimal(staged: pa.Array) -> CastColumn:

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from lake.names import Naming, column_name, is_spelled_like_column, pointer
 from lake.rejects import Reason, Reject
 from lake.settings import Limits
 from lake.staging.leaves import Event, Path, leaves, rescued_members
+from lake.staging.parts import PartColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,7 @@ class TableColumns:
         self._known = known  # columns that the table has in the lake
         self._columns: dict[Path, str | None] = {}
         self._fields: dict[str | None, list[Path]] = {}
+        self._met: set[str | None] = set()  # columns that several fields go to, and none at all
 
     def column(self, path: Path) -> str | None:
         """The column a field goes to, if it may have one."""
@@ -80,21 +81,18 @@ class TableColumns:
         if not self.have_room(paths):
             return False
         self._register(paths)
-        columns = (self._columns[path] for path in rare)
-        return all(column is not None and len(self._fields[column]) == 1 for column in columns)
+        return not self._met or self._met.isdisjoint(self._columns[path] for path in rare)
 
-    def contested(self, found: Mapping[Path, pa.Array], length: int) -> np.ndarray:
+    def contested(self, found: Mapping[Path, PartColumn], length: int) -> np.ndarray:
         """Of so many rows those in which fields meet in a column, or have none.
 
         These `take_apart` settles.
         """
         self._register(found)
         rows = np.zeros(length, np.bool_)
-        for column, fields in self._fields.items():
+        for column in self._met:
             least = 1 if column is None else 2
-            if len(fields) < 2 and column is not None:
-                continue
-            present = [found[path] for path in fields if path in found]
+            present = [found[path].array for path in self._fields[column] if path in found]
             if len(present) >= least:
                 masks = [array.is_valid().to_numpy(zero_copy_only=False) for array in present]
                 rows |= np.sum(masks, axis=0) >= least
@@ -129,16 +127,17 @@ class TableColumns:
         for path in found:
             if path not in self._columns:
                 column = self._columns[path] = self.column(path)
-                self._fields.setdefault(column, []).append(path)
+                fields = self._fields.setdefault(column, [])
+                fields.append(path)
+                if len(fields) > 1 or column is None:
+                    self._met.add(column)
 
     def _settle(self, events: Sequence[Event], taken: TakenApart) -> None:
         """Where fields of one event meet in a column, one has it and the rest is rescued."""
         homeless: dict[int, dict[str, Any]] = {}
         values = taken.values
-        for column, fields in self._fields.items():
-            if len(fields) < 2 and column is not None:
-                continue
-            present = [path for path in fields if path in values]
+        for column in self._met:
+            present = [path for path in self._fields[column] if path in values]
             for row, rivals in _meetings(values, present, 1 if column is None else 2):
                 winner = None if column is None else self._winner(rivals, events[row])
                 for path in rivals:

@@ -88,13 +88,17 @@ class TableRows:
         """Rows that were taken in; those that wait are not among them."""
         return self._rows
 
+    @property
+    def has_waiting(self) -> bool:
+        return bool(self._waiting)
+
     def add(self, row: CarefulRow) -> bool:
         """Take a row in, if not at once; whether it is time to settle."""
         self._waiting.append(row)
         return len(self._waiting) >= CHUNK
 
     def settle(self) -> Taken:
-        """Take apart all rows that wait."""
+        """Take apart all rows that wait; there should be some."""
         part, self._waiting = self._waiting, []
         refused: list[RefusedRow] = []
         taken = self._columns.take_apart([row.event for row in part])
@@ -130,8 +134,7 @@ class TableRows:
         """The rows of a part that have to be read carefully; None says all of them."""
         if not self._columns.have_room(part.columns):
             return None
-        arrays = {path: found.array for path, found in part.columns.items()}
-        return self._columns.contested(arrays, len(part.origins))
+        return self._columns.contested(part.columns, len(part))
 
     def may_list(self, part: Part) -> bool:
         """Whether the rare fields of a part can do without columns."""

@@ -257,7 +257,8 @@ class _StageTask:
     def _flush(self) -> Iterator[Blob]:
         """Let go of everything gathered."""
         for rows in self.tables.values():
-            self._settle(rows)
+            if rows.has_waiting:
+                self._settle(rows)
         full = [rows for rows in self.tables.values() if len(rows)]
         if not full:
             return

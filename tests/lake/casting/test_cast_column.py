@@ -102,6 +102,20 @@ def test_the_original_values_are_given_back_where_asked_for(
             [True, True, False, False],
             [False, False, True, False],
         ),
+        (  # which Arrow by itself makes other numbers of
+            [Raw("3745165167707963833718155772407520"), Raw("0.18e41"), Raw("1.5")],
+            LakeType.DECIMAL,
+            [None, None, Decimal("1.500000")],
+            None,
+            [True, True, False],
+        ),
+        (
+            [Raw("-12345678901234567890123456789012"), Raw("-1.2345678901234567890123456789")],
+            LakeType.DECIMAL,
+            [Decimal("-12345678901234567890123456789012.000000"), Decimal("-1.234568")],
+            [False, True],
+            None,
+        ),
         ([Raw("1.5"), Raw("2.0")], LakeType.BIGINT, [1, 2], [True, False], None),
         (
             [Raw("-1.5"), Raw("2"), Raw("25e-1"), Raw("1e400"), Raw("-0.0")],
