@@ -4,6 +4,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from errno import ENOENT
@@ -18,6 +19,7 @@ from lake.storage.base import Change, Storage, StoredFile
 from lake.storage.settling import settle_all, settle_one
 
 _QUIET_SECONDS = 3600.0
+_WORTH_THREADS = 1_000  # files to be placed: fewer are placed sooner than threads are started
 _BUFFER = 256 << 10  # of a file that is being written: most are written at once
 
 
@@ -180,6 +182,17 @@ class LocalStorage(Storage):
         except FileNotFoundError:
             if not self.exists(target):  # else another run has just done it
                 raise
+
+    def place_all(self, moves: Sequence[tuple[str, str]]) -> None:
+        # Those who move files out of one folder would only wait for each other.
+        by_folder: dict[str, list[tuple[str, str]]] = {}
+        for move in moves:
+            by_folder.setdefault(move[0].rpartition("/")[0], []).append(move)
+        if len(moves) < _WORTH_THREADS:
+            super().place_all(moves)
+            return
+        with ThreadPoolExecutor(len(by_folder)) as pool:
+            list(pool.map(super().place_all, by_folder.values()))
 
     def settle(self, paths: Sequence[str]) -> None:
         files = [self.full(path) for path in paths]

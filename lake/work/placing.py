@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from zlib import crc32
 
 import msgspec
 
@@ -44,6 +45,10 @@ def splits(staged_bytes: int) -> int:
     return max(1, -(-staged_bytes // SPLIT_BYTES))
 
 
+WAITING = 2
+"""Folders that files wait in, and so threads that bring them to their places."""
+
+
 @dataclass(frozen=True, slots=True)
 class Placer:
     """Decides by the rule of publication: one file more goes into the partition's folder, and so
@@ -78,10 +83,12 @@ class Placer:
     def aside(self, schema: TableSchema, partition: str, inside: str = "") -> str:
         """Where files wait that are to go into a folder which readers know.
 
-        All in one: folders for each table would be made only to be removed again, which a disk
-        that is told of free space (`discard`) does some 3 ms for each.
+        Few of these: folders for each table would be made only to be removed again, which a disk
+        that is told of free space (`discard`) does some 3 ms for each. Not one: who moves files
+        out of a folder has it for himself meanwhile.
         """
-        stage = f"{paths.stage(self.source_id, self.run_id)}/{self.unit.number}"
+        place = crc32(schema.table.encode()) % WAITING
+        stage = f"{paths.stage(self.source_id, self.run_id)}/{self.unit.number}/{place}"
         return f"{stage}/{inside}{paths.waiting_name(schema.table, partition, self.file_stem)}"
 
     def inside(self, folder: str) -> str:
