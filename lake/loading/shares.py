@@ -23,6 +23,8 @@ class Shares:
 
     def divides(self, blob: Blob) -> bool:
         """Whether the partitions that a blob has rows of may go to different shares."""
+        if not self.groups and not self.splits:
+            return False
         parts = parts_of(blob)
         if len(parts) == 1:
             return False
