@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-_BAR, _GAP, _NAMES, _PANEL, _HEAD, _MARGIN = 18, 8, 150, 210, 64, 16
+_BAR, _GAP, _NAMES, _PANEL, _HEAD, _MARGIN = 18, 8, 190, 210, 64, 16
 _OURS, _OTHERS = "#2f6f4f", "#9aa5b1"
 
 
