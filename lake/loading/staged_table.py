@@ -45,9 +45,12 @@ class StagedTable:
         """The rows that are kept, if there are any."""
         alike = _alike((blob, unpacked_batch(blob.data)) for blob in blobs)
         in_order = [
-            part for members in alike for blob, _ in members for part in parts_of(blob).items()
+            part for batch in alike for blob, _ in batch.parts for part in parts_of(blob).items()
         ]
-        batches = [StagedBatch.of([rows for _, rows in members]) for members in alike]
+        batches = [
+            StagedBatch.of([rows for _, rows in batch.parts], batch.written.values())
+            for batch in alike
+        ]
         origins = pa.concat_tables(batch.origins() for batch in batches)
         received, files, lines = (origins[at].to_numpy() for at in (RECEIVED, FILE, LINE))
         kept = np.flatnonzero(~_is_in(duplicates, places(files, lines)))
@@ -101,12 +104,12 @@ class StagedBatch:
     rare: Sequence[RareValues] = ()
 
     @classmethod
-    def of(cls, parts: Sequence[pa.RecordBatch]) -> "StagedBatch":
+    def of(cls, parts: Sequence[pa.RecordBatch], fields: Iterable[StagedField]) -> "StagedBatch":
+        """The rows of parts that have these fields."""
         plain, rare = without_lists(parts)
         tables = map(pa.Table.from_batches, ([part] for part in plain))
         rows = pa.concat_tables(tables, promote_options="default").combine_chunks()
-        fields = {f.pointer: f for part in plain for f in staged_fields(part.schema)}
-        return cls(rows.replace_schema_metadata(fields_metadata(fields.values())), rare)
+        return cls(rows.replace_schema_metadata(fields_metadata(fields)), rare)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -147,11 +150,11 @@ class _Batch:
         return True
 
 
-def _alike(parts: Iterable[tuple[Blob, pa.RecordBatch]]) -> list[list[tuple[Blob, pa.RecordBatch]]]:
+def _alike(parts: Iterable[tuple[Blob, pa.RecordBatch]]) -> list[_Batch]:
     """Parts in as few batches as there can be without a field being written in two ways in one."""
     batches: list[_Batch] = []
     for part in parts:
         if not any(batch.takes(*part) for batch in batches):
             batches.append(_Batch())
             batches[-1].takes(*part)
-    return [batch.parts for batch in batches]
+    return batches

@@ -62,43 +62,34 @@ def four(typing_context: Any, base: Any, place: Any) -> Any:
     return types.int64(base, place), generate
 
 
-@_intrinsic
-def put(typing_context: Any, base: Any, place: Any, value: Any) -> Any:
-    """Write one byte."""
+def _storing(kind: Any) -> Callable[..., Any]:
+    """What writes a number of some bits."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = _pointer(context, builder, signature.args[:2], arguments[:2], 8)
-        value = context.cast(builder, arguments[2], signature.args[2], types.uint8)
+        pointer = _pointer(context, builder, signature.args[:2], arguments[:2], kind.bitwidth)
+        value = context.cast(builder, arguments[2], signature.args[2], kind)
         builder.store(value, pointer, align=1)
         return context.get_dummy_value()
 
-    return types.void(base, place, value), generate
+    return generate
+
+
+@_intrinsic
+def put(typing_context: Any, base: Any, place: Any, value: Any) -> Any:
+    """Write one byte."""
+    return types.void(base, place, value), _storing(types.uint8)
 
 
 @_intrinsic
 def put_four(typing_context: Any, base: Any, place: Any, value: Any) -> Any:
     """Write the lowest four bytes of a number."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = _pointer(context, builder, signature.args[:2], arguments[:2], 32)
-        value = context.cast(builder, arguments[2], signature.args[2], types.uint32)
-        builder.store(value, pointer, align=1)
-        return context.get_dummy_value()
-
-    return types.void(base, place, value), generate
+    return types.void(base, place, value), _storing(types.uint32)
 
 
 @_intrinsic
 def put_eight(typing_context: Any, base: Any, place: Any, value: Any) -> Any:
     """Write a number of eight bytes."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = _pointer(context, builder, signature.args[:2], arguments[:2], 64)
-        value = context.cast(builder, arguments[2], signature.args[2], types.uint64)
-        builder.store(value, pointer, align=1)
-        return context.get_dummy_value()
-
-    return types.void(base, place, value), generate
+    return types.void(base, place, value), _storing(types.uint64)
 
 
 @_intrinsic
