@@ -55,7 +55,6 @@ BLOB_SCHEMA = pa.schema(
 # stroke over all buffers costs less than Arrow's own compression of each, which takes threads.
 _PACKING = pa.Codec("lz4_raw")
 _SIZE = struct.Struct("<q")
-_MESSAGE = struct.Struct("<ii")  # of a batch that is written: a mark, and the size of its metadata
 _PLAIN = pa.ipc.IpcWriteOptions(use_threads=False)
 
 
@@ -70,18 +69,12 @@ def from_ipc(data: bytes) -> pa.Table:
     return pa.ipc.open_stream(_unpacked(data)).read_all()
 
 
-def batch_packer(schema: pa.Schema) -> Callable[[pa.RecordBatch], tuple[bytes, int]]:
-    """Packs batches of the same columns, none of them a dictionary: what they say of their columns
-    is written once, and read once. Tells with each how many bytes its values take in memory."""
+def message_packer(schema: pa.Schema) -> Callable[[pa.Buffer], bytes]:
+    """Packs messages (`RecordBatch.serialize`) of batches of the same columns, none of them a
+    dictionary: what they say of their columns is written once, and read once."""
     head = _packed(schema.serialize())
     begin = _SIZE.pack(len(head)) + head
-
-    def pack(batch: pa.RecordBatch) -> tuple[bytes, int]:
-        plain = batch.serialize()
-        _, metadata = _MESSAGE.unpack_from(plain)
-        return begin + _packed(plain), plain.size - _MESSAGE.size - metadata
-
-    return pack
+    return lambda message: begin + _packed(message)
 
 
 def unpacked_batch(data: bytes) -> pa.RecordBatch:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -50,13 +50,24 @@ class Origins:
         return pa.RecordBatch.from_arrays(arrays, [*ORIGINS.names, PAYLOAD])
 
 
+class Arrays(Protocol):
+    """Columns by their number."""
+
+    def __getitem__(self, column: int, /) -> pa.Array: ...
+
+
 class PartColumn(NamedTuple):
     """A field over all rows of a part: its values, where it is first, and maybe their kinds."""
 
     encoding: Encoding
-    array: pa.Array
+    arrays: Arrays
+    number: int  # of its own among these
     first: Place
     known_kinds: frozenset[Kind] | None = None
+
+    @property
+    def array(self) -> pa.Array:
+        return self.arrays[self.number]
 
     def kinds(self) -> frozenset[Kind]:
         """The kinds of the values."""
@@ -82,6 +93,8 @@ class Part:
     called: tuple[Place, str]
     rare: Sequence[RareField] = ()
     lists: Mapping[Encoding, pa.ListArray] = field(default_factory=dict)
+    message: pa.Buffer | None = None
+    """Where the rows are from, without hashes, and all columns: as they are staged."""
 
     def __len__(self) -> int:
         return len(self.origins)
@@ -105,12 +118,15 @@ def joined_parts(parts: Sequence[Part]) -> Part:
 
 def _joined_column(found: Sequence[PartColumn | None], parts: Sequence[Part]) -> PartColumn:
     present = [column for column in found if column is not None]
-    encoding, array = joined([(column.encoding, column.array) for column in present])
-    ends = np.cumsum([len(column.array) for column in present]).tolist()
+    arrays = [column.array for column in present]
+    encoding, array = joined([(c.encoding, a) for c, a in zip(present, arrays, strict=True)])
+    ends = np.cumsum(list(map(len, arrays))).tolist()
     pieces = iter([array.slice(start, end - start) for start, end in pairwise([0, *ends])])
+    whole = _over_all([None if column is None else next(pieces) for column in found], parts)
     return PartColumn(
         encoding,
-        _over_all([None if column is None else next(pieces) for column in found], parts),
+        [whole],
+        0,
         min(column.first for column in present),
         frozenset().union(*(column.kinds() for column in present)),
     )

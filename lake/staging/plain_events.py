@@ -10,6 +10,7 @@ from lake.envelope import EVENT_TYPES
 from lake.names import Naming, table_name
 from lake.settings import Limits
 from lake.staging.block import Block
+from lake.staging.group_messages import RowOrigins
 from lake.staging.kernel.columns import columns_of
 from lake.staging.kernel.events import (
     ENVELOPE,
@@ -26,6 +27,7 @@ from lake.staging.kernel.moments import UNREAD
 from lake.staging.leaves import Path
 from lake.staging.line_block import LineBlock
 from lake.staging.parts import Part, RareField
+from lake.staging.rows_blob import HASH
 
 _CELLS_PER_LINE = 48  # to begin with
 _ROWS_AT_ONCE = 1 << 12  # are made columns of: enough that what is done for each stroke is little
@@ -82,8 +84,10 @@ class PlainEvents:
     ) -> Iterator[Part]:
         rows = np.concatenate(groups)
         ends = np.cumsum([len(group) for group in groups], dtype=np.int64)
-        columns = columns_of(block, rows, ends, self._column_of, _used(self._fields), lists)
         origins = block.origins(rows, keep_payloads)
+        # Payloads are no values of fixed width.
+        before = None if keep_payloads else RowOrigins.of(origins.drop_columns(HASH))
+        columns = columns_of(block, rows, ends, self._column_of, _used(self._fields), lists, before)
         for group, found, end in zip(groups, columns, ends.tolist(), strict=True):
             first = int(group.min())
             at = block.files.item(first), block.numbers.item(first), 0
@@ -93,6 +97,7 @@ class PlainEvents:
                 (at, self._original(block, first)),
                 [RareField(self._path(rare[0]), *rare) for rare in found.rare],
                 found.lists,
+                found.message,
             )
 
     def _path(self, field: int) -> Path:

@@ -10,7 +10,7 @@ import msgspec
 import pyarrow as pa
 
 from lake.casting.encoding import Encoding
-from lake.staging.blob import Blob, batch_packer, unpacked_batch
+from lake.staging.blob import Blob, message_packer, unpacked_batch
 
 FILE, LINE, ID, RECEIVED = "#file", "#line", "#id", "#received"
 RESCUED, PAYLOAD, HASH = "#rescued", "#payload", "#hash"
@@ -98,9 +98,9 @@ def divided(blob: Blob) -> list[Blob]:
     if len(parts) == 1:
         return [blob]
     batch, start, found = unpacked_batch(blob.data), 0, []
-    pack = batch_packer(batch.schema)
+    pack = message_packer(batch.schema)
     for key, rows in parts.items():
-        data, _ = pack(batch.slice(start, rows))
+        data = pack(batch.slice(start, rows).serialize())
         found.append(blob._replace(key=key, rows=rows, data=data))
         start += rows
     return found

@@ -15,9 +15,10 @@ from lake.kinds import Kind
 from lake.names import pointer
 from lake.rejects import Reject
 from lake.staging.arrangement import Arrangement
-from lake.staging.blob import Blob, BlobKind, batch_packer
+from lake.staging.blob import Blob, BlobKind, message_packer
 from lake.staging.job import StageJob
 from lake.staging.leaves import Event, Path
+from lake.staging.messages import body_size
 from lake.staging.parts import Origins, Part, PartColumn, joined_parts
 from lake.staging.rows_blob import (
     HASH,
@@ -35,6 +36,7 @@ from lake.staging.table_columns import Refused, TableColumns
 
 CHUNK = 512  # events read carefully that are taken apart at once
 TOGETHER = 256 << 10  # bytes of rows whose partitions share a blob
+_RESCUED = pa.list_(pa.string())
 _NO_KINDS: frozenset[Kind] = frozenset()
 
 
@@ -124,7 +126,7 @@ class TableRows:
             encoding, array = encode(values)
             row_of, place = taken.first[path]
             first = part[row_of].file, part[row_of].number, place
-            columns[path] = PartColumn(encoding, array, first)
+            columns[path] = PartColumn(encoding, [array], 0, first)
         envelope = open_envelope(part[0].event)
         called = (part[0].file, part[0].number, 0), envelope.event or envelope.type
         self.take(Part(origins.batch(), columns, called))
@@ -153,40 +155,54 @@ class TableRows:
     def flush(self, task: int, arranged: Arrangement) -> Iterator[SeenTable | Blob]:
         """What was gathered: an account of it, and a blob per partition."""
         part = joined_parts(self._parts)
-        staged, seen = self._batch(part)
-        if arranged.order is not None:
-            staged = staged.take(pa.array(arranged.order))
+        schema, seen = self._told(part)
         account = SeenTable(self.table, part.called[1], arranged.first, seen)
         account.rows = {name: r.stop - r.start for name, r in arranged.partitions.items()}
-        pack = batch_packer(staged.schema)
-        several = self._joint and len(account.rows) > 1
-        if several and pa.ipc.get_record_batch_size(staged) <= TOGETHER:
-            key = joint_key(self.table, account.rows)
-            data, size = pack(staged)
-            account.bytes = {n: size * rows // len(staged) for n, rows in account.rows.items()}
-            yield Blob(BlobKind.ROWS, key, task, len(staged), data)
+        pack = message_packer(schema)
+        message = self._message(part, schema, arranged.order)
+        several = len(account.rows) > 1
+        if not several or (self._joint and message.size <= TOGETHER):
+            size = body_size(message)
+            account.bytes = {n: size * rows // len(part) for n, rows in account.rows.items()}
+            key = (
+                joint_key(self.table, account.rows)
+                if several
+                else rows_key(self.table, *account.rows)
+            )
+            yield Blob(BlobKind.ROWS, key, task, len(part), pack(message))
         else:
+            staged = pa.ipc.read_record_batch(message, schema)
             for name, rows in arranged.partitions.items():
-                count = account.rows[name]
-                data, account.bytes[name] = pack(staged.slice(rows.start, count))
-                yield Blob(BlobKind.ROWS, rows_key(self.table, name), task, count, data)
+                message = staged.slice(rows.start, account.rows[name]).serialize()
+                account.bytes[name] = body_size(message)
+                key = rows_key(self.table, name)
+                yield Blob(BlobKind.ROWS, key, task, account.rows[name], pack(message))
         yield account
         self._start()
 
-    def _batch(self, part: Part) -> tuple[pa.RecordBatch, list[SeenColumn]]:
-        """Rows as they are staged, and what there is to tell of their fields."""
-        kept = [field.name for field in part.origins.schema if field.name != HASH]
-        arrays: list[pa.Array] = [part.origins[name] for name in kept]
-        fields: list[pa.Field] = [part.origins.schema.field(name) for name in kept]
+    def _message(self, part: Part, schema: pa.Schema, order: np.ndarray | None) -> pa.Buffer:
+        """The rows as they are staged."""
+        if part.message is not None and not self._rescued:
+            if order is None:
+                return part.message
+            staged = pa.ipc.read_record_batch(part.message, schema)
+        else:
+            arrays = [part.origins[name] for name in part.origins.schema.names if name != HASH]
+            if self._rescued:
+                arrays.append(pa.array(map(self._rescued.get, range(self._rows)), _RESCUED))
+            arrays += [column.array for column in part.columns.values()]
+            staged = pa.RecordBatch.from_arrays([*arrays, *part.lists.values()], schema=schema)
+        return (staged if order is None else staged.take(pa.array(order))).serialize()
+
+    def _told(self, part: Part) -> tuple[pa.Schema, list[SeenColumn]]:
+        """The columns of the rows as they are staged, and what there is to tell of their fields."""
+        fields: list[pa.Field] = [field for field in part.origins.schema if field.name != HASH]
         if self._rescued:
-            rescued = [self._rescued.get(row) for row in range(self._rows)]
-            arrays.append(pa.array(rescued, pa.list_(pa.string())))
-            fields.append(pa.field(RESCUED, arrays[-1].type))
+            fields.append(pa.field(RESCUED, _RESCUED))
         told: list[StagedField] = []
         seen: dict[str, SeenColumn] = {}
         for path, column in part.columns.items():
             at, name = pointer(path), self._columns.column(path) or ""
-            arrays.append(column.array)
             fields.append(_arrow_field(at, column.encoding))
             told.append(StagedField(at, name, column.encoding))
             # Columns that the lake has got have their types.
@@ -200,11 +216,9 @@ class TableRows:
             found = SeenColumn(at, name, rare.first, kinds)
             seen[at] = seen[at].joined(found) if at in seen else found
         for encoding, lists in part.lists.items():
-            arrays.append(lists)
             metadata = rare_metadata(names[encoding])
             fields.append(pa.field(f"{RARE}{encoding}", lists.type, metadata=metadata))
-        schema = pa.schema(fields, fields_metadata(told))
-        return pa.RecordBatch.from_arrays(arrays, schema=schema), list(seen.values())
+        return pa.schema(fields, fields_metadata(told)), list(seen.values())
 
 
 @lru_cache(1 << 16)  # most tables have fields of the same names

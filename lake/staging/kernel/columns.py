@@ -5,6 +5,7 @@ to be little. Of wide tables most fields are in few of the rows, and these have 
 their values are in lists, one for each way in which values are written.
 """
 
+from itertools import count, pairwise, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ import pyarrow as pa
 from lake.casting.encoding import ARROW_TYPES, Encoding
 from lake.kinds import Kind
 from lake.staging.block import Block
+from lake.staging.group_messages import GroupMessages, RowOrigins
 from lake.staging.kernel.fill import (
     AS_JSON,
     CELLS,
@@ -28,13 +30,14 @@ from lake.staging.kernel.fill import (
     fill_columns,
 )
 from lake.staging.kernel.layout import (
+    Layout,
     encoding_of,
     known_kinds,
     laid_out,
     mark_words,
     rare_fields,
 )
-from lake.staging.parts import PartColumn
+from lake.staging.parts import Arrays, PartColumn
 from lake.staging.seen import Place
 
 
@@ -42,12 +45,14 @@ class Columns(NamedTuple):
     """All fields of some rows: columns by the number of the field, and those that are rare, with
     their number, encoding, first place and kinds.
 
-    A list has for each row the numbers and the values of its rare fields.
+    A list has for each row the numbers and the values of its rare fields. Without lists, the rows
+    may be a message.
     """
 
     columns: dict[int, PartColumn]
     rare: list[tuple[int, Encoding, Place, frozenset[Kind]]]
     lists: dict[Encoding, pa.ListArray]
+    message: pa.Buffer | None
 
 
 def columns_of(
@@ -57,19 +62,22 @@ def columns_of(
     column_of: np.ndarray,
     fields: int,
     lists: bool = True,
+    origins: RowOrigins | None = None,
 ) -> list[Columns]:
     """The columns of some groups of events, by the fields that they have.
 
     `rows` are those of all groups, one after the other, `ends` where each of them ends.
     `column_of` is room to work in, a place for each field, NONE throughout before and after.
-    `fields` are so many as there can be. Without lists, rare ones have columns, too.
+    `fields` are so many as there can be. Without lists, rare ones have columns, too. With origins,
+    messages are made.
     """
     facts, last = _facts(block, rows, ends, column_of, fields)
     mark_words(facts)
     group_of = np.repeat(np.arange(len(ends)), np.diff(last, prepend=0))
     lengths = np.diff(ends, prepend=0)
     rare = rare_fields(facts, lengths[group_of], group_of, len(ends) if lists else 0)
-    layout = laid_out(facts, lengths, group_of, rare)
+    messages = GroupMessages(origins, facts, last, lengths, rare)
+    layout = laid_out(facts, lengths, group_of, rare, messages.room)
     last_list = np.searchsorted(layout.list_groups, np.arange(len(ends)), side="right")
     # Arrow keeps memory that it has had for the next time; NumPy asks the system again and again.
     buffer = pa.allocate_buffer(layout.bytes + 8)
@@ -79,31 +87,84 @@ def columns_of(
         block.lines.address, rows, ends, block.events.first_cell, block.cells, column_of,
         facts[:, FIELD].copy(), last, last_list, layout.buffers, memory,
     )  # fmt: skip
-    found = [Columns({}, [], {}) for _ in lengths]
-    first = facts[:, ROW]
-    places = zip(
-        block.files[first].tolist(),
-        block.numbers[first].tolist(),
-        facts[:, PLACE].tolist(),
+    written = messages.write(buffer, layout)
+    told = _Told(block, facts)
+    found: list[Columns] = []
+    for group, (start, end) in enumerate(pairwise([0, *last.tolist()])):
+        arrays = _Arrays(buffer, layout, facts, told.encodings, start, int(lengths[group]))
+        columns = told.columns(slice(start, end), arrays)
+        listed = [told.rare(at) for at in (np.flatnonzero(rare[start:end]) + start).tolist()]
+        for number, *_ in listed:
+            del columns[number]
+        found.append(Columns(columns, listed, {}, written.get(group)))
+    for group, encoding, *spot in zip(
+        layout.list_groups.tolist(),
+        layout.list_encodings,
+        layout.buffers[len(facts) :].tolist(),
+        layout.sizes[len(facts) :].tolist(),
         strict=True,
-    )
-    told = zip(group_of.tolist(), facts[:, _TOLD].tolist(), places, rare.tolist(), strict=True)
-    spots = zip(layout.buffers.tolist(), layout.sizes.tolist(), strict=True)
-    # Lists come after the columns: their spots are left.
-    for (group, (number, kinds, filled), place, is_rare), spot in zip(told, spots, strict=False):
-        encoding, known = encoding_of(kinds), known_kinds(kinds)
-        if is_rare:
-            found[group].rare.append((number, encoding, place, known or frozenset()))
-        else:
-            array = _array(buffer, encoding, int(lengths[group]), filled, *spot)
-            found[group].columns[number] = PartColumn(encoding, array, place, known)
-    of_lists = zip(layout.list_groups.tolist(), layout.list_encodings, strict=True)
-    for (group, encoding), spot in zip(of_lists, spots, strict=True):
+    ):
         found[group].lists[encoding] = _list(buffer, encoding, int(lengths[group]), *spot)
     return found
 
 
-_TOLD = [FIELD, KINDS, CELLS]
+class _Told:
+    """What there is to tell of columns, beside their values."""
+
+    def __init__(self, block: Block, facts: np.ndarray) -> None:
+        rows, kinds = facts[:, ROW], facts[:, KINDS].tolist()
+        self.encodings = list(map(encoding_of, kinds))
+        self._known = list(map(known_kinds, kinds))
+        self._numbers = facts[:, FIELD].tolist()
+        self._places = list(
+            zip(
+                block.files[rows].tolist(),
+                block.numbers[rows].tolist(),
+                facts[:, PLACE].tolist(),
+                strict=True,
+            )
+        )
+
+    def columns(self, some: slice, arrays: Arrays) -> dict[int, PartColumn]:
+        """Some columns by number, with their arrays."""
+        # Without a line of Python for each: there are very many.
+        parts = zip(
+            self.encodings[some],
+            repeat(arrays),
+            count(),
+            self._places[some],
+            self._known[some],
+            strict=False,
+        )
+        return dict(zip(self._numbers[some], map(PartColumn._make, parts), strict=True))
+
+    def rare(self, at: int) -> tuple[int, Encoding, Place, frozenset[Kind]]:
+        """A field that has no column."""
+        known = self._known[at] or frozenset()
+        return self._numbers[at], self.encodings[at], self._places[at], known
+
+
+class _Arrays:
+    """The columns of a group as Arrow has them, made when somebody asks for them."""
+
+    def __init__(
+        self,
+        buffer: pa.Buffer,
+        layout: Layout,
+        facts: np.ndarray,
+        encodings: list[Encoding],
+        first: int,
+        length: int,
+    ) -> None:
+        """`first` is the number of the group's first column among those of all groups."""
+        self._buffer, self._layout, self._facts = buffer, layout, facts
+        self._encodings, self._first, self._length = encodings, first, length
+
+    def __getitem__(self, column: int) -> pa.Array:
+        at = self._first + column
+        starts, sizes = self._layout.buffers[at].tolist(), self._layout.sizes[at].tolist()
+        filled = self._facts.item(at, CELLS)
+        return _array(self._buffer, self._encodings[at], self._length, filled, starts, sizes)
 
 
 def _facts(

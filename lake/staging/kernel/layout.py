@@ -127,16 +127,19 @@ class Layout:
     sizes: np.ndarray
     list_groups: np.ndarray
     list_encodings: list[Encoding]
-
-    @property
-    def bytes(self) -> int:
-        return int(np.sum(_aligned(self.sizes)))
+    columns_end: int
+    bytes: int
 
 
 def laid_out(
-    facts: np.ndarray, lengths: np.ndarray, group_of: np.ndarray, rare: np.ndarray
+    facts: np.ndarray,
+    lengths: np.ndarray,
+    group_of: np.ndarray,
+    rare: np.ndarray,
+    before: np.ndarray,
 ) -> Layout:
-    """Where the fields of groups of these lengths go, if some of them are rare."""
+    """Where the fields of groups of these lengths go, if some of them are rare, and if so many
+    bytes come before the columns of each group."""
     kinds = facts[:, KINDS] & ~_WORD
     ways = _WAY_OF[kinds]
     of_field = group_of[rare] * len(_ALL) + _NUMBER_OF[kinds[rare]]
@@ -154,10 +157,25 @@ def laid_out(
     sizes[len(facts) :, 3] = 2 * cells
     room = _aligned(sizes)
     starts = (np.cumsum(room) - room.ravel()).reshape(room.shape)
+    starts[: len(facts)] += np.cumsum(before)[group_of, None]
+    starts[len(facts) :] += np.sum(before)
+    columns_end = int(np.sum(room[: len(facts)]) + np.sum(before))
     layout = np.column_stack([np.concatenate([ways, of_lists]), starts])
     layout[: len(facts)][rare, WAY] = LISTED
     layout[: len(facts)][rare, VALUES] = len(facts) + number
-    return Layout(layout, sizes, of_list // len(_ALL), [_ALL[at] for at in of_list % len(_ALL)])
+    return Layout(
+        layout,
+        sizes,
+        of_list // len(_ALL),
+        [_ALL[at] for at in of_list % len(_ALL)],
+        columns_end,
+        columns_end + int(np.sum(room[len(facts) :])),
+    )
+
+
+def are_texts(facts: np.ndarray) -> np.ndarray:
+    """Which columns have texts, and so three buffers."""
+    return np.asarray(_WAY_OF[facts[:, KINDS] & ~_WORD] <= AS_JSON)
 
 
 def _sizes(ways: np.ndarray, values: np.ndarray, texts: np.ndarray) -> np.ndarray:
