@@ -46,23 +46,17 @@ class RareValues:
             yield self.names[self.numbers[start]], SparseColumn(self.rows[start:end], values)
 
 
-def without_lists(
-    parts: Sequence[pa.RecordBatch],
-) -> tuple[list[pa.RecordBatch], list[RareValues]]:
-    """Parts of a table without the lists of rare values, and these of all parts together."""
+def rare_values(parts: Sequence[pa.RecordBatch]) -> list[RareValues]:
+    """The values in the lists of all parts of a table; rows are counted over these."""
     found: dict[str, _Gathered] = {}
-    plain: list[pa.RecordBatch] = []
     before = 0  # rows of the parts before
     for part in parts:
-        lists = [name for name in part.schema.names if name.startswith(RARE)]
-        for name in lists:
-            gathered = found.setdefault(name, _Gathered())
-            gathered.add(part[name], part.schema.field(name).metadata, before)
-        plain.append(part.drop_columns(lists) if lists else part)
+        for field in part.schema:
+            if field.name.startswith(RARE):
+                gathered = found.setdefault(field.name, _Gathered())
+                gathered.add(part[field.name], field.metadata, before)
         before += len(part)
-    return plain, [
-        gathered.values(Encoding(name.removeprefix(RARE))) for name, gathered in found.items()
-    ]
+    return [gathered.values(Encoding(name.removeprefix(RARE))) for name, gathered in found.items()]
 
 
 @dataclass(slots=True)

@@ -7,27 +7,18 @@ from functools import reduce
 import numpy as np
 import pyarrow as pa
 
+from lake.casting.encoding import Encoding
 from lake.counts import add_casts
-from lake.dedup.ids import checksums
-from lake.loading.rare_values import RareValues, without_lists
+from lake.dedup.ids import ID_BYTES, checksums
+from lake.loading.gathering import gathered
+from lake.loading.rare_values import rare_values
+from lake.loading.staged_part import StagedPart
 from lake.loading.typed_columns import TypedColumns
-from lake.loading.typed_rows import TypedRows, typed_rows
+from lake.loading.typed_rows import StagedRows, TypedRows, typed_rows
 from lake.schema import TableSchema
-from lake.staging.blob import Blob, unpacked_batch
+from lake.staging.blob import Blob
 from lake.staging.places import places
-from lake.staging.rows_blob import (
-    FILE,
-    ID,
-    LINE,
-    PAYLOAD,
-    RECEIVED,
-    StagedField,
-    fields_metadata,
-    parts_of,
-    staged_fields,
-)
-
-_ORIGINS = (RECEIVED, FILE, LINE, ID, PAYLOAD)
+from lake.staging.rows_blob import FILE, LINE, PAYLOAD, RECEIVED, RESCUED, StagedField
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,25 +28,22 @@ class StagedTable:
 
     batches: Sequence["StagedBatch"]
     order: np.ndarray  # the rows of all batches as they are written: by partition, as received
-    origins: pa.Table  # where each of these rows is from
+    files: np.ndarray  # where each of these rows is from
+    lines: np.ndarray
     slices: dict[str, slice]  # which of them belong to which key of staged rows
 
     @classmethod
     def of(cls, blobs: Iterable[Blob], duplicates: np.ndarray) -> "StagedTable | None":
         """The rows that are kept, if there are any."""
-        alike = _alike((blob, unpacked_batch(blob.data)) for blob in blobs)
-        in_order = [
-            part for batch in alike for blob, _ in batch.parts for part in parts_of(blob).items()
-        ]
-        batches = [
-            StagedBatch.of([rows for _, rows in batch.parts], batch.written.values())
-            for batch in alike
-        ]
-        origins = pa.concat_tables(batch.origins() for batch in batches)
-        received, files, lines = (origins[at].to_numpy() for at in (RECEIVED, FILE, LINE))
+        batches = _alike(map(StagedPart, blobs))
+        parts = [part for batch in batches for part in batch.parts]
+        received, files, lines = (
+            np.concatenate([part.numbers(at) for part in parts]) for at in (RECEIVED, FILE, LINE)
+        )
         kept = np.flatnonzero(~_is_in(duplicates, places(files, lines)))
         if not len(kept):
             return None
+        in_order = [of_partition for part in parts for of_partition in part.partitions.items()]
         keys = sorted({key for key, _ in in_order})
         code = {key: number for number, key in enumerate(keys)}
         codes = np.repeat([code[key] for key, _ in in_order], [rows for _, rows in in_order])
@@ -65,62 +53,110 @@ class StagedTable:
         return cls(
             batches,
             order,
-            origins.take(pa.array(order)),
+            files[order],
+            lines[order],
             {key: rows for key, rows in slices.items() if rows.start < rows.stop},
         )
 
     def checksums(self) -> dict[str, int]:
         """By key of staged rows, a sum over the ids of those that are kept."""
+        ids = np.concatenate([part.ids() for batch in self.batches for part in batch.parts])
+        data = pa.py_buffer(ids[self.order])
+        array = pa.Array.from_buffers(pa.binary(ID_BYTES), len(self.order), [None, data], 0)
         sizes = [rows.stop - rows.start for rows in self.slices.values()]
-        numbers = np.repeat(np.arange(len(sizes)), sizes)
-        sums = checksums(self.origins[ID].combine_chunks(), numbers)
+        sums = checksums(array, np.repeat(np.arange(len(sizes)), sizes))
         return {key: sums[number] for number, key in enumerate(self.slices)}
 
     def typed(self, schema: TableSchema) -> TypedRows:
         """All rows in the types of a table, in the order of the files to be written."""
-        ends = np.cumsum([len(batch) for batch in self.batches])
-        of_batch = np.searchsorted(ends, self.order, side="right")
-        typed: list[TypedRows] = []
-        for number, (batch, end) in enumerate(zip(self.batches, ends, strict=True)):
-            mine = self.order[of_batch == number] - (end - len(batch))
-            typed.append(batch.typed(mine, schema))
+        ends, of_batch = self._batches()
+        typed = [
+            batch.typed(self.order[of_batch == number] - (end - len(batch)), schema)
+            for number, (batch, end) in enumerate(zip(self.batches, ends, strict=True))
+        ]
         if len(typed) == 1:
             return typed[0]
         rows = pa.concat_tables((part.rows.table() for part in typed), promote_options="default")
-        # Each is in order, but one comes after the other.
-        rows = rows.take(pa.array(np.argsort(np.argsort(of_batch, kind="stable"))))
         return TypedRows(
-            TypedColumns.of(rows),
+            TypedColumns.of(rows.take(_back(of_batch))),
             reduce(add_casts, (part.casts for part in typed)),
             sum(part.rescued_cells for part in typed),
         )
 
+    def payloads(self) -> pa.Array | None:
+        """The whole events, if they were kept."""
+        ends, of_batch = self._batches()
+        found = [
+            batch.payloads(self.order[of_batch == number] - (end - len(batch)))
+            for number, (batch, end) in enumerate(zip(self.batches, ends, strict=True))
+        ]
+        present = [array for array in found if array is not None]
+        return pa.concat_arrays(present).take(_back(of_batch)) if present else None
 
-@dataclass(frozen=True, slots=True)
+    def _batches(self) -> tuple[np.ndarray, np.ndarray]:
+        """Where the rows of each batch end, and of which batch each row is."""
+        ends = np.cumsum([len(batch) for batch in self.batches])
+        return ends, np.searchsorted(ends, self.order, side="right")
+
+
+def _back(of_batch: np.ndarray) -> pa.Array:
+    """From rows of one batch after the other to the order of all, in which each of them is."""
+    return pa.array(np.argsort(np.argsort(of_batch, kind="stable")))
+
+
+@dataclass(slots=True)
 class StagedBatch:
-    """Rows of a table in which every field is written in one way, or is rare."""
+    """Parts of a table in which every field is written in one way, or is rare."""
 
-    rows: pa.Table
-    rare: Sequence[RareValues] = ()
-
-    @classmethod
-    def of(cls, parts: Sequence[pa.RecordBatch], fields: Iterable[StagedField]) -> "StagedBatch":
-        """The rows of parts that have these fields."""
-        plain, rare = without_lists(parts)
-        tables = map(pa.Table.from_batches, ([part] for part in plain))
-        rows = pa.concat_tables(tables, promote_options="default").combine_chunks()
-        return cls(rows.replace_schema_metadata(fields_metadata(fields)), rare)
+    parts: list[StagedPart] = field(default_factory=list)
+    written: dict[str, StagedField] = field(default_factory=dict)  # by pointer
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return sum(map(len, self.parts))
 
-    def origins(self) -> pa.Table:
-        return self.rows.select([name for name in _ORIGINS if name in self.rows.column_names])
+    def takes(self, part: StagedPart) -> bool:
+        """Take one more part, if its fields are written in the same ways."""
+        # Most have the very fields of the one before.
+        if not self.parts or part.head is not self.parts[-1].head:
+            written = {field.pointer: field for field in part.head.fields}
+            if any(self.written.get(name, how) != how for name, how in written.items()):
+                return False
+            self.written |= written
+        self.parts.append(part)
+        return True
 
     def typed(self, order: np.ndarray, schema: TableSchema) -> TypedRows:
         """The rows of this order in the types of a table."""
-        rare = [values.taken(order, len(self)) for values in self.rare]
-        return typed_rows(self.rows.take(pa.array(order)), schema, rare)
+        encodings = {pointer: field.encoding for pointer, field in self.written.items()}
+        found = gathered(self.parts, encodings, order)
+        fields = [(self.written[pointer], array) for pointer, array in found.items()]
+        rare = rare_values([part.batch for part in self.parts]) if self._has_lists else []
+        taken = [values.taken(order, len(self)) for values in rare]
+        return typed_rows(StagedRows(len(order), fields, self._rescued(order)), schema, taken)
+
+    def payloads(self, order: np.ndarray) -> pa.Array | None:
+        if not any(PAYLOAD in part.head.buffers for part in self.parts):
+            return None
+        found = gathered(self.parts, {PAYLOAD: Encoding.TEXT}, order)
+        return found.get(PAYLOAD, pa.nulls(len(order), pa.string()))
+
+    @property
+    def _has_lists(self) -> bool:
+        return any(part.head.lists for part in self.parts)
+
+    def _rescued(self, order: np.ndarray) -> pa.Array | None:
+        """What staging has rescued, of each row."""
+        having = [part.batch[RESCUED] for part in self.parts if RESCUED in part.head.buffers]
+        if not having:
+            return None
+        every = (
+            part.batch[RESCUED] if RESCUED in part.head.buffers else pa.nulls(len(part), _TEXTS)
+            for part in self.parts
+        )
+        return pa.concat_arrays(every).take(pa.array(order))
+
+
+_TEXTS = pa.list_(pa.string())
 
 
 def _is_in(some: np.ndarray, numbers: np.ndarray) -> np.ndarray:
@@ -131,30 +167,11 @@ def _is_in(some: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     return np.asarray(some[at] == numbers)
 
 
-@dataclass(slots=True)
-class _Batch:
-    """Parts with their blobs, in which every field is written in one way."""
-
-    parts: list[tuple[Blob, pa.RecordBatch]] = field(default_factory=list)
-    written: dict[str, StagedField] = field(default_factory=dict)
-
-    def takes(self, blob: Blob, rows: pa.RecordBatch) -> bool:
-        """Take one more part, if its fields are written in the same ways."""
-        # Most have the very fields of the one before.
-        if not self.parts or not rows.schema.equals(self.parts[-1][1].schema, check_metadata=True):
-            written = {field.pointer: field for field in staged_fields(rows.schema)}
-            if any(self.written.get(name, how) != how for name, how in written.items()):
-                return False
-            self.written |= written
-        self.parts.append((blob, rows))
-        return True
-
-
-def _alike(parts: Iterable[tuple[Blob, pa.RecordBatch]]) -> list[_Batch]:
+def _alike(parts: Iterable[StagedPart]) -> list[StagedBatch]:
     """Parts in as few batches as there can be without a field being written in two ways in one."""
-    batches: list[_Batch] = []
+    batches: list[StagedBatch] = []
     for part in parts:
-        if not any(batch.takes(*part) for batch in batches):
-            batches.append(_Batch())
-            batches[-1].takes(*part)
+        if not any(batch.takes(part) for batch in batches):
+            batches.append(StagedBatch())
+            batches[-1].takes(part)
     return batches

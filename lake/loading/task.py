@@ -20,7 +20,7 @@ from lake.names import MESSAGE_ID, RESCUED_DATA, Naming
 from lake.paths import published_name
 from lake.schema import TableSchema
 from lake.staging.blob import Blob
-from lake.staging.rows_blob import FILE, LINE, PAYLOAD, divided, parts_of, split_key, table_of
+from lake.staging.rows_blob import divided, parts_of, split_key, table_of
 from lake.storage import Storage
 from lake.tracking.records import BatchType, RecordLog
 
@@ -209,12 +209,13 @@ def _records(
     names = [f"{job.locations[key]}/{published_name(targets[key])}" for key in keys]
     columns = {
         "identifier": rows.whole(MESSAGE_ID.name(job.naming)),
-        "raw_file": pa.array(job.raw_files).take(staged.origins[FILE].combine_chunks()),
-        "raw_line": staged.origins[LINE],
+        "raw_file": pa.array(job.raw_files).take(pa.array(staged.files)),
+        "raw_line": pa.array(staged.lines),
         "table_name": pa.repeat(pa.scalar(job.schemas[table].name), len(file)),
         "partition": pa.array([split_key(key)[1] for key in keys]).take(file),
         "data_file": pa.array(names).take(file),
     }
-    if PAYLOAD in staged.origins.column_names:
-        columns["record_payload"] = staged.origins[PAYLOAD]
+    payloads = staged.payloads()
+    if payloads is not None:
+        columns["record_payload"] = payloads
     return pa.table(columns)

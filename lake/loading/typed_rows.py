@@ -1,6 +1,6 @@
 """Staged rows in the types of their table."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -16,7 +16,7 @@ from lake.loading.rare_values import RareValues
 from lake.loading.typed_columns import SparseColumn, TypedColumns, whole
 from lake.names import RESCUED_DATA
 from lake.schema import TableSchema
-from lake.staging.rows_blob import RESCUED, staged_fields
+from lake.staging.rows_blob import StagedField
 from lake.types import LakeType
 
 
@@ -29,20 +29,28 @@ class TypedRows:
     rescued_cells: int
 
 
-def typed_rows(staged: pa.Table, schema: TableSchema, rare: Iterable[RareValues] = ()) -> TypedRows:
+@dataclass(frozen=True, slots=True)
+class StagedRows:
+    """Rows as they were staged: their fields, each with its values, and what staging rescued."""
+
+    length: int
+    fields: Sequence[tuple[StagedField, pa.Array]]
+    rescued: pa.Array | None = None
+
+
+def typed_rows(
+    staged: StagedRows, schema: TableSchema, rare: Iterable[RareValues] = ()
+) -> TypedRows:
     """Cast every staged field into its column; what loses anything goes to `rescued_data`."""
-    filling = _Filling(len(staged), schema)
-    columns = dict(zip(staged.column_names, staged.columns, strict=True))
-    for field in staged_fields(staged.schema):
-        chunks = columns[field.pointer]
-        array = chunks.combine_chunks() if chunks.num_chunks != 1 else chunks.chunk(0)
+    filling = _Filling(staged.length, schema)
+    for field, array in staged.fields:
         if array.null_count < len(array):
             filling.add(field.pointer, field.column, field.encoding, array)
     for values in rare:
         for name, sparse in values.fields():
             filling.add_sparse(name.pointer, name.column, values.encoding, sparse)
-    if RESCUED in staged.column_names:
-        filling.rescue.add_members(staged[RESCUED].combine_chunks())
+    if staged.rescued is not None:
+        filling.rescue.add_members(staged.rescued)
     return filling.typed()
 
 

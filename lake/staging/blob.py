@@ -78,14 +78,19 @@ def message_packer(schema: pa.Schema) -> Callable[[pa.Buffer], bytes]:
 
 
 def unpacked_batch(data: bytes) -> pa.RecordBatch:
+    head, message = unpacked_message(data)
+    return pa.ipc.read_record_batch(message, unpacked_schema(head))
+
+
+def unpacked_message(data: bytes) -> tuple[bytes, pa.Buffer]:
+    """What is said of the columns, packed, and the message of a batch."""
     (size,) = _SIZE.unpack_from(data)
     begin = _SIZE.size + size
-    schema = _unpacked_schema(data[_SIZE.size : begin])
-    return pa.ipc.read_record_batch(_unpacked(memoryview(data)[begin:]), schema)
+    return data[_SIZE.size : begin], _unpacked(memoryview(data)[begin:])
 
 
 @lru_cache(1024)
-def _unpacked_schema(head: bytes) -> pa.Schema:
+def unpacked_schema(head: bytes) -> pa.Schema:
     return pa.ipc.read_schema(_unpacked(head))
 
 

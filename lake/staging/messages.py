@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 _BEGIN = struct.Struct("<ii")  # a mark, and the size of the metadata
+_COUNT, _BACK, _SHORT = struct.Struct("<I"), struct.Struct("<i"), struct.Struct("<H")
 _WORD = 8
 # By their numbers in Arrow's definition of messages (Message.fbs) and batches (RecordBatch).
 _HEADER, _BODY = 2, 3
@@ -47,27 +48,41 @@ def message_form(texts: int, others: int) -> MessageForm:
     arrays = [pa.array(["a"])] * texts + [pa.array([1])] * others
     message = pa.RecordBatch.from_arrays(arrays, list(map(str, range(len(arrays))))).serialize()
     _, size = _BEGIN.unpack_from(message)
-    metadata = bytes(message[: _BEGIN.size + size])
+    metadata = memoryview(message)[: _BEGIN.size + size]
     root = _at(metadata, _BEGIN.size)
     body = _member(metadata, root, _BODY)
     batch = _at(metadata, _member(metadata, root, _HEADER))
-    places = (
-        _member(metadata, batch, _ROWS),
-        body,
-        _at(metadata, _member(metadata, batch, _COLUMNS)) + 4,  # the first four: their number
-        _at(metadata, _member(metadata, batch, _BUFFERS)) + 4,
-    )
-    return MessageForm(np.frombuffer(metadata, np.int64), *(place // _WORD for place in places))
+    rows = _member(metadata, batch, _ROWS)
+    columns, buffers = (_vector(metadata, batch, number) for number in (_COLUMNS, _BUFFERS))
+    places = (place // _WORD for place in (rows, body, columns, buffers))
+    return MessageForm(np.frombuffer(metadata, np.int64), *places)
 
 
-def _at(metadata: bytes, place: int) -> int:
+def buffers_of(message: pa.Buffer) -> np.ndarray:
+    """The address and the size of each buffer."""
+    _, size = _BEGIN.unpack_from(message)
+    metadata = memoryview(message)[: _BEGIN.size + size]
+    batch = _at(metadata, _member(metadata, _at(metadata, _BEGIN.size), _HEADER))
+    at = _vector(metadata, batch, _BUFFERS)
+    (count,) = _COUNT.unpack_from(metadata, at - _COUNT.size)
+    buffers = np.frombuffer(metadata, np.int64, 2 * count, at).reshape(count, 2).copy()
+    buffers[:, 0] += message.address + len(metadata)
+    return buffers
+
+
+def _at(metadata: memoryview, place: int) -> int:
     """What the offset at a place leads to."""
-    (offset,) = struct.unpack_from("<I", metadata, place)
+    (offset,) = _COUNT.unpack_from(metadata, place)
     return place + int(offset)
 
 
-def _member(metadata: bytes, table: int, number: int) -> int:
+def _member(metadata: memoryview, table: int, number: int) -> int:
     """Where a table of Flatbuffers has one of its members."""
-    (back,) = struct.unpack_from("<i", metadata, table)
-    (offset,) = struct.unpack_from("<H", metadata, table - back + 4 + 2 * number)
+    (back,) = _BACK.unpack_from(metadata, table)
+    (offset,) = _SHORT.unpack_from(metadata, table - back + 4 + 2 * number)
     return table + int(offset)
+
+
+def _vector(metadata: memoryview, table: int, number: int) -> int:
+    """Where the entries of a vector begin, before which their number stands."""
+    return _at(metadata, _member(metadata, table, number)) + _COUNT.size

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from lake.casting.encoding import decoded
-from lake.loading.rare_values import without_lists
+from lake.loading.rare_values import rare_values
 from lake.staging.kernel import layout
-from lake.staging.rows_blob import staged_fields
+from lake.staging.rows_blob import RARE, staged_fields
 
 
 def all_are_rare(patch: pytest.MonkeyPatch) -> None:
@@ -20,7 +20,9 @@ def all_are_rare(patch: pytest.MonkeyPatch) -> None:
 
 def values_of(staged: pa.Table) -> dict[str, Any]:
     """What staged rows hold, however it is written: by name and, of fields, column."""
-    [rows], rare = without_lists(staged.combine_chunks().to_batches())
+    [batch] = staged.combine_chunks().to_batches()
+    rare = rare_values([batch])
+    rows = batch.drop_columns([name for name in batch.schema.names if name.startswith(RARE)])
     found: dict[Any, dict[int, Any]] = {}
     fields = {field.pointer: field for field in staged_fields(rows.schema)}
     for name, array in zip(rows.schema.names, rows.columns, strict=True):

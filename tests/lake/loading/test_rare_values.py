@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
-from lake.loading.rare_values import without_lists
+from lake.loading.rare_values import rare_values
 from lake.staging.rows_blob import RareName, rare_metadata
 
 EACH = pa.list_(pa.struct([("field", pa.uint16()), ("value", pa.int64())]))
@@ -24,8 +24,7 @@ def batch(names: dict[int, str], rows: list[dict[int, int] | None]) -> pa.Record
 def test_each_field_has_its_values_in_the_order_asked_for() -> None:
     one = batch({5: "a", 9: "b"}, [{5: 1}, {5: 2, 9: 3}, None])
     two = batch({5: "b", 0: "c"}, [{5: 4}, {}, {0: 5, 5: 6}])
-    plain, [values] = without_lists([one, two])
-    assert [part.schema.names for part in plain] == [["#line"], ["#line"]]
+    [values] = rare_values([one, two])
     taken = values.taken(np.array([5, 3, 1]), rows=6)  # without the first row, which has an "a"
     found = {
         name.column: dict(zip(sparse.rows.tolist(), sparse.values.to_pylist(), strict=True))
@@ -34,11 +33,10 @@ def test_each_field_has_its_values_in_the_order_asked_for() -> None:
     assert found == {"a": {2: 2}, "b": {0: 6, 1: 4, 2: 3}, "c": {0: 5}}
 
 
-def test_batches_without_rare_fields_are_left_as_they_are() -> None:
-    plain = pa.RecordBatch.from_pydict({"#line": [1]})
-    assert without_lists([plain]) == ([plain], [])
+def test_batches_without_rare_fields_have_none() -> None:
+    assert rare_values([pa.RecordBatch.from_pydict({"#line": [1]})]) == []
 
 
 def test_where_no_row_with_a_rare_field_is_left_there_is_no_field() -> None:
-    _, [values] = without_lists([batch({5: "a"}, [{5: 1}, {}])])
+    [values] = rare_values([batch({5: "a"}, [{5: 1}, {}])])
     assert list(values.taken(np.array([1]), rows=2).fields()) == []

@@ -12,9 +12,9 @@ from lake.counts import CastCounts
 from lake.loading.rare_values import RareValues
 from lake.loading.task import type_problems
 from lake.loading.typed_columns import SparseColumn
-from lake.loading.typed_rows import typed_rows
+from lake.loading.typed_rows import StagedRows, typed_rows
 from lake.schema import Column, TableSchema
-from lake.staging.rows_blob import RESCUED, RareName, StagedField, fields_metadata
+from lake.staging.rows_blob import RareName, StagedField
 from lake.types import LakeType
 
 PRICE = Column("price", LakeType.DECIMAL, "/price")
@@ -26,20 +26,20 @@ def schema(*columns: Column) -> TableSchema:
     return TableSchema("page", "shop", "page", "Page", columns)
 
 
-def staged(fields: dict[tuple[str, str], list[Any]], rescued: list[Any] | None = None) -> pa.Table:
+def staged(
+    fields: dict[tuple[str, str], list[Any]], rescued: list[Any] | None = None
+) -> StagedRows:
     """Values by pointer and column; None where an event has no such field."""
-    arrays, names, told = [], [], []
+    found = []
     for (at, column), values in fields.items():
         present = [n for n, value in enumerate(values) if value is not None]
         encoding, array = encode([values[n] for n in present])
         rows = [present.index(n) if n in present else None for n in range(len(values))]
-        arrays.append(array.take(pa.array(rows, pa.int64())))
-        names.append(pa.field(at, array.type))
-        told.append(StagedField(at, column, encoding))
-    if rescued is not None:
-        arrays.append(pa.array(rescued, pa.list_(pa.string())))
-        names.append(pa.field(RESCUED, arrays[-1].type))
-    return pa.Table.from_arrays(arrays, schema=pa.schema(names, fields_metadata(told)))
+        field = StagedField(at, column, encoding)
+        found.append((field, array.take(pa.array(rows, pa.int64()))))
+    length = len(found[0][1]) if found else len(rescued or [])
+    lists = None if rescued is None else pa.array(rescued, pa.list_(pa.string()))
+    return StagedRows(length, found, lists)
 
 
 def test_every_column_of_the_table_is_there_in_order_and_type() -> None:
