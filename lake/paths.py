@@ -76,6 +76,17 @@ def _short(table: str) -> str:
     return f"{table[:_SHORT]}-{sha256(table.encode()).hexdigest()[:16]}"
 
 
+def waits(path: str) -> bool:
+    """Whether this is where a file waits until it is published."""
+    return _APART in path.rpartition("/")[2]
+
+
+def own_path(path: str, own: str) -> str:
+    """The same for a file that waits, with something in its name that others do not have."""
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/{own}{_APART}{name}"
+
+
 def published_name(path: str) -> str:
     """What a file is called in the folder of its partition, wherever it lies until then."""
     return path.rpartition("/")[2].rpartition(_APART)[2]

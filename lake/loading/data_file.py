@@ -44,7 +44,7 @@ class WrittenFile(NamedTuple):
     """The size of a file, and the last of its bytes, among them its footer unless it is huge."""
 
     size: int
-    end: bytes
+    end: bytes | memoryview
 
 
 def write_data_file(

@@ -32,7 +32,7 @@ class Footers:
         self._problems = problems
         self._known: dict[bytes, tuple[str, ...]] = {}  # by what comes before the number of rows
 
-    def read(self, end: bytes, rows: int) -> Footer | None:
+    def read(self, end: bytes | memoryview, rows: int) -> Footer | None:
         """What the end of a file says, which should have so many rows; None if it is too short."""
         footer = _footer(end)
         if footer is None:
@@ -58,9 +58,9 @@ def _number(rows: int) -> bytes:
     return _ROWS + varint(2 * rows) + _GROUPS
 
 
-def _footer(end: bytes) -> bytes | None:
+def _footer(end: bytes | memoryview) -> bytes | None:
     size = int.from_bytes(end[-_TAIL:-4], "little")
-    return end[-_TAIL - size : -_TAIL] if size + _TAIL <= len(end) else None
+    return bytes(end[-_TAIL - size : -_TAIL]) if size + _TAIL <= len(end) else None
 
 
 def varint(number: int) -> bytes:

@@ -10,8 +10,6 @@ from lake.loading.kernel.gather import (
     AS_BIT,
     AS_TEXT,
     AS_WORD,
-    BYTES,
-    FILLED,
     TEXTS,
     VALID,
     VALUES,

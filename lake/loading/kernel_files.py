@@ -2,14 +2,12 @@
 
 from array import array
 from functools import cached_property
-from io import BytesIO
 
 import numpy as np
 import pyarrow as pa
 
 from lake.loading.data_file import ROW_GROUP, WrittenFile
 from lake.loading.file_columns import STRING, TYPES, after_groups, before_groups
-from lake.loading.footer import LONGEST
 from lake.loading.kernel.columns import DECIMAL, NUMBER, TEXT, TRUTH, Column
 from lake.loading.kernel.dictionary import slots
 from lake.loading.kernel.facts import (
@@ -64,18 +62,19 @@ class KernelFiles:
         self._memory = _Memory(0, Need(0, 0, 0), 0)
 
     def write(self, out: pa.NativeFile, rows: slice) -> WrittenFile:
+        return self._large.write(out, rows)
+
+    def data(self, rows: slice) -> memoryview | None:
         """A file of some of the rows."""
         some = Rows(rows.start, rows.stop, _VARIOUS, PAGE)
         need = need_of(self._columns, some)
         if not 0 < some.end - some.start <= ROW_GROUP or need.total > LARGEST:
-            return self._large.write(out, rows)
+            return None
         if need.total <= SMALL:
             some = some._replace(various=_NONE)
-        data = self._file(some, need)
-        out.write(data)
-        return WrittenFile(len(data), data[-LONGEST:])
+        return self._file(some, need)
 
-    def _file(self, rows: Rows, need: Need) -> bytes:
+    def _file(self, rows: Rows, need: Need) -> memoryview:
         memory = self._room(rows.end - rows.start, need)
         done = Progress(0, memory.room.pages, 0)
         packed: list[pa.Buffer] = []  # they stay until the file is assembled
@@ -94,7 +93,7 @@ class KernelFiles:
             self._facts,
             memory.lines,
         )
-        return memory.out[:size].tobytes()
+        return memory.out.data[:size]
 
     def _room(self, rows: int, need: Need) -> "_Memory":
         """For a file of so many rows and bytes, and for smaller ones."""
@@ -193,4 +192,4 @@ def _sparse_rows(columns: TypedColumns) -> np.ndarray:
 def warm_up() -> None:
     """Have the code of the kernel ready: from its cache or, the first time, by compiling it."""
     text = TypedColumns.of(pa.table({"text": ["a"]}))
-    KernelFiles(text, 1).write(BytesIO(), slice(0, 1))
+    KernelFiles(text, 1).data(slice(0, 1))

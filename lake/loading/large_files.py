@@ -14,6 +14,9 @@ class LargeFiles:
     def __init__(self, columns: TypedColumns, files: int) -> None:
         self._columns, self._files = columns, files
 
+    def data(self, rows: slice) -> memoryview | None:
+        return None
+
     def write(self, out: pa.NativeFile, rows: slice) -> WrittenFile:
         """A file of some of the rows."""
         some = self._rows[rows]

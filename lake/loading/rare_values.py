@@ -51,10 +51,10 @@ def rare_values(parts: Sequence[pa.RecordBatch]) -> list[RareValues]:
     found: dict[str, _Gathered] = {}
     before = 0  # rows of the parts before
     for part in parts:
-        for field in part.schema:
-            if field.name.startswith(RARE):
-                gathered = found.setdefault(field.name, _Gathered())
-                gathered.add(part[field.name], field.metadata, before)
+        for name in part.schema.names:
+            if name.startswith(RARE):
+                gathered = found.setdefault(name, _Gathered())
+                gathered.add(part[name], part.schema.field(name).metadata, before)
         before += len(part)
     return [gathered.values(Encoding(name.removeprefix(RARE))) for name, gathered in found.items()]
 

@@ -10,8 +10,11 @@ from lake.loading.typed_columns import TypedColumns
 
 
 class TableFiles(Protocol):
+    def data(self, rows: slice) -> memoryview | None:
+        """A file of some of the rows, until the next is asked for; None: it is too large."""
+
     def write(self, out: pa.NativeFile, rows: slice) -> WrittenFile:
-        """A file of some of the rows."""
+        """Such a file bit by bit, if it is too large to be made in memory."""
 
 
 def table_files(columns: TypedColumns, files: int) -> TableFiles:

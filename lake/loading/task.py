@@ -11,17 +11,19 @@ import numpy as np
 import pyarrow as pa
 
 from lake.counts import CastCounts
+from lake.loading.data_file import WrittenFile
 from lake.loading.footer import Footers
 from lake.loading.staged_table import StagedTable
 from lake.loading.table_files import TableFiles, table_files
 from lake.loading.typed_columns import TypedColumns
 from lake.loading.typed_rows import TypedRows
 from lake.names import MESSAGE_ID, RESCUED_DATA, Naming
-from lake.paths import published_name
+from lake.paths import own_path, published_name, waits
 from lake.schema import TableSchema
 from lake.staging.blob import Blob
 from lake.staging.rows_blob import divided, parts_of, split_key, table_of
 from lake.storage import Storage
+from lake.storage.asides import own_name
 from lake.tracking.records import BatchType, RecordLog
 
 
@@ -163,13 +165,22 @@ class _Writer:
 
     def write(self, rows: slice, file: LoadedFile) -> LoadedFile:
         files = self._with_rescued if file.has_rescued else self._without_rescued
-        with self._storage.open_output(file.path) as out:
-            size, end = files.write(out, rows)
+        path, data = file.path, files.data(rows)
+        if data is not None and waits(path):
+            # Spark may run a task twice at the same time: each writes files of its own.
+            path = own_path(path, own_name())
+            self._storage.put_own(path, data)
+            size, end = WrittenFile(len(data), data)
+        else:
+            with self._storage.open_output(path) as out:
+                size, end = files.write(out, rows) if data is None else _written(out, data)
         footer = self._footers.read(end, file.rows)
         if footer is None:  # it is longer than what was kept of the file
-            footer = self._footers.read(self._storage.read(file.path) or b"", file.rows)
-        rows_written, problems = footer or (0, ("the footer cannot be read",))
-        return msgspec.structs.replace(file, rows=rows_written, size=size, type_problems=problems)
+            footer = self._footers.read(self._storage.read(path) or b"", file.rows)
+        found, problems = footer or (0, ("the footer cannot be read",))
+        return msgspec.structs.replace(
+            file, path=path, rows=found, size=size, type_problems=problems
+        )
 
     @cached_property
     def _with_rescued(self) -> TableFiles:
@@ -180,6 +191,11 @@ class _Writer:
         if self._rescued is None:
             return self._with_rescued
         return table_files(self._rows.without(RESCUED_DATA), self._files)
+
+
+def _written(out: pa.NativeFile, data: memoryview) -> WrittenFile:
+    out.write(data)
+    return WrittenFile(len(data), data)
 
 
 def type_problems(footer: pa.Schema, schema: TableSchema, older: bool = False) -> tuple[str, ...]:

@@ -12,7 +12,12 @@ _numbers = count()
 def aside(full: str) -> str:
     """Where a file is written until it is whole: nobody else writes to the same place."""
     folder, _, name = full.rpartition("/")
-    return f"{folder}/.{name}.{_mine(os.getpid())}{next(_numbers):x}"
+    return f"{folder}/.{name}.{own_name()}"
+
+
+def own_name() -> str:
+    """A name that nobody else has, nor had."""
+    return f"{_mine(os.getpid())}{next(_numbers):x}"
 
 
 @lru_cache(maxsize=1)

@@ -80,6 +80,14 @@ class Storage(ABC):
         A block that fails leaves nothing behind.
         """
 
+    def put_own(self, path: str, data: bytes | memoryview) -> None:
+        """Write a file, like `open_output`, to a path that nobody else writes to.
+
+        Where this fails there may be a part of it, of which nobody is told.
+        """
+        with self.open_output(path) as out:
+            out.write(data)
+
     @abstractmethod
     def write(self, path: str, data: bytes) -> None:
         """Put a file in place at once: readers see the old content or the new, never a part."""

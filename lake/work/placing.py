@@ -188,7 +188,7 @@ def new_files(written: list[LoadedFile], location: str) -> tuple[NewFile, ...]:
     """Written files, each with its place in the folder it belongs into."""
     return tuple(
         NewFile(file.path, f"{location}/{paths.published_name(file.path)}", file.rows, file.size)
-        for file in sorted(written, key=lambda file: file.path)
+        for file in sorted(written, key=lambda file: paths.published_name(file.path))
     )
 
 

@@ -134,6 +134,10 @@ class Failing(Storage):
         if lost:
             raise Broken(f"open {path}")
 
+    def put_own(self, path: str, data: bytes | memoryview) -> None:
+        store: Any = super()
+        self.faults.change("open", path, lambda: store.put_own(path, data))
+
     def place(self, source: str, target: str) -> None:
         store: Any = super()
         self.faults.change("place", target, lambda: store.place(source, target))

@@ -46,14 +46,18 @@ class KillingStorage(Failing, LocalStorage):
         return LocalStorage, (self.uri,)
 
     def open_output(self, path: str) -> Any:
-        def half() -> None:
+        self._perhaps_half(path)
+        return super().open_output(path)
+
+    def put_own(self, path: str, data: bytes | memoryview) -> None:
+        self._perhaps_half(path)
+        super().put_own(path, data)
+
+    def _perhaps_half(self, path: str) -> None:
+        if self.faults.changes == self.faults.at:
             full = Path(self.full(path))
             full.parent.mkdir(parents=True, exist_ok=True)
             full.write_bytes(b"PAR1 and no more")
-
-        if self.faults.changes == self.faults.at:
-            half()
-        return super().open_output(path)
 
 
 def killed_step(root: Path, step: str, at: int, after: bool = False) -> None:

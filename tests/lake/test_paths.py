@@ -7,7 +7,10 @@ from lake.names import TABLE_LENGTH
 def test_a_file_that_waits_says_what_it_is_and_gets_its_own_name_back() -> None:
     name = paths.waiting_name("track_order", "day=2026-10-01/hr=07", "R1-0-3.parquet")
     assert name == "segment_type=track_order,day=2026-10-01,hr=07,R1-0-3.parquet"
-    assert paths.published_name(f"segment-stage/S1/R1/0/{name}") == "R1-0-3.parquet"
+    waiting = f"segment-stage/S1/R1/0/{name}"
+    assert paths.published_name(waiting) == "R1-0-3.parquet"
+    assert paths.published_name(paths.own_path(waiting, "8f3a0")) == "R1-0-3.parquet"
+    assert paths.waits(waiting) and not paths.waits("segment-data/data/S1/day=2026-10-01/R1-0")
 
 
 def test_tables_with_the_longest_names_have_room_for_the_rest_and_are_told_apart() -> None:

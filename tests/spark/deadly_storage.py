@@ -25,6 +25,10 @@ class Deadly(LocalStorage):
             self._perhaps("writing")
         return super().open_output(path)
 
+    def put_own(self, path: str, data: bytes | memoryview) -> None:
+        self._perhaps("writing")
+        super().put_own(path, data)
+
     def _perhaps(self, doing: str) -> None:
         if os.getpid() == self.driver:
             return

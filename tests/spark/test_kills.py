@@ -116,9 +116,9 @@ class KillsAWorker(LocalStorage):
         self._perhaps("read a raw file")
         return super().open_stream(path)
 
-    def open_output(self, path: str) -> Any:
+    def put_own(self, path: str, data: bytes | memoryview) -> None:
         self._perhaps("write a file")
-        return super().open_output(path)
+        super().put_own(path, data)
 
 
 @pytest.mark.parametrize("call", ["read a raw file", "write a file"])

@@ -70,7 +70,7 @@ def _copy_valid(valid: int, to: int, source: int, first: int, count: int) -> int
     """Which rows have a value; how many they are."""
     if source:
         return _copy_bits(valid, to, source, first, count)
-    at = np.int64(0)
+    at: int = np.int64(0)
     while at < count:
         some = min(WORD, count - at)
         every = ~np.uint64(0) >> np.uint64(WORD - some)
@@ -82,7 +82,8 @@ def _copy_valid(valid: int, to: int, source: int, first: int, count: int) -> int
 @inlined
 def _copy_bits(bits: int, to: int, source: int, first: int, count: int) -> int:
     """How many of them are set."""
-    found = at = np.int64(0)
+    found: int = np.int64(0)
+    at: int = np.int64(0)
     while at < count:
         some = min(WORD, count - at)
         word = bits_at(source, first + at, some)

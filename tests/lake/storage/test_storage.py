@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -225,6 +226,13 @@ def test_what_is_written_bit_by_bit_is_there_when_it_is_whole(storage: Storage, 
         for start in range(0, size, 3 << 20):
             out.write(data[start : start + (3 << 20)])
     assert storage.read("o/x") == data
+
+
+@pytest.mark.parametrize("size", [0, 10, 12 << 20])
+def test_what_is_written_at_once_is_there(storage: Storage, size: int) -> None:
+    data = np.arange(size, dtype=np.uint8)
+    storage.put_own("o/x", data.data)
+    assert storage.read("o/x") == data.tobytes()
 
 
 @pytest.mark.parametrize("size", [0, 10, 12 << 20])

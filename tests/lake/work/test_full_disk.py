@@ -61,6 +61,10 @@ class SmallDisk(LocalStorage):
             yield out
             self._need(0)
 
+    def put_own(self, path: str, data: bytes | memoryview) -> None:
+        super().put_own(path, data)
+        self._need(0)
+
     def copy(self, source: str, target: str) -> None:
         self._need(os.path.getsize(self.full(source)))
         super().copy(source, target)

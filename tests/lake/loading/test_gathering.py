@@ -1,0 +1,79 @@
+"""Columns of several parts as one, held to what Arrow makes of them."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lake.casting.encoding import ARROW_TYPES, Encoding
+from lake.loading import gathering
+from lake.loading.gathering import gathered
+from lake.loading.staged_part import StagedPart
+from lake.staging.blob import Blob, BlobKind, message_packer
+from lake.staging.rows_blob import StagedField, fields_metadata, rows_key
+
+FIELDS = {
+    "/text": (Encoding.TEXT, st.text(max_size=40)),
+    "/number": (Encoding.INT, st.integers(-(2**63), 2**63 - 1)),
+    "/truth": (Encoding.BOOL, st.booleans()),
+    "/when": (Encoding.MILLIS, st.integers(0, 2**40)),
+}
+COLUMNS = {name: encoding for name, (encoding, _) in FIELDS.items()}
+
+
+def batch(columns: dict[str, list[Any]]) -> pa.RecordBatch:
+    arrays = [pa.array(values, ARROW_TYPES[COLUMNS[name]]) for name, values in columns.items()]
+    told = fields_metadata(StagedField(name, name[1:], COLUMNS[name]) for name in columns)
+    fields = [pa.field(n, array.type) for n, array in zip(columns, arrays, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, told))
+
+
+def part(rows: pa.RecordBatch) -> StagedPart:
+    data = message_packer(rows.schema)(rows.serialize())
+    return StagedPart(Blob(BlobKind.ROWS, rows_key("page", "hr=07"), 0, len(rows), data))
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> pa.RecordBatch:
+    """Rows with some of the fields, in any order; they may be some of a longer batch."""
+    names = draw(st.permutations(list(FIELDS)))[draw(st.integers(0, 3)) :]
+    length = draw(st.integers(1, 150))
+    random, often = draw(st.randoms(use_true_random=False)), draw(st.sampled_from([1, 0.5, 0.02]))
+    columns: dict[str, list[Any]] = {}
+    for name in names:
+        some = draw(st.lists(FIELDS[name][1], min_size=1, max_size=5))
+        present = (random.random() < often for _ in range(length))
+        columns[name] = [random.choice(some) if is_there else None for is_there in present]
+    rows = batch(columns)
+    start = draw(st.integers(0, length - 1))
+    return rows.slice(start, draw(st.integers(1, length - start)))
+
+
+@given(st.data(), st.lists(batches(), min_size=1, max_size=4))
+def test_rows_are_those_that_arrow_takes(data: st.DataObject, parts: list[pa.RecordBatch]) -> None:
+    every = pa.concat_tables(map(pa.Table.from_batches, zip(parts)), promote_options="default")
+    order = np.arange(len(every))
+    if data.draw(st.booleans()):
+        order = np.array(data.draw(st.permutations(order.tolist())))
+    order = order[: data.draw(st.integers(0, len(order)))]
+    wanted = every.take(pa.array(order)).to_pydict()
+    found = gathered([part(rows) for rows in parts], COLUMNS, order)
+    for name, encoding in COLUMNS.items():
+        values = wanted.get(name, [])
+        if all(value is None for value in values):
+            assert name not in found
+        else:
+            found[name].validate(full=True)
+            assert found[name].type == ARROW_TYPES[encoding]
+            assert found[name].to_pylist() == values
+            assert found[name].null_count == values.count(None)
+
+
+def test_more_text_than_offsets_can_tell_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gathering, "_MOST", 10)
+    rows = part(batch({"/text": ["a" * 11], "/number": [1]}))
+    with pytest.raises(OverflowError, match="/text has more than 2 GB of text"):
+        gathered([rows], COLUMNS, np.array([0]))
