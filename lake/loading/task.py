@@ -1,10 +1,10 @@
 """One loading task: staged batches of a table become Parquet files, one for each partition."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -26,6 +26,8 @@ from lake.storage import Storage
 from lake.storage.asides import own_name
 from lake.tracking.records import BatchType, RecordLog
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
 class LoadJob:
@@ -46,6 +48,24 @@ class LoadJob:
 
     def record_log(self) -> RecordLog:
         return RecordLog(self.storage, self.log_folder, self.operation)
+
+    def dealt_out(self, tables: Sequence[Collection[str]]) -> "list[LoadJob]":
+        """The job of each of some tasks, without what is only of tables that it does not load."""
+        tasks: dict[str, list[int]] = {}
+        for task, some in enumerate(tables):
+            for table in some:
+                tasks.setdefault(table, []).append(task)
+
+        def deal(of_all: Mapping[str, T]) -> list[dict[str, T]]:
+            dealt: list[dict[str, T]] = [{} for _ in tables]
+            for key, value in of_all.items():
+                for task in tasks.get(key.partition("\n")[0], ()):  # a key begins with its table
+                    dealt[task][key] = value
+            return dealt
+
+        by_table = ("schemas", "targets", "locations", "wished", "shadows")
+        dealt = zip(*(deal(getattr(self, name)) for name in by_table), strict=True)
+        return [replace(self, **dict(zip(by_table, own, strict=True))) for own in dealt]
 
 
 class LoadedFile(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ from lake.loading.shares import TASKS_PER_SLOT, Shares, file_number
 from lake.loading.task import LoadedFile, LoadJob, decode_files, encode_files, load
 from lake.staging.blob import Blob, BlobKind, grouped
 from lake.staging.job import RawFile, StageJob
-from lake.staging.rows_blob import divided
+from lake.staging.rows_blob import divided, table_of
 from lake.staging.seen import Seen
 from lake.tracking.log_job import LogJob, NotLoaded
 from spark_resources.jobs.shelf import Shelf, size
@@ -59,13 +59,14 @@ class ShelfDataflow:
                     dedup(job, int(key), [*map(fetch, blobs)]).encode() for key, blobs in groups
                 ]
 
-        results = self._grouped(BlobKind.IDS, lambda blob: str(job.group_of(blob.key)), work)
-        return [Deduped.decode(data) for data in results]
+        tasks = self._tasks(BlobKind.IDS, lambda blob: str(job.group_of(blob.key)))
+        return [Deduped.decode(data) for results in self._each(work, tasks) for data in results]
 
     def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
         shelf = self._shelf
 
-        def work(groups: Groups) -> list[bytes]:
+        def work(part: tuple[LoadJob, Groups]) -> list[bytes]:
+            job, groups = part
             with job.record_log() as log, shelf.fetching() as fetch:
                 return [
                     encode_files(load(job, file_number(share), [*map(fetch, blobs)], log))
@@ -73,8 +74,12 @@ class ShelfDataflow:
                 ]
 
         self._divide(shares)
-        results = self._grouped(BlobKind.ROWS, shares.of, work)
-        return [file for data in results for file in decode_files(data)]
+        tasks = self._tasks(BlobKind.ROWS, shares.of)
+        # All that there is to know of very many tables would take longer than to load some.
+        tables = [{table_of(blobs[0]) for _, blobs in groups} for groups in tasks]
+        parts = zip(job.dealt_out(tables), tasks, strict=True)
+        loaded = (data for results in self._each(work, parts) for data in results)
+        return [file for data in loaded for file in decode_files(data)]
 
     def log(self, job: LogJob, tasks: Sequence[Sequence[NotLoaded]]) -> None:
         def work(files: Sequence[NotLoaded]) -> None:
@@ -99,17 +104,14 @@ class ShelfDataflow:
                 whole += parts
         self._staged = whole
 
-    def _grouped(
-        self, kind: BlobKind, group: Callable[[Blob], str], work: Callable[[Groups], list[bytes]]
-    ) -> list[bytes]:
-        """Work on groups of staged batches, the heaviest tasks first."""
+    def _tasks(self, kind: BlobKind, group: Callable[[Blob], str]) -> list[Groups]:
+        """Groups of staged batches, dealt out to tasks, the heaviest of them first."""
         groups = grouped(self._staged, kind, group)
-        tasks = evenly(
+        return evenly(
             groups.items(),
             lambda group: sum(map(size, group[1])),
             self.slots * TASKS_PER_SLOT,
         )
-        return [data for results in self._each(work, tasks) for data in results]
 
     def _each(self, work: Callable[[T], R], parts: Iterable[T]) -> list[R]:
         """A task of Spark for each part."""
