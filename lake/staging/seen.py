@@ -14,7 +14,7 @@ SKIPPED, SUPPRESSED = "skipped", "suppressed"
 """Why a row is not loaded, beside the reasons of rejection and being a duplicate."""
 
 
-class SeenColumn(msgspec.Struct):
+class SeenColumn(msgspec.Struct, array_like=True):
     """A field of a table's events: the column it goes to, where it first was, all kinds it had.
 
     The kinds are of interest only where the column is new; otherwise there are none here.

@@ -15,7 +15,7 @@ from uuid import uuid4
 import msgspec
 from pyspark import SparkFiles
 
-from lake.staging.blob import Blob, BlobKind
+from lake.staging.blob import Blob
 
 Fetch = Callable[[Blob], Blob]
 
@@ -43,20 +43,15 @@ class Shelf:
         return cls(os.path.join(SparkFiles.getRootDirectory(), f"batches-{uuid4().hex}"))
 
     def keep(self, blobs: Iterable[Blob]) -> list[Blob]:
-        """Put the batches of a task on the shelf; accounts are to be read, and stay as they are.
-
-        If the task is tried again, they go into another file.
-        """
+        """Put what a task has made on the shelf; if it is tried again, into another file."""
         name = uuid4().hex
         os.makedirs(self.folder, exist_ok=True)
         kept: list[Blob] = []
         with (Path(self.folder) / name).open("wb") as file:
             for blob in blobs:
-                if blob.kind != BlobKind.SEEN:
-                    spot = Spot(name, file.tell(), len(blob.data))
-                    file.write(blob.data)
-                    blob = blob._replace(data=msgspec.msgpack.encode(spot))
-                kept.append(blob)
+                spot = Spot(name, file.tell(), len(blob.data))
+                file.write(blob.data)
+                kept.append(blob._replace(data=msgspec.msgpack.encode(spot)))
         return kept
 
     @contextmanager

@@ -48,7 +48,8 @@ class ShelfDataflow:
 
         blobs = [blob for kept in self._each(work, enumerate(tasks)) for blob in kept]
         self._staged = [blob for blob in blobs if blob.kind != BlobKind.SEEN]
-        return [Seen.decode(blob.data) for blob in blobs if blob.kind == BlobKind.SEEN]
+        with shelf.fetching() as fetch:
+            return [Seen.decode(fetch(blob).data) for blob in blobs if blob.kind == BlobKind.SEEN]
 
     def dedup(self, job: DedupJob) -> list[Deduped]:
         shelf = self._shelf

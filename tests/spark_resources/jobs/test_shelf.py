@@ -10,7 +10,6 @@ from spark_resources.jobs.shelf import Shelf, size
 
 ROWS = Blob(BlobKind.ROWS, "page\nday=2026-10-01", 3, 2, b"r" * 10_000)
 IDS = Blob(BlobKind.IDS, "7", 3, 2, b"i" * 5_000)
-SEEN = Blob(BlobKind.SEEN, "", 3, 1, b"account")
 
 
 def test_batches_come_back_as_they_were(tmp_path: Path) -> None:
@@ -20,10 +19,6 @@ def test_batches_come_back_as_they_were(tmp_path: Path) -> None:
     assert [size(blob) for blob in kept] == [10_000, 5_000]
     with shelf.fetching() as fetch:
         assert [fetch(blob) for blob in reversed(kept)] == [IDS, ROWS]
-
-
-def test_the_account_goes_to_the_driver_and_not_on_the_shelf(tmp_path: Path) -> None:
-    assert Shelf(str(tmp_path)).keep([SEEN]) == [SEEN]
 
 
 def test_a_task_that_is_tried_again_leaves_the_first_try_alone(tmp_path: Path) -> None:
