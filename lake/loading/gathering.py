@@ -93,3 +93,9 @@ def _runs(parts: Sequence[StagedPart], order: np.ndarray) -> np.ndarray:
     begin = np.concatenate([[0], np.flatnonzero(~goes_on) + 1]) if len(order) else order
     first = order[begin] - (ends - [len(part) for part in parts])[part[begin]]
     return np.column_stack([part[begin], first, np.diff(begin, append=len(order))])
+
+
+def warm_up() -> None:
+    """Have the code of the kernel ready: from its cache or, the first time, by compiling it."""
+    none = np.empty((0, 3), np.int64)
+    gather(none, none.reshape(0, 0, 3), none[:, 0].copy(), none, 0, none[:, :2].copy())
