@@ -134,6 +134,10 @@ class Storage(ABC):
         """Place several files, each given by where it is and where it belongs."""
         self.each(lambda move: self.place(*move), moves)
 
+    def settle_soon(self, files: int) -> None:
+        """So many files are written, and will be settled before long: a disk can begin with it."""
+        return
+
     @abstractmethod
     def settle(self, paths: Sequence[str]) -> None:
         """See to it that written files outlive a power cut."""

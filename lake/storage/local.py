@@ -16,7 +16,7 @@ from pyarrow import fs as pafs
 from lake.clock import now
 from lake.storage.asides import aside, discard, left_of, open_new
 from lake.storage.base import Change, Storage, StoredFile
-from lake.storage.settling import settle_all, settle_one
+from lake.storage.settling import begin_to_settle, settle_all, settle_one
 
 _QUIET_SECONDS = 3600.0
 _WORTH_THREADS = 1_000  # files to be placed: fewer are placed sooner than threads are started
@@ -206,6 +206,9 @@ class LocalStorage(Storage):
             return
         with ThreadPoolExecutor(len(by_folder)) as pool:
             list(pool.map(super().place_all, by_folder.values()))
+
+    def settle_soon(self, files: int) -> None:
+        begin_to_settle(files, self.uri)
 
     def settle(self, paths: Sequence[str]) -> None:
         files = [self.full(path) for path in paths]

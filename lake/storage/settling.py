@@ -3,7 +3,9 @@
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from ctypes import CDLL, get_errno
+from threading import Thread
 
 from lake.storage.base import THREADS
 
@@ -21,6 +23,17 @@ def settle_all(files: Sequence[str], folders: Sequence[str], root: str) -> None:
         return
     with ThreadPoolExecutor(THREADS) as pool:  # a disk does many of these as one
         list(pool.map(settle_one, every))
+
+
+def begin_to_settle(files: int, root: str) -> None:
+    """Have many files written onto the disk while other work is done; nobody waits for that."""
+
+    def sync() -> None:
+        with suppress(OSError):  # whoever settles them gets to know
+            sync_all(root)
+
+    if files > MANY:
+        Thread(target=sync, daemon=True).start()
 
 
 def sync_all(at: str) -> bool:
