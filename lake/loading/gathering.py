@@ -73,7 +73,7 @@ def _sources(parts: Sequence[StagedPart], names: Sequence[str]) -> tuple[np.ndar
     sources = np.zeros((len(names), len(parts), 3), np.int64)
     texts = np.zeros(len(names), np.int64)
     for number, part in enumerate(parts):
-        of_name = part.head.buffers.get
+        of_name = part.columns.buffers.get
         first = np.array([of_name(name, -1) for name in names])
         last = len(part.buffers) - 1
         for buffer in (VALID, VALUES, TEXTS):

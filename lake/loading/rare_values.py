@@ -1,6 +1,6 @@
 """The values of rare fields, which are staged in lists instead of columns."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from lake.casting.encoding import Encoding
 from lake.loading.typed_columns import SparseColumn
-from lake.staging.rows_blob import RARE, RareName, rare_names
+from lake.staging.rows_blob import RARE, RareName
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +46,20 @@ class RareValues:
             yield self.names[self.numbers[start]], SparseColumn(self.rows[start:end], values)
 
 
-def rare_values(parts: Sequence[pa.RecordBatch]) -> list[RareValues]:
+RareNames = Mapping[Encoding, Sequence[RareName]]
+"""By how values are written, what the numbers of a part's rare fields stand for."""
+
+
+def rare_values(parts: Iterable[tuple[pa.RecordBatch, RareNames]]) -> list[RareValues]:
     """The values in the lists of all parts of a table; rows are counted over these."""
-    found: dict[str, _Gathered] = {}
+    found: dict[Encoding, _Gathered] = {}
     before = 0  # rows of the parts before
-    for part in parts:
-        for name in part.schema.names:
-            if name.startswith(RARE):
-                gathered = found.setdefault(name, _Gathered())
-                gathered.add(part[name], part.schema.field(name).metadata, before)
+    for part, rare in parts:
+        for encoding, names in rare.items():
+            gathered = found.setdefault(encoding, _Gathered())
+            gathered.add(part[f"{RARE}{encoding}"], names, before)
         before += len(part)
-    return [gathered.values(Encoding(name.removeprefix(RARE))) for name, gathered in found.items()]
+    return [gathered.values(encoding) for encoding, gathered in found.items()]
 
 
 @dataclass(slots=True)
@@ -64,28 +67,26 @@ class _Gathered:
     """Rare values of one encoding. Each part has numbers of its own for their fields."""
 
     _fields: dict[tuple[str, str], int] = field(default_factory=dict)
-    _renumbered: dict[bytes, np.ndarray] = field(default_factory=dict)  # by what a part says of it
+    _renumbered: dict[int, np.ndarray] = field(default_factory=dict)
     _rows: list[np.ndarray] = field(default_factory=list)
     _numbers: list[np.ndarray] = field(default_factory=list)
     _values: list[pa.Array] = field(default_factory=list)
 
-    def add(self, lists: pa.ListArray, metadata: dict[bytes, bytes], before: int) -> None:
+    def add(self, lists: pa.ListArray, names: Sequence[RareName], before: int) -> None:
         lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
         self._rows.append(np.repeat(np.arange(before, before + len(lists)), lengths))
         numbers, values = lists.flatten().flatten()
-        self._numbers.append(self._renumber(metadata)[numbers.to_numpy()])
+        if id(names) not in self._renumbered:  # many parts have the very same
+            self._renumbered[id(names)] = self._renumber(names)
+        self._numbers.append(self._renumbered[id(names)][numbers.to_numpy()])
         self._values.append(values)
 
-    def _renumber(self, metadata: dict[bytes, bytes]) -> np.ndarray:
-        key = metadata[b"fields"]
-        if key not in self._renumbered:
-            names = rare_names(metadata)
-            numbers = np.zeros(max(name.number for name in names) + 1, np.int32)
-            for name in names:
-                at = (name.pointer, name.column)
-                numbers[name.number] = self._fields.setdefault(at, len(self._fields))
-            self._renumbered[key] = numbers
-        return self._renumbered[key]
+    def _renumber(self, names: Sequence[RareName]) -> np.ndarray:
+        numbers = np.zeros(max(name.number for name in names) + 1, np.int32)
+        for name in names:
+            at = (name.pointer, name.column)
+            numbers[name.number] = self._fields.setdefault(at, len(self._fields))
+        return numbers
 
     def values(self, encoding: Encoding) -> RareValues:
         names = [RareName(number, *at) for at, number in self._fields.items()]

@@ -1,57 +1,56 @@
 """Staged rows of one table from one blob, as they lie in memory."""
 
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from lake.casting.encoding import ARROW_TYPES
 from lake.dedup.ids import ID_BYTES
-from lake.staging.blob import Blob, unpacked_message, unpacked_schema
+from lake.staging.blob import Blob, unpacked_message
 from lake.staging.messages import buffers_of
 from lake.staging.rows_blob import (
     FILE,
     ID,
     LINE,
-    RARE,
+    ORIGINS,
+    PAYLOAD,
     RECEIVED,
-    StagedField,
+    RESCUED,
+    StagedHead,
     parts_of,
-    staged_fields,
 )
 
+_TEXTS = frozenset(e for e, type in ARROW_TYPES.items() if pa.types.is_string(type))
 _NUMBERS = {FILE: np.int32, LINE: np.int32, RECEIVED: np.int64}
 
 
-@dataclass(frozen=True, slots=True)
-class StagedHead:
+class PartColumns(NamedTuple):
     """What a part says of its columns, and which of its buffers are theirs, from one on."""
 
-    schema: pa.Schema
-    fields: list[StagedField]
+    head: StagedHead
     buffers: dict[str, int]
-    lists: list[str]  # of rare values
 
 
-@lru_cache(1024)
-def _head(packed: bytes) -> StagedHead:
-    schema = unpacked_schema(packed)
+@lru_cache(1024)  # the parts of a table mostly say the same
+def _columns(head: bytes) -> PartColumns:
+    decoded = StagedHead.decode(head)
     buffers: dict[str, int] = {}
     count = 0
-    for field in schema:
-        buffers[field.name] = count
-        count += _buffers(field.type)
-    lists = [name for name in schema.names if name.startswith(RARE)]
-    return StagedHead(schema, staged_fields(schema), buffers, lists)
-
-
-def _buffers(type: pa.DataType) -> int:
-    """How many buffers a column has."""
-    if pa.types.is_list(type):
-        return 2 + _buffers(type.value_type)
-    if pa.types.is_struct(type):
-        return 1 + sum(_buffers(field.type) for field in type)
-    return 3 if pa.types.is_string(type) else 2
+    for name in ORIGINS.names:
+        buffers[name] = count
+        count += 2
+    if decoded.payloads:
+        buffers[PAYLOAD] = count
+        count += 3
+    if decoded.rescued:
+        buffers[RESCUED] = count
+        count += 5  # of lists two, and three of the texts in them
+    for field in decoded.fields:
+        buffers[field.pointer] = count
+        count += 3 if field.encoding in _TEXTS else 2
+    return PartColumns(decoded, buffers)
 
 
 class StagedPart:
@@ -59,7 +58,7 @@ class StagedPart:
 
     def __init__(self, blob: Blob) -> None:
         head, self._message = unpacked_message(blob.data)
-        self.head = _head(head)
+        self.columns = _columns(head)
         self.partitions = parts_of(blob)
         self.buffers = buffers_of(self._message)
         self._rows = blob.rows
@@ -76,9 +75,9 @@ class StagedPart:
         return self._values(ID, np.dtype((np.void, ID_BYTES)))
 
     def _values(self, name: str, kind: np.dtype) -> np.ndarray:
-        at = self.buffers.item(self.head.buffers[name] + 1, 0) - self._message.address
+        at = self.buffers.item(self.columns.buffers[name] + 1, 0) - self._message.address
         return np.frombuffer(self._message, kind, self._rows, at)
 
     @cached_property
     def batch(self) -> pa.RecordBatch:
-        return pa.ipc.read_record_batch(self._message, self.head.schema)
+        return pa.ipc.read_record_batch(self._message, self.columns.head.schema())

@@ -1,6 +1,6 @@
 """Staged rows of one table, of any number of partitions, made ready to be written together."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 
@@ -10,14 +10,22 @@ import pyarrow as pa
 from lake.casting.encoding import Encoding
 from lake.counts import add_casts
 from lake.dedup.ids import ID_BYTES, checksums
-from lake.loading.rare_values import rare_values
+from lake.loading.rare_values import RareNames, rare_values
 from lake.loading.staged_part import StagedPart
 from lake.loading.typed_columns import TypedColumns
 from lake.loading.typed_rows import StagedRows, TypedRows, typed_rows
 from lake.schema import TableSchema
 from lake.staging.blob import Blob
 from lake.staging.places import places
-from lake.staging.rows_blob import FILE, LINE, PAYLOAD, RECEIVED, RESCUED, StagedField
+from lake.staging.rows_blob import (
+    FILE,
+    LINE,
+    PAYLOAD,
+    RECEIVED,
+    RESCUED,
+    RESCUED_LISTS,
+    StagedField,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +124,8 @@ class StagedBatch:
     def takes(self, part: StagedPart) -> bool:
         """Take one more part, if its fields are written in the same ways."""
         # Most have the very fields of the one before.
-        if not self.parts or part.head is not self.parts[-1].head:
-            written = {field.pointer: field for field in part.head.fields}
+        if not self.parts or part.columns is not self.parts[-1].columns:
+            written = {field.pointer: field for field in part.columns.head.fields}
             if any(self.written.get(name, how) != how for name, how in written.items()):
                 return False
             self.written |= written
@@ -129,12 +137,12 @@ class StagedBatch:
         encodings = {pointer: field.encoding for pointer, field in self.written.items()}
         found = self._gathered(encodings, order)
         fields = [(self.written[pointer], array) for pointer, array in found.items()]
-        rare = rare_values([part.batch for part in self.parts]) if self._has_lists else []
+        rare = rare_values(self._lists()) if self._has_lists else []
         taken = [values.taken(order, len(self)) for values in rare]
         return typed_rows(StagedRows(len(order), fields, self._rescued(order)), schema, taken)
 
     def payloads(self, order: np.ndarray) -> pa.Array | None:
-        if not any(PAYLOAD in part.head.buffers for part in self.parts):
+        if not any(part.columns.head.payloads for part in self.parts):
             return None
         found = self._gathered({PAYLOAD: Encoding.TEXT}, order)
         return found.get(PAYLOAD, pa.nulls(len(order), pa.string()))
@@ -144,23 +152,23 @@ class StagedBatch:
 
         return gathered(self.parts, columns, order)
 
+    def _lists(self) -> Iterator[tuple[pa.RecordBatch, RareNames]]:
+        return ((part.batch, part.columns.head.rare) for part in self.parts)
+
     @property
     def _has_lists(self) -> bool:
-        return any(part.head.lists for part in self.parts)
+        return any(part.columns.head.rare for part in self.parts)
 
     def _rescued(self, order: np.ndarray) -> pa.Array | None:
         """What staging has rescued, of each row."""
-        having = [part.batch[RESCUED] for part in self.parts if RESCUED in part.head.buffers]
-        if not having:
+        if not any(part.columns.head.rescued for part in self.parts):
             return None
+        nothing = RESCUED_LISTS.type
         every = (
-            part.batch[RESCUED] if RESCUED in part.head.buffers else pa.nulls(len(part), _TEXTS)
+            part.batch[RESCUED] if part.columns.head.rescued else pa.nulls(len(part), nothing)
             for part in self.parts
         )
         return pa.concat_arrays(every).take(pa.array(order))
-
-
-_TEXTS = pa.list_(pa.string())
 
 
 def _is_in(some: np.ndarray, numbers: np.ndarray) -> np.ndarray:

@@ -3,7 +3,6 @@
 import struct
 from collections.abc import Callable, Hashable, Iterable
 from enum import StrEnum
-from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -69,29 +68,16 @@ def from_ipc(data: bytes) -> pa.Table:
     return pa.ipc.open_stream(_unpacked(data)).read_all()
 
 
-def message_packer(schema: pa.Schema) -> Callable[[pa.Buffer], bytes]:
-    """Packs messages (`RecordBatch.serialize`) of batches of the same columns, none of them a
-    dictionary: what they say of their columns is written once, and read once."""
-    head = _packed(schema.serialize())
-    begin = _SIZE.pack(len(head)) + head
-    return lambda message: begin + _packed(message)
-
-
-def unpacked_batch(data: bytes) -> pa.RecordBatch:
-    head, message = unpacked_message(data)
-    return pa.ipc.read_record_batch(message, unpacked_schema(head))
+def packed_message(head: bytes, message: pa.Buffer) -> bytes:
+    """The message of a batch (`RecordBatch.serialize`), with what is to be known of it before."""
+    packed = _packed(pa.py_buffer(head))
+    return _SIZE.pack(len(packed)) + packed + _packed(message)
 
 
 def unpacked_message(data: bytes) -> tuple[bytes, pa.Buffer]:
-    """What is said of the columns, packed, and the message of a batch."""
     (size,) = _SIZE.unpack_from(data)
     begin = _SIZE.size + size
-    return data[_SIZE.size : begin], _unpacked(memoryview(data)[begin:])
-
-
-@lru_cache(1024)
-def unpacked_schema(head: bytes) -> pa.Schema:
-    return pa.ipc.read_schema(_unpacked(head))
+    return _unpacked(data[_SIZE.size : begin]).to_pybytes(), _unpacked(memoryview(data)[begin:])
 
 
 def _packed(plain: pa.Buffer) -> bytes:

@@ -11,18 +11,11 @@ import pyarrow as pa
 from lake.casting.encoding import Encoding, joined, kinds_of
 from lake.kinds import Kind
 from lake.staging.leaves import Path
-from lake.staging.rows_blob import FILE, HASH, ID, LINE, PAYLOAD, RECEIVED
+from lake.staging.rows_blob import HASH, ORIGINS, PAYLOAD
 from lake.staging.seen import Place
 
-ORIGINS = pa.schema(
-    [
-        (FILE, pa.int32()),
-        (LINE, pa.int32()),
-        (ID, pa.binary(16)),
-        (RECEIVED, pa.int64()),
-        (HASH, pa.uint32()),
-    ]
-)
+HASHED_ORIGINS = ORIGINS.append(pa.field(HASH, pa.uint32()))
+"""With a hash of the payload, which is not staged."""
 
 
 @dataclass(slots=True)
@@ -45,9 +38,9 @@ class Origins:
             pa.array(np.asarray(self.hashes, np.uint32)),
         ]
         if self.payloads is None:
-            return pa.RecordBatch.from_arrays(arrays, schema=ORIGINS)
+            return pa.RecordBatch.from_arrays(arrays, schema=HASHED_ORIGINS)
         arrays.append(pa.array(self.payloads, pa.binary()).cast(pa.string()))
-        return pa.RecordBatch.from_arrays(arrays, [*ORIGINS.names, PAYLOAD])
+        return pa.RecordBatch.from_arrays(arrays, [*HASHED_ORIGINS.names, PAYLOAD])
 
 
 class Arrays(Protocol):

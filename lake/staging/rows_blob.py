@@ -4,13 +4,15 @@ A blob has the rows of a table and partition, or of several partitions one after
 key says how many rows each of them has.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import lru_cache
 
 import msgspec
 import pyarrow as pa
 
-from lake.casting.encoding import Encoding
-from lake.staging.blob import Blob, message_packer, unpacked_batch
+from lake.casting.encoding import ARROW_TYPES, Encoding
+from lake.dedup.ids import ID_BYTES
+from lake.staging.blob import Blob, packed_message, unpacked_message
 
 FILE, LINE, ID, RECEIVED = "#file", "#line", "#id", "#received"
 RESCUED, PAYLOAD, HASH = "#rescued", "#payload", "#hash"
@@ -18,34 +20,24 @@ RESCUED, PAYLOAD, HASH = "#rescued", "#payload", "#hash"
 RARE = "#rare-"
 """With an encoding after it, a column of lists: each row has, of the fields that are rare and
 written in this way, the number and the value of those that it has. What these numbers mean is told
-by the metadata of the column (`rare_metadata`)."""
+by `StagedHead.rare`."""
 
 _ROWS = "\t"  # before their number; like a line break, in no name of a table or partition
 
 
-class StagedField(msgspec.Struct, array_like=True, frozen=True):
-    """A field of staged rows that has a column there: which one it goes to, and how it is written.
+ORIGINS = pa.schema(
+    [(FILE, pa.int32()), (LINE, pa.int32()), (ID, pa.binary(ID_BYTES)), (RECEIVED, pa.int64())]
+)
+"""Where rows are from; payloads come after it, and what was rescued, if there are any."""
+PAYLOADS, RESCUED_LISTS = pa.field(PAYLOAD, pa.string()), pa.field(RESCUED, pa.list_(pa.string()))
 
-    Arrow could keep this with each column; what it takes to read it there is more than to cast it.
-    """
+
+class StagedField(msgspec.Struct, array_like=True, frozen=True):
+    """A field of staged rows that has a column there: where it goes to, and how it is written."""
 
     pointer: str
     column: str
     encoding: Encoding
-
-
-def fields_metadata(fields: Iterable[StagedField]) -> dict[str, bytes]:
-    """What staged rows say of their fields, as metadata of their schema."""
-    return {_FIELDS: msgspec.msgpack.encode(list(fields))}
-
-
-def staged_fields(schema: pa.Schema) -> list[StagedField]:
-    fields: list[StagedField] = _decode_fields(schema.metadata[_FIELDS.encode()])
-    return fields
-
-
-_FIELDS = "fields"
-_decode_fields = msgspec.msgpack.Decoder(list[StagedField]).decode
 
 
 class RareName(msgspec.Struct, array_like=True, frozen=True):
@@ -56,13 +48,48 @@ class RareName(msgspec.Struct, array_like=True, frozen=True):
     column: str
 
 
-def rare_metadata(names: list[RareName]) -> dict[str, bytes]:
-    return {_FIELDS: msgspec.msgpack.encode(names)}
+class StagedHead(msgspec.Struct, array_like=True, frozen=True):
+    """The columns of staged rows, in this order, after those that say where they are from.
+
+    A schema of Arrow's takes longer to be written and read than all that is cast.
+    """
+
+    payloads: bool
+    rescued: bool
+    fields: list[StagedField]
+    rare: dict[Encoding, list[RareName]]
+
+    def encode(self) -> bytes:
+        return msgspec.msgpack.encode(self)
+
+    @classmethod
+    def decode(cls, data: bytes) -> "StagedHead":
+        return _decode_head(data)
+
+    def schema(self) -> pa.Schema:
+        fields = [_arrow_field(field.pointer, field.encoding) for field in self.fields]
+        lists = [pa.field(f"{RARE}{encoding}", _LISTS[encoding]) for encoding in self.rare]
+        extra = [PAYLOADS] * self.payloads + [RESCUED_LISTS] * self.rescued
+        return pa.schema([*ORIGINS, *extra, *fields, *lists])
 
 
-def rare_names(metadata: Mapping[bytes, bytes]) -> list[RareName]:
-    names: list[RareName] = msgspec.msgpack.decode(metadata[_FIELDS.encode()], type=list[RareName])
-    return names
+_decode_head = msgspec.msgpack.Decoder(StagedHead).decode
+_LISTS = {
+    encoding: pa.list_(pa.struct([("field", pa.uint16()), ("value", type)]))
+    for encoding, type in ARROW_TYPES.items()
+}
+
+
+@lru_cache(1 << 16)  # most tables have fields of the same names
+def _arrow_field(pointer: str, encoding: Encoding) -> pa.Field:
+    return pa.field(pointer, ARROW_TYPES[encoding])
+
+
+def rows_of(blob: Blob) -> tuple[StagedHead, pa.RecordBatch]:
+    """The rows of a blob, and what it says of their columns."""
+    data, message = unpacked_message(blob.data)
+    head = StagedHead.decode(data)
+    return head, pa.ipc.read_record_batch(message, head.schema())
 
 
 def rows_key(table: str, partition: str) -> str:
@@ -97,10 +124,9 @@ def divided(blob: Blob) -> list[Blob]:
     parts = parts_of(blob)
     if len(parts) == 1:
         return [blob]
-    batch, start, found = unpacked_batch(blob.data), 0, []
-    pack = message_packer(batch.schema)
+    (head, batch), start, found = rows_of(blob), 0, []
     for key, rows in parts.items():
-        data = pack(batch.slice(start, rows).serialize())
+        data = packed_message(head.encode(), batch.slice(start, rows).serialize())
         found.append(blob._replace(key=key, rows=rows, data=data))
         start += rows
     return found

@@ -2,33 +2,30 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from lake.casting.encoding import ARROW_TYPES, Encoding, encode
+from lake.casting.encoding import Encoding, encode
 from lake.dedup.payloads import payload_hash
 from lake.envelope import open_envelope
 from lake.kinds import Kind
 from lake.names import pointer
 from lake.rejects import Reject
 from lake.staging.arrangement import Arrangement
-from lake.staging.blob import Blob, BlobKind, message_packer
+from lake.staging.blob import Blob, BlobKind, packed_message
 from lake.staging.job import StageJob
 from lake.staging.leaves import Event, Path
 from lake.staging.messages import body_size
 from lake.staging.parts import Origins, Part, PartColumn, joined_parts
 from lake.staging.rows_blob import (
     HASH,
-    RARE,
-    RESCUED,
+    RESCUED_LISTS,
     RareName,
     StagedField,
-    fields_metadata,
+    StagedHead,
     joint_key,
-    rare_metadata,
     rows_key,
 )
 from lake.staging.seen import SeenColumn, SeenTable
@@ -36,7 +33,6 @@ from lake.staging.table_columns import Refused, TableColumns
 
 CHUNK = 512  # events read carefully that are taken apart at once
 TOGETHER = 256 << 10  # bytes of rows whose partitions share a blob
-_RESCUED = pa.list_(pa.string())
 _NO_KINDS: frozenset[Kind] = frozenset()
 
 
@@ -155,11 +151,10 @@ class TableRows:
     def flush(self, task: int, arranged: Arrangement) -> Iterator[SeenTable | Blob]:
         """What was gathered: an account of it, and a blob per partition."""
         part = joined_parts(self._parts)
-        schema, seen = self._told(part)
+        head, seen = self._told(part)
         account = SeenTable(self.table, part.called[1], arranged.first, seen)
         account.rows = {name: r.stop - r.start for name, r in arranged.partitions.items()}
-        pack = message_packer(schema)
-        message = self._message(part, schema, arranged.order)
+        message = self._message(part, head, arranged.order)
         several = len(account.rows) > 1
         if not several or (self._joint and message.size <= TOGETHER):
             size = body_size(message)
@@ -169,42 +164,41 @@ class TableRows:
                 if several
                 else rows_key(self.table, *account.rows)
             )
-            yield Blob(BlobKind.ROWS, key, task, len(part), pack(message))
+            data = packed_message(head.encode(), message)
+            yield Blob(BlobKind.ROWS, key, task, len(part), data)
         else:
-            staged = pa.ipc.read_record_batch(message, schema)
+            staged, told = pa.ipc.read_record_batch(message, head.schema()), head.encode()
             for name, rows in arranged.partitions.items():
                 message = staged.slice(rows.start, account.rows[name]).serialize()
                 account.bytes[name] = body_size(message)
-                key = rows_key(self.table, name)
-                yield Blob(BlobKind.ROWS, key, task, account.rows[name], pack(message))
+                key, data = rows_key(self.table, name), packed_message(told, message)
+                yield Blob(BlobKind.ROWS, key, task, account.rows[name], data)
         yield account
         self._start()
 
-    def _message(self, part: Part, schema: pa.Schema, order: np.ndarray | None) -> pa.Buffer:
+    def _message(self, part: Part, head: StagedHead, order: np.ndarray | None) -> pa.Buffer:
         """The rows as they are staged."""
         if part.message is not None and not self._rescued:
             if order is None:
                 return part.message
-            staged = pa.ipc.read_record_batch(part.message, schema)
+            staged = pa.ipc.read_record_batch(part.message, head.schema())
         else:
             arrays = [part.origins[name] for name in part.origins.schema.names if name != HASH]
             if self._rescued:
-                arrays.append(pa.array(map(self._rescued.get, range(self._rows)), _RESCUED))
+                rescued = map(self._rescued.get, range(self._rows))
+                arrays.append(pa.array(rescued, RESCUED_LISTS.type))
             arrays += [column.array for column in part.columns.values()]
-            staged = pa.RecordBatch.from_arrays([*arrays, *part.lists.values()], schema=schema)
+            arrays += part.lists.values()
+            staged = pa.RecordBatch.from_arrays(arrays, schema=head.schema())
         return (staged if order is None else staged.take(pa.array(order))).serialize()
 
-    def _told(self, part: Part) -> tuple[pa.Schema, list[SeenColumn]]:
+    def _told(self, part: Part) -> tuple[StagedHead, list[SeenColumn]]:
         """The columns of the rows as they are staged, and what there is to tell of their fields."""
-        fields: list[pa.Field] = [field for field in part.origins.schema if field.name != HASH]
-        if self._rescued:
-            fields.append(pa.field(RESCUED, _RESCUED))
-        told: list[StagedField] = []
+        fields: list[StagedField] = []
         seen: dict[str, SeenColumn] = {}
         for path, column in part.columns.items():
             at, name = pointer(path), self._columns.column(path) or ""
-            fields.append(_arrow_field(at, column.encoding))
-            told.append(StagedField(at, name, column.encoding))
+            fields.append(StagedField(at, name, column.encoding))
             # Columns that the lake has got have their types.
             kinds = column.kinds() if self._columns.is_new(name) else _NO_KINDS
             seen[at] = SeenColumn(at, name, column.first, kinds)
@@ -215,12 +209,5 @@ class TableRows:
             kinds = rare.kinds if self._columns.is_new(name) else _NO_KINDS
             found = SeenColumn(at, name, rare.first, kinds)
             seen[at] = seen[at].joined(found) if at in seen else found
-        for encoding, lists in part.lists.items():
-            metadata = rare_metadata(names[encoding])
-            fields.append(pa.field(f"{RARE}{encoding}", lists.type, metadata=metadata))
-        return pa.schema(fields, fields_metadata(told)), list(seen.values())
-
-
-@lru_cache(1 << 16)  # most tables have fields of the same names
-def _arrow_field(pointer: str, encoding: Encoding) -> pa.Field:
-    return pa.field(pointer, ARROW_TYPES[encoding])
+        head = StagedHead(self._keep_payloads, bool(self._rescued), fields, names)
+        return head, list(seen.values())

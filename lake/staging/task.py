@@ -23,7 +23,7 @@ from lake.staging.kernel.events import ANONYMOUS, USER
 from lake.staging.kernel.fields import NONE
 from lake.staging.leaves import Event
 from lake.staging.line_block import LineBlock
-from lake.staging.parts import ORIGINS, Part
+from lake.staging.parts import HASHED_ORIGINS, Part
 from lake.staging.plain_events import PlainEvents
 from lake.staging.raw_lines import RawLines
 from lake.staging.rows_blob import FILE, HASH, ID, LINE, RECEIVED
@@ -264,7 +264,7 @@ class _StageTask:
             return
         lengths = [len(rows) for rows in full]
         origins = pa.concat_batches(
-            part.select(ORIGINS.names) for rows in full for part in rows.origins
+            part.select(HASHED_ORIGINS.names) for rows in full for part in rows.origins
         )
         names = np.repeat(np.arange(len(full), dtype=np.int32), lengths)
         tables = pa.DictionaryArray.from_arrays(names, [rows.table for rows in full])

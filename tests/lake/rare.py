@@ -3,13 +3,13 @@
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from lake.casting.encoding import decoded
 from lake.loading.rare_values import rare_values
+from lake.staging.blob import Blob
 from lake.staging.kernel import layout
-from lake.staging.rows_blob import RARE, staged_fields
+from lake.staging.rows_blob import RARE, rows_of
 
 
 def all_are_rare(patch: pytest.MonkeyPatch) -> None:
@@ -18,13 +18,13 @@ def all_are_rare(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(layout, "MANY", 1)
 
 
-def values_of(staged: pa.Table) -> dict[str, Any]:
+def values_of(staged: Blob) -> dict[str, Any]:
     """What staged rows hold, however it is written: by name and, of fields, column."""
-    [batch] = staged.combine_chunks().to_batches()
-    rare = rare_values([batch])
+    head, batch = rows_of(staged)
+    rare = rare_values([(batch, head.rare)])
     rows = batch.drop_columns([name for name in batch.schema.names if name.startswith(RARE)])
     found: dict[Any, dict[int, Any]] = {}
-    fields = {field.pointer: field for field in staged_fields(rows.schema)}
+    fields = {field.pointer: field for field in head.fields}
     for name, array in zip(rows.schema.names, rows.columns, strict=True):
         if name not in fields:
             found[name] = dict(enumerate(array.to_pylist()))

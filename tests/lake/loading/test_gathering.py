@@ -12,8 +12,8 @@ from lake.casting.encoding import ARROW_TYPES, Encoding
 from lake.loading import gathering
 from lake.loading.gathering import gathered
 from lake.loading.staged_part import StagedPart
-from lake.staging.blob import Blob, BlobKind, message_packer
-from lake.staging.rows_blob import StagedField, fields_metadata, rows_key
+from lake.staging.blob import Blob, BlobKind, packed_message
+from lake.staging.rows_blob import ORIGINS, StagedField, StagedHead, rows_key
 
 FIELDS = {
     "/text": (Encoding.TEXT, st.text(max_size=40)),
@@ -24,16 +24,22 @@ FIELDS = {
 COLUMNS = {name: encoding for name, (encoding, _) in FIELDS.items()}
 
 
+def part(rows: pa.RecordBatch) -> StagedPart:
+    """Rows as they are staged; it does not matter where they are from."""
+    names = rows.schema.names
+    head = StagedHead(False, False, [StagedField(n, n[1:], COLUMNS[n]) for n in names], {})
+    origins = [pa.nulls(len(rows), type).fill_null(NOTHING[type]) for type in ORIGINS.types]
+    whole = pa.RecordBatch.from_arrays([*origins, *rows.columns], [*ORIGINS.names, *names])
+    data = packed_message(head.encode(), whole.serialize())
+    return StagedPart(Blob(BlobKind.ROWS, rows_key("page", "hr=07"), 0, len(rows), data))
+
+
+NOTHING = {type: bytes(16) if type == pa.binary(16) else 0 for type in ORIGINS.types}
+
+
 def batch(columns: dict[str, list[Any]]) -> pa.RecordBatch:
     arrays = [pa.array(values, ARROW_TYPES[COLUMNS[name]]) for name, values in columns.items()]
-    told = fields_metadata(StagedField(name, name[1:], COLUMNS[name]) for name in columns)
-    fields = [pa.field(n, array.type) for n, array in zip(columns, arrays, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, told))
-
-
-def part(rows: pa.RecordBatch) -> StagedPart:
-    data = message_packer(rows.schema)(rows.serialize())
-    return StagedPart(Blob(BlobKind.ROWS, rows_key("page", "hr=07"), 0, len(rows), data))
+    return pa.RecordBatch.from_arrays(arrays, list(columns))
 
 
 @st.composite

@@ -1,6 +1,7 @@
 """The kernel is only a faster way: what it makes of lines is what careful reading makes of them."""
 
 from collections.abc import Callable
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from lake.parse import parse_line
 from lake.partitions import DatePartition
 from lake.rejects import Reject
 from lake.settings import Limits
-from lake.staging.blob import Blob, BlobKind, from_ipc, unpacked_batch
+from lake.staging.blob import Blob, BlobKind, from_ipc
 from lake.staging.block import Block
 from lake.staging.job import RawFile, StageJob
 from lake.staging.kernel.fields import NONE
@@ -28,7 +29,7 @@ from lake.staging.kernel.moments import UNREAD, moment
 from lake.staging.kernel.text import PADDING
 from lake.staging.line_block import LineBlock
 from lake.staging.plain_events import PlainEvents
-from lake.staging.rows_blob import staged_fields
+from lake.staging.rows_blob import rows_of
 from lake.staging.seen import Seen
 from lake.staging.task import stage
 from lake.storage import LocalStorage
@@ -87,8 +88,11 @@ class NothingPlain(PlainEvents):
         return block
 
 
+BY_POINTER = attrgetter("pointer")
+
+
 def staged(
-    root: Path, raw: list[bytes], rows_told: Callable[[pa.Table], Any] | None = None, **job: Any
+    root: Path, raw: list[bytes], rows_told: Callable[[Blob], Any] | None = None, **job: Any
 ) -> tuple[Any, ...]:
     """All that a task tells of some lines, in an order that does not matter to anybody else."""
     (root / "raw").write_bytes(b"\n".join(raw).replace(b"\n\n", b"\n \n"))
@@ -97,39 +101,34 @@ def staged(
         LocalStorage(str(root)), Naming.NATIVE, DatePartition.DAY_HOUR, columns={}, **options
     )
     rows: dict[str, Any] = {}
-    rows_told = rows_told or _in_order
+    rows_told = rows_told or _with_fields
     seen = Seen()
     for blob in stage(work, 0, [RawFile(0, "raw", 0, "")]):
         if blob.kind == BlobKind.SEEN:
             seen = Seen.decode(blob.data)
         else:
-            told = rows_told if blob.kind == BlobKind.ROWS else _in_order
-            rows[blob.kind + blob.key] = told(_content(blob))
-    tables = sorted(msgspec.to_builtins(seen.tables), key=lambda table: table["table"])
-    for table in tables:
-        table["bytes"] = {}
-        table["columns"].sort(key=lambda column: column["pointer"])
-        for column in table["columns"]:
-            column["kinds"] = sorted(column["kinds"])
+            of_ids = blob.kind == BlobKind.IDS
+            found = _in_order(from_ipc(blob.data)) if of_ids else rows_told(blob)
+            rows[blob.kind + blob.key] = found
+    tables = [
+        msgspec.structs.replace(table, bytes={}, columns=sorted(table.columns, key=BY_POINTER))
+        for table in sorted(seen.tables, key=lambda table: table.table)
+    ]
     account = msgspec.to_builtins(msgspec.structs.replace(seen, tables=[]))
     for file in account["files"]:
         file["hours"] = sorted(file["hours"])
     return rows, tables, account
 
 
-def _content(blob: Blob) -> pa.Table:
-    if blob.kind == BlobKind.IDS:
-        return from_ipc(blob.data)
-    return pa.Table.from_batches([unpacked_batch(blob.data)])
+def _with_fields(blob: Blob) -> Any:
+    head, rows = rows_of(blob)
+    return _in_order(pa.Table.from_batches([rows])), {field.pointer: field for field in head.fields}
 
 
 def _in_order(table: pa.Table) -> Any:
     names = sorted(table.column_names)
-    metadata = dict.fromkeys(table.schema.names)
-    if table.schema.metadata:
-        metadata = {field.pointer: field for field in staged_fields(table.schema)}
     by = [(name, "ascending") for name in names if name in ("file", "line", "#file", "#line")]
-    return table.select(names).sort_by(by).to_pylist(), metadata
+    return table.select(names).sort_by(by).to_pylist()
 
 
 @settings(max_examples=250)

@@ -1,15 +1,27 @@
 import pyarrow as pa
-import pytest
 
-from lake.staging.blob import Blob, BlobKind, message_packer, unpacked_batch
-from lake.staging.rows_blob import divided, joint_key, parts_of, rows_key, table_of
+from lake.casting.encoding import Encoding
+from lake.staging.blob import Blob, BlobKind, packed_message
+from lake.staging.rows_blob import (
+    ORIGINS,
+    RareName,
+    StagedField,
+    StagedHead,
+    divided,
+    joint_key,
+    parts_of,
+    rows_key,
+    rows_of,
+    table_of,
+)
 
 SEVEN, EIGHT = "day=2026-10-01/hr=07", "day=2026-10-01/hr=08"
 
 
 def blob(key: str, *numbers: int) -> Blob:
-    batch = pa.RecordBatch.from_pydict({"number": numbers})
-    data = message_packer(batch.schema)(batch.serialize())
+    head = StagedHead(False, False, [StagedField("/number", "number", Encoding.INT)], {})
+    rows = pa.RecordBatch.from_pylist([{"/number": number} for number in numbers], head.schema())
+    data = packed_message(head.encode(), rows.serialize())
     return Blob(BlobKind.ROWS, key, 3, len(numbers), data)
 
 
@@ -25,12 +37,14 @@ def test_a_blob_of_several_says_what_it_has_of_each_and_can_be_divided() -> None
     assert (table_of(joint), parts_of(joint)) == ("page", {seven: 2, eight: 1})
     parts = divided(joint)
     assert [(part.key, part.task, part.rows) for part in parts] == [(seven, 3, 2), (eight, 3, 1)]
-    assert [unpacked_batch(part.data)["number"].to_pylist() for part in parts] == [[1, 2], [3]]
+    assert [rows_of(part)[1]["/number"].to_pylist() for part in parts] == [[1, 2], [3]]
 
 
-@pytest.mark.parametrize("metadata", [{"as": "text"}, {"as": "json"}])
-def test_what_is_said_of_columns_comes_with_the_batch(metadata: dict[str, str]) -> None:
-    schema = pa.schema([pa.field("/a", pa.string(), metadata=metadata)])
-    batch = pa.RecordBatch.from_pydict({"/a": ["x", None]}, schema=schema)
-    data = message_packer(schema)(batch.serialize())
-    assert unpacked_batch(data).equals(batch, check_metadata=True)
+def test_what_is_said_of_columns_comes_with_the_rows() -> None:
+    rare = {Encoding.INT: [RareName(7, "/n", "n")]}
+    head = StagedHead(True, True, [StagedField("/a", "a", Encoding.MILLIS)], rare)
+    assert head.schema().names == [*ORIGINS.names, "#payload", "#rescued", "/a", "#rare-int"]
+    assert head.schema().field("/a").type == pa.timestamp("us", tz="UTC")
+    batch = pa.RecordBatch.from_pylist([{"#line": 3, "#rescued": ["x"]}], head.schema())
+    data = packed_message(head.encode(), batch.serialize())
+    assert rows_of(Blob(BlobKind.ROWS, "page\nhr=07", 0, 1, data)) == (head, batch)

@@ -13,9 +13,9 @@ from lake.rejects import Reason
 from lake.settings import Limits
 from lake.staging import raw_lines
 from lake.staging import task as staging
-from lake.staging.blob import Blob, BlobKind, from_ipc, unpacked_batch
+from lake.staging.blob import Blob, BlobKind, from_ipc
 from lake.staging.job import RawFile, StageJob
-from lake.staging.rows_blob import FILE, LINE, RECEIVED, split_key
+from lake.staging.rows_blob import FILE, LINE, RECEIVED, rows_of, split_key
 from lake.staging.seen import Seen
 from lake.staging.task import stage
 from lake.storage import LocalStorage
@@ -53,7 +53,7 @@ class Staged:
         """File and line of the staged rows, by table and partition."""
         found: dict[tuple[str, str], list[tuple[int, int]]] = {}
         for blob in self.of(BlobKind.ROWS):
-            table = unpacked_batch(blob.data)
+            _, table = rows_of(blob)
             assert len(table) == blob.rows
             places = zip(table[FILE].to_pylist(), table[LINE].to_pylist(), strict=True)
             found.setdefault(split_key(blob.key), []).extend(places)
@@ -252,7 +252,8 @@ def test_rows_without_id_are_named_by_the_hash_of_their_line(tmp_path: Path) -> 
     line = track("Order", None, "2026-10-01T07:00")
     staged = Staged(tmp_path, [line, line, line | {"x": 1}], hash_missing_ids=True)
     [blob] = staged.of(BlobKind.ROWS)
-    texts = unpacked_batch(blob.data)["/messageId"].to_pylist()
+    _, rows = rows_of(blob)
+    texts = rows["/messageId"].to_pylist()
     assert texts[0] == texts[1] != texts[2]
     assert all(len(text) == 64 for text in texts)
-    assert unpacked_batch(blob.data)[RECEIVED].to_pylist() == [1_790_838_000_000_000] * 3
+    assert rows[RECEIVED].to_pylist() == [1_790_838_000_000_000] * 3
