@@ -70,19 +70,21 @@ def gathered(
 
 def _sources(parts: Sequence[StagedPart], names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """The addresses of all buffers by column and part, and the bytes of texts by column."""
-    sources = np.zeros((len(names), len(parts), 3), np.int64)
-    texts = np.zeros(len(names), np.int64)
-    for number, part in enumerate(parts):
-        of_name = part.columns.buffers.get
-        first = np.array([of_name(name, -1) for name in names])
-        last = len(part.buffers) - 1
-        for buffer in (VALID, VALUES, TEXTS):
-            sources[:, number, buffer] = part.buffers[np.minimum(first + buffer, last), 0]
-        sources[part.buffers[first, 1] == 0, number, VALID] = 0  # all rows have a value
-        sources[first < 0, number] = 0
-        size = part.buffers[np.minimum(first + TEXTS, last), 1]
-        texts += np.where(first < 0, 0, size)
-    return sources, texts
+    first = np.array([[part.columns.buffers.get(name, -1) for name in names] for part in parts])
+    counts = [len(part.buffers) for part in parts]
+    before = np.cumsum(counts) - counts
+    # Columns without texts may be the last; what is found in place of these is not looked at.
+    buffers = np.concatenate([*(part.buffers for part in parts), _NO_BUFFERS])
+    at = (first + before[:, None])[:, :, None] + [VALID, VALUES, TEXTS]
+    addresses, sizes = buffers[at, 0], buffers[at, 1]
+    addresses[sizes[:, :, VALID] == 0, VALID] = 0  # all rows have a value
+    missing = first < 0
+    addresses[missing] = 0
+    sizes[missing] = 0
+    return np.ascontiguousarray(addresses.swapaxes(0, 1)), np.sum(sizes[:, :, TEXTS], axis=0)
+
+
+_NO_BUFFERS = np.zeros((1, 2), np.int64)
 
 
 def _runs(parts: Sequence[StagedPart], order: np.ndarray) -> np.ndarray:
