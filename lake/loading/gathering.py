@@ -6,98 +6,34 @@ import numpy as np
 import pyarrow as pa
 
 from lake.casting.encoding import ARROW_TYPES, Encoding
-from lake.loading.kernel.gather import (
-    AS_BIT,
-    AS_TEXT,
-    AS_WORD,
-    TEXTS,
-    VALID,
-    VALUES,
-    gather,
-)
 from lake.loading.staged_part import StagedPart
-
-_WAYS = {
-    Encoding.TEXT: AS_TEXT,
-    Encoding.NUMBER: AS_TEXT,
-    Encoding.JSON: AS_TEXT,
-    Encoding.INT: AS_WORD,
-    Encoding.MILLIS: AS_WORD,
-    Encoding.BOOL: AS_BIT,
-}
-_SPARE = 8  # bytes that the kernel may write after bits
-_MOST = 2**31 - 1
 
 
 def gathered(
     parts: Sequence[StagedPart], columns: Mapping[str, Encoding], order: np.ndarray
 ) -> dict[str, pa.Array]:
-    """Those columns in which a row has a value; rows are counted over all parts."""
-    names, ways = list(columns), np.array([_WAYS[e] for e in columns.values()], np.int64)
-    sources, texts = _sources(parts, names)
-    if np.max(texts, initial=0) > _MOST:
-        raise OverflowError(
-            f"{names[int(np.argmax(texts))]} has more than 2 GB of text in one file: "
-            "give the source a finer `date_partition`."
-        )
-    rows = len(order)
-    is_text = ways == AS_TEXT
-    sizes = np.zeros((len(names), 3), np.int64)
-    bits = (rows + 7) // 8 + _SPARE
-    sizes[:, VALID] = bits
-    sizes[:, VALUES] = np.where(is_text, 4 * (rows + 1), np.where(ways == AS_BIT, bits, 8 * rows))
-    sizes[is_text, TEXTS] = texts[is_text]
-    room = (sizes + 7) & -8
-    starts = (np.cumsum(room) - room.ravel()).reshape(room.shape)
-    memory = pa.allocate_buffer(int(np.sum(room)))
-    told = np.zeros((len(names), 2), np.int64)
-    gather(_runs(parts, order), sources, ways, starts + memory.address, rows, told)
+    """Those of the columns in which a row has a value; rows are counted over all parts."""
+    # Compiled code, which only workers need.
+    from lake.loading.kernel_gathering import gathered_by_kernel
+    from lake.staging.kernel.compiled import cache_folder
+
+    # Where it cannot be kept, compiling it takes longer than it spares.
+    if cache_folder() is None:
+        return gathered_by_arrow(parts, columns, order)
+    return gathered_by_kernel(parts, columns, order)
+
+
+def gathered_by_arrow(
+    parts: Sequence[StagedPart], columns: Mapping[str, Encoding], order: np.ndarray
+) -> dict[str, pa.Array]:
     found: dict[str, pa.Array] = {}
-    for name, encoding, (valid, values, text), (filled, size), (_, fixed, _) in zip(
-        names, columns.values(), starts.tolist(), told.tolist(), sizes.tolist(), strict=True
-    ):
-        if filled:
-            buffers = [
-                memory.slice(valid, bits) if filled < rows else None,
-                memory.slice(values, fixed),
-            ]
-            if _WAYS[encoding] == AS_TEXT:
-                buffers.append(memory.slice(text, size))
-            type = ARROW_TYPES[encoding]
-            found[name] = pa.Array.from_buffers(type, rows, buffers, rows - filled)
+    for name, encoding in columns.items():
+        type = ARROW_TYPES[encoding]
+        every = pa.concat_arrays(
+            part.batch[name] if name in part.columns.buffers else pa.nulls(len(part), type)
+            for part in parts
+        )
+        taken = every.take(pa.array(order))
+        if taken.null_count < len(taken):
+            found[name] = taken
     return found
-
-
-def _sources(parts: Sequence[StagedPart], names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """The addresses of all buffers by column and part, and the bytes of texts by column."""
-    first = np.array([[part.columns.buffers.get(name, -1) for name in names] for part in parts])
-    counts = [len(part.buffers) for part in parts]
-    before = np.cumsum(counts) - counts
-    # Columns without texts may be the last; what is found in place of these is not looked at.
-    buffers = np.concatenate([*(part.buffers for part in parts), _NO_BUFFERS])
-    at = (first + before[:, None])[:, :, None] + [VALID, VALUES, TEXTS]
-    addresses, sizes = buffers[at, 0], buffers[at, 1]
-    addresses[sizes[:, :, VALID] == 0, VALID] = 0  # all rows have a value
-    missing = first < 0
-    addresses[missing] = 0
-    sizes[missing] = 0
-    return np.ascontiguousarray(addresses.swapaxes(0, 1)), np.sum(sizes[:, :, TEXTS], axis=0)
-
-
-_NO_BUFFERS = np.zeros((1, 2), np.int64)
-
-
-def _runs(parts: Sequence[StagedPart], order: np.ndarray) -> np.ndarray:
-    """Rows that follow each other in their part, as the kernel wants them."""
-    ends = np.cumsum([len(part) for part in parts])
-    part = np.searchsorted(ends, order, side="right")
-    goes_on = (order[1:] == order[:-1] + 1) & (part[1:] == part[:-1])
-    begin = np.concatenate([[0], np.flatnonzero(~goes_on) + 1]) if len(order) else order
-    first = order[begin] - (ends - [len(part) for part in parts])[part[begin]]
-    return np.column_stack([part[begin], first, np.diff(begin, append=len(order))])
-
-
-def warm_up() -> None:
-    """Have the code of the kernel ready: from its cache or, the first time, by compiling it."""
-    none = np.empty((0, 3), np.int64)
-    gather(none, none.reshape(0, 0, 3), none[:, 0].copy(), none, 0, none[:, :2].copy())

@@ -1,6 +1,6 @@
 """Staged rows of one table, of any number of partitions, made ready to be written together."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 from lake.casting.encoding import Encoding
 from lake.counts import add_casts
 from lake.dedup.ids import ID_BYTES, checksums
+from lake.loading.gathering import gathered
 from lake.loading.rare_values import RareNames, rare_values
 from lake.loading.staged_part import StagedPart
 from lake.loading.typed_columns import TypedColumns
@@ -135,7 +136,7 @@ class StagedBatch:
     def typed(self, order: np.ndarray, schema: TableSchema) -> TypedRows:
         """The rows of this order in the types of a table."""
         encodings = {pointer: field.encoding for pointer, field in self.written.items()}
-        found = self._gathered(encodings, order)
+        found = gathered(self.parts, encodings, order)
         fields = [(self.written[pointer], array) for pointer, array in found.items()]
         rare = rare_values(self._lists()) if self._has_lists else []
         taken = [values.taken(order, len(self)) for values in rare]
@@ -144,13 +145,8 @@ class StagedBatch:
     def payloads(self, order: np.ndarray) -> pa.Array | None:
         if not any(part.columns.head.payloads for part in self.parts):
             return None
-        found = self._gathered({PAYLOAD: Encoding.TEXT}, order)
+        found = gathered(self.parts, {PAYLOAD: Encoding.TEXT}, order)
         return found.get(PAYLOAD, pa.nulls(len(order), pa.string()))
-
-    def _gathered(self, columns: Mapping[str, Encoding], order: np.ndarray) -> dict[str, pa.Array]:
-        from lake.loading.gathering import gathered  # compiled code, which only workers need
-
-        return gathered(self.parts, columns, order)
 
     def _lists(self) -> Iterator[tuple[pa.RecordBatch, RareNames]]:
         return ((part.batch, part.columns.head.rare) for part in self.parts)

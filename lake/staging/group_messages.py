@@ -20,7 +20,6 @@ class RowOrigins:
     """Columns that come before those of the events, over the rows of all groups, as bytes; values
     have a fixed width, and none is null."""
 
-    schema: pa.Schema
     columns: Sequence[np.ndarray]
     widths: Sequence[int]
 
@@ -28,10 +27,25 @@ class RowOrigins:
     def of(cls, rows: pa.RecordBatch) -> "RowOrigins":
         widths = [type.bit_width // 8 for type in rows.schema.types]
         buffers = [column.buffers()[1] for column in rows.columns]
-        return cls(rows.schema, [np.frombuffer(b, np.uint8) for b in buffers], widths)
+        return cls([np.frombuffer(buffer, np.uint8) for buffer in buffers], widths)
 
     def __len__(self) -> int:
         return len(self.widths)
+
+    def room(self, lengths: np.ndarray) -> np.ndarray:
+        """Bytes that they take in groups of these lengths."""
+        return np.asarray(sum(_aligned(width * lengths) for width in self.widths))
+
+    def write(self, memory: np.ndarray, at: int, rows: slice) -> list[int]:
+        """Write those of some rows to a place; where the buffers are from there, and their sizes:
+        of each the one that says which values are null, which is none, and the values."""
+        place, buffers = 0, []
+        for column, width in zip(self.columns, self.widths, strict=True):
+            values = column[width * rows.start : width * rows.stop]
+            memory[at + place : at + place + len(values)] = values
+            buffers += [place, 0, place, len(values)]
+            place += _aligned(len(values))
+        return buffers
 
 
 class GroupMessages:
@@ -61,8 +75,7 @@ class GroupMessages:
         for group, form in self._forms.items():
             self.room[group] = form.bytes
         if origins is not None:
-            for width in origins.widths:
-                self.room[plain] += _aligned(width * lengths[plain])
+            self.room[plain] += origins.room(lengths[plain])
 
     def write(self, buffer: pa.Buffer, layout: Layout) -> dict[int, pa.Buffer]:
         """The messages by group, when all of their columns are in memory."""
@@ -86,13 +99,8 @@ class GroupMessages:
             numbers[at : at + len(form.numbers)] = form.numbers
             numbers[at + form.rows] = length
             numbers[at + form.body] = after[group] - body
-            place, row = body, ends[group] - length
-            before: list[int] = []
-            for column, width in zip(self._origins.columns, self._origins.widths, strict=True):
-                size = width * length
-                memory[place : place + size] = column[width * row : width * row + size]
-                before += (place - body, 0, place - body, size)
-                place += _aligned(size)
+            rows = slice(ends[group] - length, ends[group])
+            before = self._origins.write(memory, body, rows)
             mine = slice(first[group], self._last[group])
             _put(numbers, at + form.columns, [length, 0] * len(self._origins), columns[mine])
             of_group = spots[last_spot[group - 1] if group else 0 : last_spot[group]]

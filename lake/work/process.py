@@ -48,7 +48,8 @@ def process(work: UnitWork) -> Published:
     doing = "counting" if work.dry else "writing"
     listener.log(f"{unit.label}: {doing} {len(placements)} partitions")
     loaded = _load(work, seen, resolved, placements, shadows, duplicates)
-    work.context.storage.settle_soon(len(loaded))
+    if not work.dry:
+        work.context.storage.settle_soon(len(loaded))
     resolved = _with_rescued_data(resolved, loaded)
     report = unit_report(work, seen, resolved, duplicates.tables, loaded)
     checks = _verify(work, report, resolved, duplicates, loaded)

@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyspark import worker
 
 from lake.dedup import task as dedup_task
-from lake.loading import gathering, kernel_files
+from lake.loading import kernel_files, kernel_gathering
 from lake.loading import task as load_task
 from lake.staging import plain_events
 from lake.staging import task as stage_task
@@ -21,5 +21,5 @@ def get_ready() -> None:
     pa.set_cpu_count(1)  # there is a worker for every processor
     plain_events.warm_up()
     kernel_files.warm_up()
-    gathering.warm_up()
+    kernel_gathering.warm_up()
     gc.freeze()  # what all workers share is not looked through by each of them

@@ -1,5 +1,6 @@
 """Columns of several parts as one, held to what Arrow makes of them."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lake.casting.encoding import ARROW_TYPES, Encoding
-from lake.loading import gathering
-from lake.loading.gathering import gathered
+from lake.loading import kernel_gathering
+from lake.loading.gathering import gathered, gathered_by_arrow
+from lake.loading.kernel_gathering import gathered_by_kernel
 from lake.loading.staged_part import StagedPart
 from lake.staging.blob import Blob, BlobKind, packed_message
+from lake.staging.kernel import compiled
 from lake.staging.rows_blob import ORIGINS, StagedField, StagedHead, rows_key
 
 FIELDS = {
@@ -58,15 +61,18 @@ def batches(draw: st.DrawFn) -> pa.RecordBatch:
     return rows.slice(start, draw(st.integers(1, length - start)))
 
 
+@pytest.mark.parametrize("gather", [gathered_by_kernel, gathered_by_arrow])
 @given(st.data(), st.lists(batches(), min_size=1, max_size=4))
-def test_rows_are_those_that_arrow_takes(data: st.DataObject, parts: list[pa.RecordBatch]) -> None:
+def test_rows_are_those_that_are_asked_for(
+    gather: Callable[..., dict[str, pa.Array]], data: st.DataObject, parts: list[pa.RecordBatch]
+) -> None:
     every = pa.concat_tables(map(pa.Table.from_batches, zip(parts)), promote_options="default")
     order = np.arange(len(every))
     if data.draw(st.booleans()):
         order = np.array(data.draw(st.permutations(order.tolist())))
     order = order[: data.draw(st.integers(0, len(order)))]
     wanted = every.take(pa.array(order)).to_pydict()
-    found = gathered([part(rows) for rows in parts], COLUMNS, order)
+    found = gather([part(rows) for rows in parts], COLUMNS, order)
     for name, encoding in COLUMNS.items():
         values = wanted.get(name, [])
         if all(value is None for value in values):
@@ -79,7 +85,21 @@ def test_rows_are_those_that_arrow_takes(data: st.DataObject, parts: list[pa.Rec
 
 
 def test_more_text_than_offsets_can_tell_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gathering, "_MOST", 10)
+    monkeypatch.setattr(kernel_gathering, "_MOST", 10)
     rows = part(batch({"/text": ["a" * 11], "/number": [1]}))
     with pytest.raises(OverflowError, match="/text has more than 2 GB of text"):
         gathered([rows], COLUMNS, np.array([0]))
+
+
+@pytest.mark.parametrize("gather", [gathered_by_kernel, gathered_by_arrow])
+def test_where_all_fields_are_rare_there_are_no_columns(
+    gather: Callable[..., dict[str, pa.Array]],
+) -> None:
+    assert gather([part(batch({"/text": ["a"]}))], {}, np.array([0])) == {}
+
+
+def test_code_that_cannot_be_kept_is_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "cache_folder", lambda: None)
+    monkeypatch.setattr(kernel_gathering, "gathered_by_kernel", None)
+    rows = part(batch({"/text": ["a", "b"]}))
+    assert gathered([rows], COLUMNS, np.array([1]))["/text"].to_pylist() == ["b"]
