@@ -40,8 +40,9 @@ def _have_form(texts: pa.Array, form: str) -> bool:
 def _model_of(texts: pa.Array) -> str:
     """One of the texts if all are like it, but for what digits they have; else none."""
     offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset :][: len(texts) + 1]
-    size, count = int(np.max(np.diff(offsets), initial=0)), len(texts) - texts.null_count
-    if not size or offsets[-1] - offsets[0] != size * count:
+    sizes, count = np.diff(offsets), len(texts) - texts.null_count
+    size = int(np.max(sizes, initial=0))
+    if not size or np.count_nonzero(sizes == size) != count or np.sum(sizes) != size * count:
         return ""
     data = np.frombuffer(texts.buffers()[2], np.uint8)[offsets[0] : offsets[-1]]
     letters = data.reshape(count, size)

@@ -27,6 +27,8 @@ from lake.storage.asides import own_name
 from lake.tracking.records import BatchType, RecordLog
 
 T = TypeVar("T")
+Told = Mapping[str, Any]
+"""Of some tables, what a job has by table or by key."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,9 @@ class LoadJob:
     def record_log(self) -> RecordLog:
         return RecordLog(self.storage, self.log_folder, self.operation)
 
-    def dealt_out(self, tables: Sequence[Collection[str]]) -> "list[LoadJob]":
-        """The job of each of some tasks, without what is only of tables that it does not load."""
+    def dealt_out(self, tables: Sequence[Collection[str]]) -> "tuple[LoadJob, list[Told]]":
+        """What some tasks share, each of which loads some tables, and what there is to tell each of
+        them of these: very many tables are a lot to be told."""
         tasks: dict[str, list[int]] = {}
         for task, some in enumerate(tables):
             for table in some:
@@ -65,7 +68,12 @@ class LoadJob:
 
         by_table = ("schemas", "targets", "locations", "wished", "shadows")
         dealt = zip(*(deal(getattr(self, name)) for name in by_table), strict=True)
-        return [replace(self, **dict(zip(by_table, own, strict=True))) for own in dealt]
+        nothing: Told = {name: {} for name in by_table}
+        return replace(self, **nothing), [dict(zip(by_table, own, strict=True)) for own in dealt]
+
+    def told(self, told: Told) -> "LoadJob":
+        """The job of a task, with what was dealt out to it."""
+        return replace(self, **told)
 
 
 class LoadedFile(msgspec.Struct, frozen=True):

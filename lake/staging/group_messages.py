@@ -64,6 +64,8 @@ class GroupMessages:
         self._texts = are_texts(facts)
         self._filled = facts[:, CELLS]
         columns = np.diff(last, prepend=0)
+        if not np.all(columns):  # every event has a type
+            raise ValueError("a group of events has no field at all")
         texts = _by_group(self._texts, last)
         plain = [] if origins is None else np.flatnonzero(_by_group(rare, last) == 0).tolist()
         others = columns - texts + (0 if origins is None else len(origins))

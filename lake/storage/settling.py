@@ -2,10 +2,8 @@
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from concurrent.futures import Future, ThreadPoolExecutor
 from ctypes import CDLL, get_errno
-from threading import Thread
 
 from lake.storage.base import THREADS
 
@@ -15,6 +13,8 @@ MANY = 500
 
 def settle_all(files: Sequence[str], folders: Sequence[str], root: str) -> None:
     """Wait until files below a root, and what stands in folders, would outlive a power cut."""
+    for begun in _begun.pop(root, []):
+        begun.result()
     if len(files) > MANY and sync_all(root):
         return
     every = [*files, *folders]
@@ -26,14 +26,16 @@ def settle_all(files: Sequence[str], folders: Sequence[str], root: str) -> None:
 
 
 def begin_to_settle(files: int, root: str) -> None:
-    """Have many files written onto the disk while other work is done; nobody waits for that."""
+    """Have many files written onto the disk while other work is done.
 
-    def sync() -> None:
-        with suppress(OSError):  # whoever settles them gets to know
-            sync_all(root)
-
+    Linux tells of what went wrong only once: whoever settles files hears it from this call.
+    """
     if files > MANY:
-        Thread(target=sync, daemon=True).start()
+        _begun.setdefault(root, []).append(_ahead.submit(sync_all, root))
+
+
+_ahead = ThreadPoolExecutor(1)
+_begun: dict[str, list[Future[bool]]] = {}  # by root
 
 
 def sync_all(at: str) -> bool:

@@ -12,7 +12,7 @@ from pyspark import SparkContext
 from lake.dedup.task import Deduped, DedupJob, dedup
 from lake.evenly import evenly
 from lake.loading.shares import TASKS_PER_SLOT, Shares, file_number
-from lake.loading.task import LoadedFile, LoadJob, decode_files, encode_files, load
+from lake.loading.task import LoadedFile, LoadJob, Told, decode_files, encode_files, load
 from lake.staging.blob import Blob, BlobKind, grouped
 from lake.staging.job import RawFile, StageJob
 from lake.staging.rows_blob import divided, table_of
@@ -66,8 +66,8 @@ class ShelfDataflow:
     def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
         shelf = self._shelf
 
-        def work(part: tuple[LoadJob, Groups]) -> list[bytes]:
-            job, groups = part
+        def work(part: tuple[Told, Groups]) -> list[bytes]:
+            job, groups = shared.told(part[0]), part[1]
             with job.record_log() as log, shelf.fetching() as fetch:
                 return [
                     encode_files(load(job, file_number(share), [*map(fetch, blobs)], log))
@@ -76,9 +76,9 @@ class ShelfDataflow:
 
         self._divide(shares)
         tasks = self._tasks(BlobKind.ROWS, shares.of)
-        # All that there is to know of very many tables would take longer than to load some.
         tables = [{table_of(blobs[0]) for _, blobs in groups} for groups in tasks]
-        parts = zip(job.dealt_out(tables), tasks, strict=True)
+        shared, told = job.dealt_out(tables)
+        parts = zip(told, tasks, strict=True)
         loaded = (data for results in self._each(work, parts) for data in results)
         return [file for data in loaded for file in decode_files(data)]
 

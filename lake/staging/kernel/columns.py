@@ -177,7 +177,7 @@ def _facts(
     facts = np.empty((min(in_rows, len(ends) * fields), FACTS), np.int64)
     buf = block.lines.address
     count = count_columns(buf, rows, ends, first_cell, block.cells, column_of, facts, last)
-    return facts[:count], last
+    return facts[:count].copy(), last  # of far more that there could have been
 
 
 def _array(

@@ -1,5 +1,6 @@
 """Which columns of texts Arrow reads at once, and that it reads them as `lake.dates` does."""
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -44,6 +45,15 @@ def test_usual_dates_are_read_at_once(texts: list[str | None]) -> None:
 )
 def test_others_are_left_to_the_slow_way(texts: list[str]) -> None:
     assert plain_dates(pa.array(texts, pa.string())) is None
+
+
+def test_what_stands_in_place_of_a_null_is_not_taken_for_a_part_of_dates() -> None:
+    letters = "2026-10-01T07:00:002026-10-01T07:00:00"  # the last three are of no text
+    offsets = np.array([0, 19, 35, 38], np.int32)
+    buffers = [pa.py_buffer(b"\x03"), pa.py_buffer(offsets), pa.py_buffer(letters.encode())]
+    texts = pa.Array.from_buffers(pa.string(), 3, buffers, 1)
+    assert texts.to_pylist() == ["2026-10-01T07:00:00", "2026-10-01T07:00", None]
+    assert plain_dates(texts) is None
 
 
 @given(st.one_of(column_of(DATES), column_of(DAYS)))

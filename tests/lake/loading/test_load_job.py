@@ -24,7 +24,9 @@ def test_a_task_is_told_of_its_own_tables() -> None:
         operation="sync",
         shadows={keys[0]: "shadow"},
     )
-    one, two = job.dealt_out([{"page", "order"}, {"page_view", "order"}])
+    shared, told = job.dealt_out([{"page", "order"}, {"page_view", "order"}])
+    assert (shared.schemas, shared.targets, shared.locations, shared.shadows) == ({}, {}, {}, {})
+    one, two = map(shared.told, told)
     assert [list(dealt.schemas) for dealt in (one, two)] == [
         ["page", "order"],
         ["page_view", "order"],

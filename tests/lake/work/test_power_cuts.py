@@ -1,5 +1,6 @@
 """A commit counts only if what it leads to is on the disk, not just in the system's memory."""
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +32,28 @@ def test_many_files_are_brought_onto_the_disk_by_one_call_before_the_commit(
     monkeypatch.setattr(settling, "sync_all", note)
     first_sync(runs)
     assert manifest.exists()
-    assert order[0] == (str(runs.root), False)
+    # Once as soon as the tables are written, once when all is.
+    assert order[:2] == [(str(runs.root), False)] * 2
+
+
+def test_a_disk_that_fails_while_other_work_is_done_fails_the_run(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+
+    def fails_once(at: str) -> bool:
+        calls.append(at)
+        if len(calls) == 1:  # Linux tells of it once, and then no more
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return True
+
+    monkeypatch.setattr(settling, "MANY", 0)
+    monkeypatch.setattr(settling, "sync_all", fails_once)
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        first_sync(runs)
+    assert not (runs.root / paths.manifest(SOURCE_ID, 1)).exists()
+    first_sync(runs)
+    assert (runs.root / paths.manifest(SOURCE_ID, 1)).exists()
 
 
 def test_a_system_without_that_call_does_them_one_by_one(
