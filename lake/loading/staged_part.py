@@ -1,7 +1,7 @@
 """Staged rows of one table from one blob, as they lie in memory."""
 
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,11 +26,16 @@ _TEXTS = frozenset(e for e, type in ARROW_TYPES.items() if pa.types.is_string(ty
 _NUMBERS = {FILE: np.int32, LINE: np.int32, RECEIVED: np.int64}
 
 
-class PartColumns(NamedTuple):
+@dataclass(frozen=True)
+class PartColumns:
     """What a part says of its columns, and which of its buffers are theirs, from one on."""
 
     head: StagedHead
     buffers: dict[str, int]
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        return self.head.schema()
 
 
 @lru_cache(1024)  # the parts of a table mostly say the same
@@ -80,4 +85,4 @@ class StagedPart:
 
     @cached_property
     def batch(self) -> pa.RecordBatch:
-        return pa.ipc.read_record_batch(self._message, self.columns.head.schema())
+        return pa.ipc.read_record_batch(self._message, self.columns.schema)

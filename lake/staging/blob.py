@@ -61,30 +61,29 @@ def to_ipc(table: pa.Table | pa.RecordBatch) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=_PLAIN) as writer:
         writer.write(table)
-    return _packed(sink.getvalue())
+    return packed(sink.getvalue())
 
 
 def from_ipc(data: bytes) -> pa.Table:
-    return pa.ipc.open_stream(_unpacked(data)).read_all()
+    return pa.ipc.open_stream(unpacked(data)).read_all()
 
 
 def packed_message(head: bytes, message: pa.Buffer) -> bytes:
     """The message of a batch (`RecordBatch.serialize`), with what is to be known of it before."""
-    packed = _packed(pa.py_buffer(head))
-    return _SIZE.pack(len(packed)) + packed + _packed(message)
+    return _SIZE.pack(len(head)) + head + packed(message)
 
 
 def unpacked_message(data: bytes) -> tuple[bytes, pa.Buffer]:
     (size,) = _SIZE.unpack_from(data)
     begin = _SIZE.size + size
-    return _unpacked(data[_SIZE.size : begin]).to_pybytes(), _unpacked(memoryview(data)[begin:])
+    return data[_SIZE.size : begin], unpacked(memoryview(data)[begin:])
 
 
-def _packed(plain: pa.Buffer) -> bytes:
-    packed: bytes = _PACKING.compress(plain, asbytes=True)
-    return _SIZE.pack(plain.size) + packed
+def packed(plain: pa.Buffer) -> bytes:
+    data: bytes = _PACKING.compress(plain, asbytes=True)
+    return _SIZE.pack(plain.size) + data
 
 
-def _unpacked(data: bytes | memoryview) -> pa.Buffer:
+def unpacked(data: bytes | memoryview) -> pa.Buffer:
     (size,) = _SIZE.unpack_from(data)
     return _PACKING.decompress(memoryview(data)[_SIZE.size :], decompressed_size=size)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lake.casting.encoding import ARROW_TYPES, Encoding
 from lake.dedup.ids import ID_BYTES
-from lake.staging.blob import Blob, packed_message, unpacked_message
+from lake.staging.blob import Blob, packed, packed_message, unpacked, unpacked_message
 
 FILE, LINE, ID, RECEIVED = "#file", "#line", "#id", "#received"
 RESCUED, PAYLOAD, HASH = "#rescued", "#payload", "#hash"
@@ -60,11 +60,11 @@ class StagedHead(msgspec.Struct, array_like=True, frozen=True):
     rare: dict[Encoding, list[RareName]]
 
     def encode(self) -> bytes:
-        return msgspec.msgpack.encode(self)
+        return packed(pa.py_buffer(msgspec.msgpack.encode(self)))
 
     @classmethod
     def decode(cls, data: bytes) -> "StagedHead":
-        return _decode_head(data)
+        return _decode_head(unpacked(data))
 
     def schema(self) -> pa.Schema:
         fields = [_arrow_field(field.pointer, field.encoding) for field in self.fields]
@@ -125,8 +125,9 @@ def divided(blob: Blob) -> list[Blob]:
     if len(parts) == 1:
         return [blob]
     (head, batch), start, found = rows_of(blob), 0, []
+    told = head.encode()
     for key, rows in parts.items():
-        data = packed_message(head.encode(), batch.slice(start, rows).serialize())
+        data = packed_message(told, batch.slice(start, rows).serialize())
         found.append(blob._replace(key=key, rows=rows, data=data))
         start += rows
     return found
