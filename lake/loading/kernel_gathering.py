@@ -16,6 +16,7 @@ from lake.loading.kernel.gather import (
     gather,
 )
 from lake.loading.staged_part import StagedPart
+from lake.staging.kernel.layout import aligned
 
 _WAYS = {
     Encoding.TEXT: AS_TEXT,
@@ -38,14 +39,14 @@ def gathered_by_kernel(
     texts[~is_text] = 0
     if np.max(texts, initial=0) > _MOST:
         raise OverflowError(
-            f"{names[int(np.argmax(texts))]} has more than 2 GB of text in one file: "
-            "give the source a finer `date_partition`."
+            f"{names[int(np.argmax(texts))]} has more than 2 GB of text in one file. Hours are "
+            "divided by raw file: put these events into several of them."
         )
     rows = len(order)
     bits = (rows + 7) // 8 + _SPARE
     fixed = np.where(is_text, 4 * (rows + 1), np.where(ways == AS_BIT, bits, 8 * rows))
     sizes = np.column_stack([np.full(len(names), bits), fixed, texts])
-    room = (sizes + 7) & -8
+    room = aligned(sizes)
     starts = (np.cumsum(room) - room.ravel()).reshape(room.shape)
     memory = pa.allocate_buffer(int(np.sum(room)))
     told = np.zeros((len(names), 2), np.int64)

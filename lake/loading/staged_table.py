@@ -77,11 +77,8 @@ class StagedTable:
 
     def typed(self, schema: TableSchema) -> TypedRows:
         """All rows in the types of a table, in the order of the files to be written."""
-        ends, of_batch = self._batches()
-        typed = [
-            batch.typed(self.order[of_batch == number] - (end - len(batch)), schema)
-            for number, (batch, end) in enumerate(zip(self.batches, ends, strict=True))
-        ]
+        of_batch, orders = self._orders()
+        typed = [b.typed(order, schema) for b, order in zip(self.batches, orders, strict=True)]
         if len(typed) == 1:
             return typed[0]
         rows = pa.concat_tables((part.rows.table() for part in typed), promote_options="default")
@@ -93,18 +90,18 @@ class StagedTable:
 
     def payloads(self) -> pa.Array | None:
         """The whole events, if they were kept."""
-        ends, of_batch = self._batches()
-        found = [
-            batch.payloads(self.order[of_batch == number] - (end - len(batch)))
-            for number, (batch, end) in enumerate(zip(self.batches, ends, strict=True))
-        ]
+        of_batch, orders = self._orders()
+        found = [b.payloads(order) for b, order in zip(self.batches, orders, strict=True)]
         present = [array for array in found if array is not None]
         return pa.concat_arrays(present).take(_back(of_batch)) if present else None
 
-    def _batches(self) -> tuple[np.ndarray, np.ndarray]:
-        """Where the rows of each batch end, and of which batch each row is."""
-        ends = np.cumsum([len(batch) for batch in self.batches])
-        return ends, np.searchsorted(ends, self.order, side="right")
+    def _orders(self) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Of which batch each row is, and the order of the rows of each batch."""
+        sizes = [len(batch) for batch in self.batches]
+        ends = np.cumsum(sizes)
+        of_batch = np.searchsorted(ends, self.order, side="right")
+        begins = enumerate((ends - sizes).tolist())
+        return of_batch, [self.order[of_batch == number] - begin for number, begin in begins]
 
 
 def _back(of_batch: np.ndarray) -> pa.Array:

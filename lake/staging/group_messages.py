@@ -2,17 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from lake.staging.kernel.fill import CELLS, TEXTS, VALID
-from lake.staging.kernel.layout import Layout, are_texts
+from lake.staging.kernel.layout import Layout, aligned, are_texts
 from lake.staging.messages import MessageForm, message_form
 
 _WORD = 8
-Size = TypeVar("Size", int, np.ndarray)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +32,7 @@ class RowOrigins:
 
     def room(self, lengths: np.ndarray) -> np.ndarray:
         """Bytes that they take in groups of these lengths."""
-        return np.asarray(sum(_aligned(width * lengths) for width in self.widths))
+        return np.asarray(sum(aligned(width * lengths) for width in self.widths))
 
     def write(self, memory: np.ndarray, at: int, rows: slice) -> list[int]:
         """Write those of some rows to a place; where the buffers are from there, and their sizes:
@@ -44,7 +42,7 @@ class RowOrigins:
             values = column[width * rows.start : width * rows.stop]
             memory[at + place : at + place + len(values)] = values
             buffers += [place, 0, place, len(values)]
-            place += _aligned(len(values))
+            place += aligned(len(values))
         return buffers
 
 
@@ -140,7 +138,3 @@ def _by_group(counted: np.ndarray, last: np.ndarray) -> np.ndarray:
     """How many columns of each group are counted."""
     total = np.concatenate([[0], np.cumsum(counted)])
     return np.diff(total[last], prepend=0)
-
-
-def _aligned(size: Size) -> Size:
-    return (size + _WORD - 1) & -_WORD

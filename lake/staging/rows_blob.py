@@ -24,7 +24,6 @@ by `StagedHead.rare`."""
 
 _ROWS = "\t"  # before their number; like a line break, in no name of a table or partition
 
-
 ORIGINS = pa.schema(
     [(FILE, pa.int32()), (LINE, pa.int32()), (ID, pa.binary(ID_BYTES)), (RECEIVED, pa.int64())]
 )

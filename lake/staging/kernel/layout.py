@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cache
+from typing import TypeVar
 
 import numpy as np
 
@@ -36,6 +37,7 @@ from lake.staging.kernel.values import (
     TRUE,
 )
 
+Size = TypeVar("Size", int, np.ndarray)
 _TEXTS = 1 << TEXT | 1 << ESCAPED | 1 << MOMENT | 1 << MILLIS
 _NUMBERS = 1 << INTEGER | 1 << FRACTION | 1 << NUMBER
 _TRUTHS = 1 << TRUE | 1 << FALSE
@@ -155,7 +157,7 @@ def laid_out(
     sizes[len(facts) :, 0] = 4 * (lengths[of_list // len(_ALL)] + 1)
     sizes[len(facts) :, 1:3] = _sizes(of_lists, cells, texts)
     sizes[len(facts) :, 3] = 2 * cells
-    room = _aligned(sizes)
+    room = aligned(sizes)
     starts = (np.cumsum(room) - room.ravel()).reshape(room.shape)
     starts[: len(facts)] += np.cumsum(before)[group_of, None]
     starts[len(facts) :] += np.sum(before)
@@ -186,5 +188,6 @@ def _sizes(ways: np.ndarray, values: np.ndarray, texts: np.ndarray) -> np.ndarra
     return np.stack([sizes, np.where(is_text, texts, 0)], axis=1)
 
 
-def _aligned(sizes: np.ndarray) -> np.ndarray:
-    return (sizes + 7) & ~7
+def aligned(size: Size) -> Size:
+    """Bytes up to the next word."""
+    return (size + 7) & ~7
