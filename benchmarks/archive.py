@@ -10,7 +10,7 @@ from msgspec.json import decode, encode
 from benchmarks.recipe import SOURCE, Recipe
 from benchmarks.reshape import more_columns, one_type, reshape
 from benchmarks.truth import Truth, truth_of
-from lake.sample import write_archive
+from eventlake.sample import write_archive
 
 RAW = f"segment-logs/{SOURCE.id}"
 

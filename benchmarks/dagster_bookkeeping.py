@@ -25,12 +25,12 @@ from datalake_assets.console import console
 from datalake_assets.events import check_evaluation
 from datalake_assets.home import URL_VARIABLE, VARIABLE
 from datalake_assets.keys import table_key
-from lake.counts import TableReport
-from lake.names import Naming
-from lake.resolve import standard_columns
-from lake.schema import Column, TableSchema
-from lake.types import LakeType
-from lake.work.checks import CHECKS, CheckResult
+from eventlake.counts import TableReport
+from eventlake.names import Naming
+from eventlake.resolve import standard_columns
+from eventlake.schema import Column, TableSchema
+from eventlake.types import LakeType
+from eventlake.work.checks import CHECKS, CheckResult
 
 COLUMNS = 50  # beside the standard ones
 DAY = "2026-10-01"

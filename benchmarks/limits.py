@@ -14,17 +14,17 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from lake.dedup.ids import words
-from lake.dedup.index import SCHEMA, read_index, write_index
-from lake.dedup.rule import Events, find_twins
-from lake.kinds import Kind
-from lake.staging.places import places
-from lake.staging.seen import Seen, SeenColumn, SeenTable
-from lake.state.codec import decode, encode
-from lake.state.ledger import LedgerEntry, LedgerPage
-from lake.storage import LocalStorage
-from lake.tracking.log_job import DUPLICATE, OTHER_PAYLOAD
-from lake.work.record_log import _not_loaded
+from eventlake.dedup.ids import words
+from eventlake.dedup.index import SCHEMA, read_index, write_index
+from eventlake.dedup.rule import Events, find_twins
+from eventlake.kinds import Kind
+from eventlake.staging.places import places
+from eventlake.staging.seen import Seen, SeenColumn, SeenTable
+from eventlake.state.codec import decode, encode
+from eventlake.state.ledger import LedgerEntry, LedgerPage
+from eventlake.storage import LocalStorage
+from eventlake.tracking.log_job import DUPLICATE, OTHER_PAYLOAD
+from eventlake.work.record_log import _not_loaded
 
 Work = Callable[[], Callable[[], object]]
 """What is made first, and what is measured then."""

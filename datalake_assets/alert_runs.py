@@ -8,9 +8,9 @@ import dagster as dg
 from dagster import DagsterEventType as Event
 
 from datalake_assets.keys import landing_key, replay_job_name, reports_key, sync_job_name
-from lake.alerts.attempt import Attempt, CheckRun, Outcome, Verdict
-from lake.alerts.fate import Fate
-from lake.settings import Source
+from eventlake.alerts.attempt import Attempt, CheckRun, Outcome, Verdict
+from eventlake.alerts.fate import Fate
+from eventlake.settings import Source
 
 _WILL_RETRY = "dagster/will_retry"
 _ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]

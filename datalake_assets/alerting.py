@@ -10,11 +10,11 @@ import msgspec
 
 from datalake_assets.alert_runs import ended_runs, fate_of
 from datalake_assets.reloading import WEBSERVER_VARIABLE
-from lake.alerts.look import Look
-from lake.errors import LakeError
-from lake.lake import Lake
-from lake.settings import Source
-from lake.work.run_context import now
+from eventlake.alerts.look import Look
+from eventlake.errors import LakeError
+from eventlake.lake import Lake
+from eventlake.settings import Source
+from eventlake.work.run_context import now
 
 _SECONDS = 40  # of the sixty that a sensor has; what is left then is done by the next look
 _PATIENCE = timedelta(minutes=15)  # with a source that cannot be looked at

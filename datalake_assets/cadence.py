@@ -12,10 +12,10 @@ import msgspec
 
 from datalake_assets.dead_runs import is_dead
 from datalake_assets.keys import sync_job_name
-from lake.first_sync import first_sync_due
-from lake.lake import Lake
-from lake.settings import Source
-from lake.work.run_context import now
+from eventlake.first_sync import first_sync_due
+from eventlake.lake import Lake
+from eventlake.settings import Source
+from eventlake.work.run_context import now
 
 FIRST_SYNCS = "first_syncs"
 _STATUS = dg.DagsterRunStatus

@@ -6,8 +6,8 @@ import dagster as dg
 
 from datalake_assets.preflight import Finding, findings
 from datalake_assets.preflight.schedules import Schedules
-from lake.catalog.sync_reports import ensure_reports_table
-from lake.lake import Lake
+from eventlake.catalog.sync_reports import ensure_reports_table
+from eventlake.lake import Lake
 
 NAME = "check"
 

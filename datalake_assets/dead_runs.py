@@ -7,13 +7,13 @@ import dagster as dg
 import msgspec
 
 from datalake_assets.keys import SOURCE_TAG
-from lake.errors import LakeError
-from lake.lake import Lake
-from lake.report_history import newest_reports
-from lake.settings import Source
-from lake.state.holder import Holder, myself
-from lake.work.dead_runs import INTERRUPTED, close_dead_runs
-from lake.work.run_context import now
+from eventlake.errors import LakeError
+from eventlake.lake import Lake
+from eventlake.report_history import newest_reports
+from eventlake.settings import Source
+from eventlake.state.holder import Holder, myself
+from eventlake.work.dead_runs import INTERRUPTED, close_dead_runs
+from eventlake.work.run_context import now
 
 PROCESS_TAG = "datalake/process"
 _UNDER_WAY = [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]

@@ -24,8 +24,8 @@ from datalake_assets.upkeep import (
     upkeep_job,
     upkeep_schedule,
 )
-from lake.lake import Lake
-from lake.settings_file import load_settings
+from eventlake.lake import Lake
+from eventlake.settings_file import load_settings
 from spark_resources.choosing import engine_of
 from spark_resources.engine import SparkEngine
 

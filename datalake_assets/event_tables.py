@@ -21,15 +21,15 @@ from datalake_assets.partitions import REPLAY, days, window_of
 from datalake_assets.running import DagsterListener, heard_of, new_job, told_as_failure
 from datalake_assets.snapshot import SourceSnapshot, refresh_snapshot
 from datalake_assets.times import parse_hour
-from lake.counts import UnitReport
-from lake.lake import Lake
-from lake.report import RunFacts
-from lake.schema import TableSchema
-from lake.settings import Source
-from lake.work.checks import CHECKS, CheckResult, ChecksFailed
-from lake.work.published_checks import check_published
-from lake.work.run_context import Published
-from lake.work.unit import Window
+from eventlake.counts import UnitReport
+from eventlake.lake import Lake
+from eventlake.report import RunFacts
+from eventlake.schema import TableSchema
+from eventlake.settings import Source
+from eventlake.work.checks import CHECKS, CheckResult, ChecksFailed
+from eventlake.work.published_checks import check_published
+from eventlake.work.run_context import Published
+from eventlake.work.unit import Window
 from spark_resources.engine import SparkEngine
 
 OWNERS = ["team:data-platform"]

@@ -8,18 +8,18 @@ import dagster as dg
 
 from datalake_assets import metadata
 from datalake_assets.keys import landing_key, reports_key, schema_key, table_key
-from lake.checking.rules import SOURCE_RULES, TABLE_RULES
-from lake.checking.schema_change import Change, check_schema_change, first_run
-from lake.counts import TableReport, UnitReport
-from lake.lake import Lake
-from lake.report import RunFacts
-from lake.schema import TableSchema
-from lake.settings import Source
-from lake.state.source_state import read_state
-from lake.work.checks import CHECKS, CheckResult
-from lake.work.plan import list_archive
-from lake.work.run_context import Published
-from lake.work.unit import Window
+from eventlake.checking.rules import SOURCE_RULES, TABLE_RULES
+from eventlake.checking.schema_change import Change, check_schema_change, first_run
+from eventlake.counts import TableReport, UnitReport
+from eventlake.lake import Lake
+from eventlake.report import RunFacts
+from eventlake.schema import TableSchema
+from eventlake.settings import Source
+from eventlake.state.source_state import read_state
+from eventlake.work.checks import CHECKS, CheckResult
+from eventlake.work.plan import list_archive
+from eventlake.work.run_context import Published
+from eventlake.work.unit import Window
 
 _RULES = CHECKS | TABLE_RULES | SOURCE_RULES
 

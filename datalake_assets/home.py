@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
-from lake.settings import Settings
-from lake.storage import LocalStorage
+from eventlake.settings import Settings
+from eventlake.storage import LocalStorage
 
 VARIABLE = "DAGSTER_HOME"
 URL_VARIABLE = "DAGSTER_PG_URL"

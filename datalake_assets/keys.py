@@ -2,9 +2,9 @@
 
 import dagster as dg
 
-from lake.catalog.sync_reports import DATABASE, NAME
-from lake.schema import TableSchema
-from lake.settings import Source
+from eventlake.catalog.sync_reports import DATABASE, NAME
+from eventlake.schema import TableSchema
+from eventlake.settings import Source
 
 
 def landing_key(source: Source) -> dg.AssetKey:

@@ -3,8 +3,8 @@
 import dagster as dg
 
 from datalake_assets.keys import landing_key
-from lake.lake import Lake
-from lake.settings import Source
+from eventlake.lake import Lake
+from eventlake.settings import Source
 
 
 def landing(lake: Lake, source: Source) -> dg.AssetSpec:

@@ -23,10 +23,10 @@ from datalake_assets.reloading import LOCATION
 from datalake_assets.replayable import first_day, refuse_replay
 from datalake_assets.snapshot import Snapshot, SourceSnapshot, read_snapshot, refresh_snapshot
 from datalake_assets.times import FORM
-from lake.lake import Lake
-from lake.settings import Source
-from lake.state.source_state import read_state
-from lake.work.unit import Window
+from eventlake.lake import Lake
+from eventlake.settings import Source
+from eventlake.state.source_state import read_state
+from eventlake.work.unit import Window
 
 RANGE_TAGS = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 _INTERRUPTS = ("KeyboardInterrupt", "DagsterExecutionInterruptedError")

@@ -5,15 +5,15 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from lake import paths
-from lake.counts import TableReport
-from lake.names import snake
-from lake.report import RunFacts
-from lake.schema import TableSchema
-from lake.settings import Source
-from lake.storage import Storage, StoredFile
-from lake.upkeep.report import UpkeepReport
-from lake.work.checks import CheckResult
+from eventlake import paths
+from eventlake.counts import TableReport
+from eventlake.names import snake
+from eventlake.report import RunFacts
+from eventlake.schema import TableSchema
+from eventlake.settings import Source
+from eventlake.storage import Storage, StoredFile
+from eventlake.upkeep.report import UpkeepReport
+from eventlake.work.checks import CheckResult
 
 Metadata = dict[str, dg.MetadataValue]
 

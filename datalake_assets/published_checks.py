@@ -10,14 +10,14 @@ from datalake_assets.events import check_evaluation, check_result
 from datalake_assets.keys import SOURCE_TAG, check_tables_job_name, reports_key, table_key
 from datalake_assets.running import told_as_failure
 from datalake_assets.snapshot import Snapshot
-from lake.checking.freshness import check_freshness
-from lake.checking.published import TableChecks
-from lake.checking.rules import SOURCE_RULES, TABLE_RULES
-from lake.lake import Lake
-from lake.schema import TableSchema
-from lake.settings import Source
-from lake.work.checks import CheckResult
-from lake.work.run_context import now
+from eventlake.checking.freshness import check_freshness
+from eventlake.checking.published import TableChecks
+from eventlake.checking.rules import SOURCE_RULES, TABLE_RULES
+from eventlake.lake import Lake
+from eventlake.schema import TableSchema
+from eventlake.settings import Source
+from eventlake.work.checks import CheckResult
+from eventlake.work.run_context import now
 
 ONCE_A_DAY = "30 4 * * *"
 EVERY_HOUR = "10 * * * *"

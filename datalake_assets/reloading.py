@@ -6,7 +6,7 @@ import dagster as dg
 from dagster_graphql import DagsterGraphQLClient, DagsterGraphQLClientError
 
 from datalake_assets.snapshot import Snapshot, read_snapshot, refresh_snapshot
-from lake.lake import Lake
+from eventlake.lake import Lake
 
 LOCATION = "datalake"
 WEBSERVER_VARIABLE = "DATALAKE_WEBSERVER"

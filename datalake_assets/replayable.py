@@ -2,13 +2,13 @@
 
 from datetime import UTC, date, datetime, timedelta
 
-from lake.errors import UsageError, did_you_mean
-from lake.lake import Lake
-from lake.schema import TableSchema
-from lake.settings import Source
-from lake.state.source_state import SourceState, read_state
-from lake.work.plan import list_archive
-from lake.work.unit import Window
+from eventlake.errors import UsageError, did_you_mean
+from eventlake.lake import Lake
+from eventlake.schema import TableSchema
+from eventlake.settings import Source
+from eventlake.state.source_state import SourceState, read_state
+from eventlake.work.plan import list_archive
+from eventlake.work.unit import Window
 
 
 def refuse_replay(

@@ -7,13 +7,13 @@ from datetime import datetime
 
 import dagster as dg
 
-from lake.aws.permissions import granted_by
-from lake.aws.refusals import recognised
-from lake.clock import new_run_id, now
-from lake.errors import LakeError
-from lake.settings import Settings, Source
-from lake.work.run_context import Published
-from lake.work.unit import Window
+from eventlake.aws.permissions import granted_by
+from eventlake.aws.refusals import recognised
+from eventlake.clock import new_run_id, now
+from eventlake.errors import LakeError
+from eventlake.settings import Settings, Source
+from eventlake.work.run_context import Published
+from eventlake.work.unit import Window
 from spark_resources.jobs.lake_job import LakeJob
 
 

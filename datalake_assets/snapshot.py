@@ -10,13 +10,13 @@ from pathlib import Path
 
 import msgspec
 
-from lake.errors import LakeError
-from lake.lake import Lake
-from lake.schema import TableSchema
-from lake.settings import Source
-from lake.state.codec import decode, encode
-from lake.state.source_state import SourceState, read_state
-from lake.storage import LocalStorage
+from eventlake.errors import LakeError
+from eventlake.lake import Lake
+from eventlake.schema import TableSchema
+from eventlake.settings import Source
+from eventlake.state.codec import decode, encode
+from eventlake.state.source_state import SourceState, read_state
+from eventlake.storage import LocalStorage
 
 
 class SourceSnapshot(msgspec.Struct, frozen=True):

@@ -11,11 +11,11 @@ from datalake_assets.keys import SOURCE_TAG, sync_job_name
 from datalake_assets.running import DagsterListener, heard_of, new_job, told_as_failure
 from datalake_assets.snapshot import refresh_snapshot
 from datalake_assets.times import parse_hour, touched_days
-from lake.counts import UnitReport
-from lake.lake import Lake
-from lake.settings import Source
-from lake.work.checks import ChecksFailed
-from lake.work.failing import failure_told
+from eventlake.counts import UnitReport
+from eventlake.lake import Lake
+from eventlake.settings import Source
+from eventlake.work.checks import ChecksFailed
+from eventlake.work.failing import failure_told
 from spark_resources.engine import SparkEngine
 
 SCHEDULES_VARIABLE = "DATALAKE_SCHEDULES"

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from lake.errors import UsageError
+from eventlake.errors import UsageError
 
 FORM = "%Y-%m-%dT%H"
 

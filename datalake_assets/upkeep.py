@@ -11,11 +11,11 @@ from datalake_assets.keys import SOURCE_TAG, upkeep_job_name, upkeep_key
 from datalake_assets.metadata import upkeep_numbers
 from datalake_assets.run_retention import remove_old_runs
 from datalake_assets.running import DagsterListener, told_as_failure
-from lake.lake import Lake
-from lake.settings import Source
-from lake.upkeep.run import upkeep_context
-from lake.upkeep.upkeep import UpkeepBroken, upkeep
-from lake.work.run_context import now
+from eventlake.lake import Lake
+from eventlake.settings import Source
+from eventlake.upkeep.run import upkeep_context
+from eventlake.upkeep.upkeep import UpkeepBroken, upkeep
+from eventlake.work.run_context import now
 
 IN_THE_NIGHT = "30 3 * * *"
 """UTC: yesterday is over, and most of what came late for it is there."""

@@ -1,6 +1,6 @@
 """From the settings to the engine they ask for."""
 
-from lake.settings import Settings
+from eventlake.settings import Settings
 from spark_resources.engine import SparkEngine
 
 

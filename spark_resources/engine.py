@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from lake.work.dry_run import PlannedUnit
-from lake.work.run_context import Listener, Published
+from eventlake.work.dry_run import PlannedUnit
+from eventlake.work.run_context import Listener, Published
 from spark_resources.jobs.lake_job import LakeJob
 
 

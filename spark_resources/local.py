@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
-from lake.work.dry_run import PlannedUnit
-from lake.work.run_context import Listener, Published
+from eventlake.work.dry_run import PlannedUnit
+from eventlake.work.run_context import Listener, Published
 from spark_resources.class_archive import with_archive
 from spark_resources.engine import SparkEngine
 from spark_resources.java import require_java

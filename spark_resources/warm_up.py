@@ -9,10 +9,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from lake.sample.archive import write_archive
-from lake.sample.spec import WEB_SHOP, SampleSpec
-from lake.settings import Settings
-from lake.work.run_context import Silent
+from eventlake.sample.archive import write_archive
+from eventlake.sample.spec import WEB_SHOP, SampleSpec
+from eventlake.settings import Settings
+from eventlake.work.run_context import Silent
 from spark_resources.class_archive import make_archive
 from spark_resources.jobs.lake_job import LakeJob, run_job
 from spark_resources.local_spark import SPARK_CONFIG, local_dataflow

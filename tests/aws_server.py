@@ -14,7 +14,7 @@ from moto.moto_server.werkzeug_app import MotoRequestHandler
 from moto.s3.models import s3_backends
 from moto.server import ThreadedMotoServer
 
-from lake.aws.access import AwsAccess, forget_sessions
+from eventlake.aws.access import AwsAccess, forget_sessions
 
 ACCOUNT = "123456789012"
 REGION = "eu-west-1"

@@ -19,7 +19,7 @@ Command = Callable[["Node", Path, list[str]], list[str]]
 _AWS = f"""#!{sys.executable}
 import sys
 from urllib.parse import urlparse
-from lake.aws.access import AwsAccess
+from eventlake.aws.access import AwsAccess
 source, target = sys.argv[-2:]
 place = urlparse(source)
 body = AwsAccess().client("s3").get_object(Bucket=place.netloc, Key=place.path[1:])["Body"]
@@ -102,14 +102,14 @@ def spark_submit(node: Node, folder: Path, args: list[str]) -> list[str]:
 
 def without_spark(node: Node, folder: Path, args: list[str]) -> list[str]:
     """The same job, its tasks one after the other in its own process."""
-    return _plain_python(args, "from lake.work.in_process import InProcess as Flow")
+    return _plain_python(args, "from eventlake.work.in_process import InProcess as Flow")
 
 
 def slowly(node: Node, folder: Path, args: list[str]) -> list[str]:
     """The same, but each unit of work takes some seconds."""
     flow = (
         "import time\n"
-        "from lake.work.in_process import InProcess\n"
+        "from eventlake.work.in_process import InProcess\n"
         "class Flow(InProcess):\n"
         "    def stage(self, job, tasks):\n"
         "        time.sleep(4)\n"

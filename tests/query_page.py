@@ -7,15 +7,15 @@ from datetime import timedelta
 from pathlib import Path
 
 from datalake_assets.running import new_job
-from lake.lake import Lake
-from lake.sample import IOS_PROD, SampleSpec, write_archive
-from lake.settings_file import load_settings
-from lake.work.in_process import InProcess
-from lake.work.run_context import Silent
-from lake.work.unit import Window
+from eventlake.lake import Lake
+from eventlake.sample import IOS_PROD, SampleSpec, write_archive
+from eventlake.settings_file import load_settings
+from eventlake.work.in_process import InProcess
+from eventlake.work.run_context import Silent
+from eventlake.work.unit import Window
 from spark_resources.jobs.lake_job import LakeJob, run_job
 from tests.aws_server import AwsServer
-from tests.lake.runs import utc
+from tests.eventlake.runs import utc
 
 PAGE = Path(__file__).parents[1] / "docs" / "query.md"
 BUCKET = "acme-events"  # as on the page

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import fs
 
-from lake.sql import LakeSql
+from eventlake.sql import LakeSql
 from tests.aws_server import AwsServer
 from tests.datalake_assets.cli.terminal import Terminal
 from tests.query_page import EXAMPLES, PAGE, examples, lake_on_aws

@@ -13,7 +13,7 @@ import yaml
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("lake", "spark_resources", "datalake_assets")
+PACKAGES = ("eventlake", "spark_resources", "datalake_assets")
 MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 
 
@@ -29,7 +29,10 @@ def imports(path: Path) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("folder", "forbidden"),
     [
-        ("lake", {"dagster", "dagster_pyspark", "pyspark", "spark_resources", "datalake_assets"}),
+        (
+            "eventlake",
+            {"dagster", "dagster_pyspark", "pyspark", "spark_resources", "datalake_assets"},
+        ),
         ("spark_resources", {"datalake_assets"}),
         ("spark_resources/jobs", {"dagster", "dagster_aws", "dagster_pyspark"}),
     ],

@@ -7,10 +7,10 @@ from pathlib import Path
 from benchmarks.marks import Marks
 from benchmarks.standalone import standalone
 from datalake_assets.running import new_job
-from lake.lake import Lake
-from lake.settings import Settings
-from lake.settings_file import load_settings
-from lake.work.run_context import Silent
+from eventlake.lake import Lake
+from eventlake.settings import Settings
+from eventlake.settings_file import load_settings
+from eventlake.work.run_context import Silent
 from spark_resources.cluster.session import ClusterSession
 from spark_resources.jobs.lake_job import run_job
 

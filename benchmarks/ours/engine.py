@@ -4,9 +4,9 @@ import sys
 from pathlib import Path
 
 from benchmarks.marks import Marks
-from lake.clock import new_run_id, now
-from lake.settings_file import load_settings
-from lake.work.run_context import Silent
+from eventlake.clock import new_run_id, now
+from eventlake.settings_file import load_settings
+from eventlake.work.run_context import Silent
 from spark_resources.class_archive import with_archive
 from spark_resources.jobs.lake_job import LakeJob, run_job
 from spark_resources.jobs.shelf_dataflow import ShelfDataflow

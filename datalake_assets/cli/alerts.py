@@ -12,11 +12,11 @@ from datalake_assets.cli.output import grid, note, print_json, say, show, warn
 from datalake_assets.cli.text import moment, span
 
 if TYPE_CHECKING:
-    from lake.alerts.message import Letter
-    from lake.alerts.state import AlertState
-    from lake.alerts.troubles import OpenTrouble
-    from lake.alerts.trying import Tried
-    from lake.settings import Source
+    from eventlake.alerts.message import Letter
+    from eventlake.alerts.state import AlertState
+    from eventlake.alerts.troubles import OpenTrouble
+    from eventlake.alerts.trying import Tried
+    from eventlake.settings import Source
 
 _SHOWN = 10
 
@@ -41,7 +41,7 @@ def alerts(
       datalake alerts --test
       datalake alerts --source ios_prod --json
     """
-    from lake.alerts.state import read_alerts
+    from eventlake.alerts.state import read_alerts
 
     lake = invocation(context).lake()
     chosen = lake.settings.sources if source is None else (lake.settings.source(source),)
@@ -88,8 +88,8 @@ def _ways(letter: "Letter") -> str:
 
 
 def _troubles(one: "Source", state: "AlertState") -> "list[OpenTrouble]":
-    from lake.alerts.troubles import open_troubles
-    from lake.alerts.wording import Words
+    from eventlake.alerts.troubles import open_troubles
+    from eventlake.alerts.wording import Words
 
     return open_troubles(state, Words(one, datetime.now(UTC)))
 
@@ -121,8 +121,8 @@ def _as_dict(one: "Source", state: "AlertState") -> dict[str, Any]:
 
 
 def _test(sources: "Sequence[Source]", as_json: bool) -> None:
-    from lake.alerts.trying import send_tests
-    from lake.errors import UsageError
+    from eventlake.alerts.trying import send_tests
+    from eventlake.errors import UsageError
 
     if not any(source.alerts.has_recipients for source in sources):
         raise UsageError(

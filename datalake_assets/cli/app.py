@@ -103,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _ended_by(error: Exception) -> int:
     from datalake_assets.cli.output import fail
-    from lake.aws.refusals import recognised
+    from eventlake.aws.refusals import recognised
 
     if known := recognised(error):
         fail(str(known))

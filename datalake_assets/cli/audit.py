@@ -14,8 +14,8 @@ from datalake_assets.cli.output import err, fail, grid, note, print_json, say, s
 from datalake_assets.cli.text import number, plain, plural
 
 if TYPE_CHECKING:
-    from lake.audit.report import Audit, PartitionAudit
-    from lake.audit.scope import Span
+    from eventlake.audit.report import Audit, PartitionAudit
+    from eventlake.audit.scope import Span
 
 _SHOWN = 20
 _NAMED = 3
@@ -43,8 +43,8 @@ def audit(
       datalake audit --source ios_prod
       datalake audit --source ios_prod --from 2026-10-01 --to 2026-10-08 --json
     """
-    from lake.audit.audit import audit as carry_out
-    from lake.audit.scope import Scope
+    from eventlake.audit.audit import audit as carry_out
+    from eventlake.audit.scope import Scope
 
     lake = invocation(context).lake()
     scope = Scope(lake.settings.source(source), _span(first, end))
@@ -62,7 +62,7 @@ def audit(
 
 def _span(first: str | None, end: str | None) -> "Span":
     from datalake_assets.times import parse_hour, parse_range
-    from lake.audit.scope import Span
+    from eventlake.audit.scope import Span
 
     if first is not None and end is not None:
         return Span(*parse_range(first, end))

@@ -9,7 +9,7 @@ from datalake_assets.cli.output import note, say
 from datalake_assets.cli.text import plain, plural
 
 if TYPE_CHECKING:
-    from lake.aws.lifecycle import Rule
+    from eventlake.aws.lifecycle import Rule
 
 aws = typer.Typer(no_args_is_help=True, help="Set up what the lake needs on AWS (docs/aws.md).")
 
@@ -36,9 +36,9 @@ def lifecycle(
       datalake aws lifecycle --dry-run
       datalake aws lifecycle
     """
-    from lake.aws.access import AwsAccess
-    from lake.aws.lifecycle import change, look, our_rules
-    from lake.errors import UsageError
+    from eventlake.aws.access import AwsAccess
+    from eventlake.aws.lifecycle import change, look, our_rules
+    from eventlake.errors import UsageError
 
     settings = invocation(context).settings()
     scheme, _, place = settings.storage_uri.partition("s3://")

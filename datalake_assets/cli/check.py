@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from datalake_assets.preflight import Finding
     from datalake_assets.preflight.schedules import Schedules
-    from lake.errors import LakeError
-    from lake.lake import Lake
+    from eventlake.errors import LakeError
+    from eventlake.lake import Lake
 
 
 def check(
@@ -65,7 +65,7 @@ def _exit_code(error: "LakeError") -> int:
 def look(file: Path, lake: "Lake") -> "list[Finding]":
     """Every finding; where nothing is wrong, asking for reports is no error from now on."""
     from datalake_assets.preflight import Finding, findings
-    from lake.catalog.sync_reports import ensure_reports_table
+    from eventlake.catalog.sync_reports import ensure_reports_table
 
     sources = lake.settings.sources
     read = Finding("settings", f"{file}, {plural(len(sources), 'source')}")

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from datalake_assets.cli.output import note, print_json, say, working
 from datalake_assets.cli.text import plain, plural
-from lake.work.checks import CheckResult, Severity
-from lake.work.run_context import now
+from eventlake.work.checks import CheckResult, Severity
+from eventlake.work.run_context import now
 
 if TYPE_CHECKING:
-    from lake.lake import Lake
-    from lake.settings import Source
+    from eventlake.lake import Lake
+    from eventlake.settings import Source
 
 
 def check_tables(lake: "Lake", slug: str | None, as_json: bool) -> int:
@@ -30,8 +30,8 @@ def check_tables(lake: "Lake", slug: str | None, as_json: bool) -> int:
 
 
 def _results(lake: "Lake", source: "Source") -> Iterator[CheckResult]:
-    from lake.checking.freshness import check_freshness
-    from lake.checking.published import TableChecks
+    from eventlake.checking.freshness import check_freshness
+    from eventlake.checking.published import TableChecks
 
     yield check_freshness(lake, source, now())
     yield from TableChecks(lake, source, now()).run()

@@ -16,8 +16,8 @@ from datalake_assets.cli.runs import Done, exit_code, prepare, reported, show_ru
 from datalake_assets.cli.text import plural, span
 
 if TYPE_CHECKING:
-    from lake.lake import Lake
-    from lake.sample import Account, SampleSpec
+    from eventlake.lake import Lake
+    from eventlake.sample import Account, SampleSpec
 
 _FEWEST_EVENTS = 600
 _NAMES_SHOWN = 3
@@ -52,9 +52,9 @@ def demo(
     """
     from datalake_assets.cli.demo_folder import STORAGE, fresh_folder
     from datalake_assets.home import leave_home
-    from lake.lake import Lake
-    from lake.sample import SampleSpec
-    from lake.settings_file import load_settings
+    from eventlake.lake import Lake
+    from eventlake.sample import SampleSpec
+    from eventlake.settings_file import load_settings
     from spark_resources.java import require_java
 
     begun = time.monotonic()
@@ -96,7 +96,7 @@ def _step(number: int, title: str) -> None:
 
 
 def _arrive(root: Path, spec: "SampleSpec", day: int) -> "Account":
-    from lake.sample import write_archive
+    from eventlake.sample import write_archive
 
     account = write_archive(root, spec, arrived=day)
     for source in spec.sources:
@@ -141,14 +141,14 @@ def _show_new(runs: list[Done]) -> None:
 
 def _show_reports(lake: "Lake") -> None:
     from datalake_assets.cli.reports import show_reports
-    from lake.report_history import newest_reports
+    from eventlake.report_history import newest_reports
 
     show_reports(lake, newest_reports(lake))
 
 
 def _ask(lake: "Lake", question: str, sql: str) -> None:
     from datalake_assets.cli.answers import show_answer
-    from lake.sql import LakeSql
+    from eventlake.sql import LakeSql
 
     say(f"\n{question}", style="bold")
     say("\n".join(f"  {line}" for line in sql.splitlines()), style="dim")
@@ -167,7 +167,7 @@ def _hold_to_account(lake: "Lake", account: "Account") -> None:
 
 
 def _say_what_next(file: Path) -> None:
-    from lake.settings_file import DEFAULT_FILE
+    from eventlake.settings_file import DEFAULT_FILE
 
     program = _program()
     with_config = f"{program} --config {file}"

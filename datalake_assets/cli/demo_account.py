@@ -3,11 +3,11 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from lake.errors import LakeError
-from lake.lake import Lake
-from lake.sample import Account, Slot
-from lake.settings import Source
-from lake.sql import LakeSql
+from eventlake.errors import LakeError
+from eventlake.lake import Lake
+from eventlake.sample import Account, Slot
+from eventlake.settings import Source
+from eventlake.sql import LakeSql
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ import shutil
 from pathlib import Path
 
 from datalake_assets.in_use import is_claimed
-from lake.errors import UsageError
-from lake.sample import SampleSpec
+from eventlake.errors import UsageError
+from eventlake.sample import SampleSpec
 
 SETTINGS = "lake.yaml"
 STORAGE = "lake"

@@ -42,7 +42,7 @@ def dev(
     from datalake_assets.in_use import claim
     from datalake_assets.reloading import WEBSERVER_VARIABLE
     from datalake_assets.sync import SCHEDULES_VARIABLE
-    from lake.settings_file import FILE_VARIABLE
+    from eventlake.settings_file import FILE_VARIABLE
 
     home = ensure_home(settings)
     if not claim(home):
@@ -60,7 +60,7 @@ def dev(
 
 def _or_demo(asked: Invocation) -> Invocation:
     from datalake_assets.home import leave_home
-    from lake.settings_file import FILE_VARIABLE
+    from eventlake.settings_file import FILE_VARIABLE
 
     named = asked.config is not None or os.environ.get(FILE_VARIABLE)
     if named or asked.file().exists() or not DEMO.exists():
@@ -72,7 +72,7 @@ def _or_demo(asked: Invocation) -> Invocation:
 
 def _require_free(host: str, port: int) -> None:
     """Refuse a port that cannot be had, before anything is started or written."""
-    from lake.errors import UsageError
+    from eventlake.errors import UsageError
 
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -91,7 +91,7 @@ def _require_free(host: str, port: int) -> None:
 
 
 def _warn_without_java() -> None:
-    from lake.errors import LakeError
+    from eventlake.errors import LakeError
     from spark_resources.java import require_java
 
     try:

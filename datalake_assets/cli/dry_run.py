@@ -8,8 +8,8 @@ from datalake_assets.cli.output import note, print_json, warn, working
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lake.lake import Lake
-    from lake.work.planned_run import PlannedRun
+    from eventlake.lake import Lake
+    from eventlake.work.planned_run import PlannedRun
     from spark_resources.jobs.lake_job import LakeJob
 
 
@@ -30,7 +30,7 @@ class _Talk:
 def dry_run(lake: "Lake", jobs: "Sequence[LakeJob]", as_json: bool) -> None:
     """Let each job say what it would do."""
     from datalake_assets.preflight import before_run, require
-    from lake.work.planned_run import planned_run
+    from eventlake.work.planned_run import planned_run
     from spark_resources.choosing import engine_of
 
     require(before_run(lake, [job.source for job in jobs]))

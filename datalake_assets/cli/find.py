@@ -10,9 +10,9 @@ from datalake_assets.cli.output import fail, note, print_json, say
 from datalake_assets.cli.text import moment, plain, plural
 
 if TYPE_CHECKING:
-    from lake.lake import Lake
-    from lake.tracking.finding import Found, Occurrence
-    from lake.tracking.in_lake import LakeRow
+    from eventlake.lake import Lake
+    from eventlake.tracking.finding import Found, Occurrence
+    from eventlake.tracking.in_lake import LakeRow
 
 
 def find(
@@ -31,7 +31,7 @@ def find(
       datalake find ajs-next-1790813781894-ff31290c
       datalake find 4f1c9a6e --source ios_prod --json
     """
-    from lake.tracking.finding import find as look_for
+    from eventlake.tracking.finding import find as look_for
 
     lake = invocation(context).lake()
     sources = lake.settings.sources if source is None else (lake.settings.source(source),)
@@ -150,9 +150,9 @@ def _nowhere(lake: "Lake", message_id: str, found: "list[Found]") -> str:
 
 def _waiting(lake: "Lake", one: "Found") -> str:
     """Raw files in which it may still be."""
-    from lake.errors import LakeError
-    from lake.state.source_state import read_state
-    from lake.work.plan import plan_sync
+    from eventlake.errors import LakeError
+    from eventlake.state.source_state import read_state
+    from eventlake.work.plan import plan_sync
 
     files = 0
     with suppress(LakeError):

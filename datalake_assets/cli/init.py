@@ -20,9 +20,9 @@ def init(
       datalake init
       datalake init --config shop/lake.yaml
     """
-    from lake.errors import UsageError
-    from lake.settings_file import DEFAULT_FILE
-    from lake.settings_template import STARTER
+    from eventlake.errors import UsageError
+    from eventlake.settings_file import DEFAULT_FILE
+    from eventlake.settings_template import STARTER
 
     file = invocation(context).file()
     try:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from lake.lake import Lake
-    from lake.settings import Settings
+    from eventlake.lake import Lake
+    from eventlake.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,17 +20,17 @@ class Invocation:
 
     def file(self) -> Path:
         """Where the settings are, or would be."""
-        from lake.settings_file import find_settings
+        from eventlake.settings_file import find_settings
 
         return find_settings(self.config, os.environ, Path.cwd())
 
     def settings(self) -> "Settings":
-        from lake.settings_file import load_settings
+        from eventlake.settings_file import load_settings
 
         return load_settings(self.config, os.environ, Path.cwd())
 
     def lake(self) -> "Lake":
-        from lake.lake import Lake
+        from eventlake.lake import Lake
 
         return Lake.open(self.settings())
 

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from lake.lake import Lake
-    from lake.tracking.logs import LogFile, RunLog
-    from lake.tracking.records import BatchType
+    from eventlake.lake import Lake
+    from eventlake.tracking.logs import LogFile, RunLog
+    from eventlake.tracking.records import BatchType
 
 SHOWN = 20
 _STATUSES = ("succeeded", "DUPLICATE", "rejected", "NULL")
@@ -21,8 +21,8 @@ _STATUSES = ("succeeded", "DUPLICATE", "rejected", "NULL")
 
 def list_runs(lake: "Lake", limit: int | None, as_json: bool) -> None:
     """The runs that have a record log, the newest first, with the numbers of their records."""
-    from lake.tracking.logs import run_logs
-    from lake.tracking.reading import count
+    from eventlake.tracking.logs import run_logs
+    from eventlake.tracking.reading import count
 
     logs = [log for source in lake.settings.sources for log in run_logs(lake, source)]
     logs.sort(key=lambda log: (log.run.started_at, log.run_id), reverse=True)
@@ -68,7 +68,7 @@ def show_records(
     lake: "Lake", log: "RunLog", chosen: "Sequence[LogFile]", tables: "Iterable[pa.Table]"
 ) -> None:
     """Some records of those that were chosen, a line each."""
-    from lake.tracking.reading import count
+    from eventlake.tracking.reading import count
 
     counts = count(lake.storage, log.files)
     kinds = ", ".join(f"{n:,} {t.removeprefix('records_')}" for t, n in counts.items())

@@ -17,9 +17,9 @@ from datalake_assets.cli.record_lists import (
 from datalake_assets.cli.text import plural
 
 if TYPE_CHECKING:
-    from lake.lake import Lake
-    from lake.suppression.people import People
-    from lake.tracking.logs import LogFile, RunLog
+    from eventlake.lake import Lake
+    from eventlake.suppression.people import People
+    from eventlake.tracking.logs import LogFile, RunLog
 
 
 def records(
@@ -57,10 +57,10 @@ def records(
       datalake records --run 1790899200000000000 --id 4f1c9a6e
       datalake records --run 1790899200000000000 --sample 1000 --out sample.csv
     """
-    from lake.errors import UsageError
-    from lake.tracking import reading
-    from lake.tracking.download import check_target, download
-    from lake.tracking.payloads import redacted
+    from eventlake.errors import UsageError
+    from eventlake.tracking import reading
+    from eventlake.tracking.download import check_target, download
+    from eventlake.tracking.payloads import redacted
 
     lake = invocation(context).lake()
     types = reading.batch_types(status or ())
@@ -91,15 +91,15 @@ def records(
 
 def _suppressed(lake: "Lake", log: "RunLog") -> "People | None":
     """Of whom nothing is to be shown, whatever the log has."""
-    from lake.suppression.suppression import Suppression
+    from eventlake.suppression.suppression import Suppression
 
     suppression = Suppression.of(lake.storage, log.source)
     return suppression.people(lake.storage) if suppression else None
 
 
 def _chosen(lake: "Lake", run: str | None, source: str | None) -> "RunLog":
-    from lake.errors import UsageError
-    from lake.tracking.logs import newest_log, run_log
+    from eventlake.errors import UsageError
+    from eventlake.tracking.logs import newest_log, run_log
 
     sources = lake.settings.sources if source is None else (lake.settings.source(source),)
     if run is not None:
@@ -124,11 +124,11 @@ def _one(
     """The records of one identifier, with what the archive has of those that were loaded."""
     import pyarrow as pa
 
-    from lake.tracking.download import download
-    from lake.tracking.logs import run_logs
-    from lake.tracking.payloads import redacted, with_payloads
-    from lake.tracking.reading import search
-    from lake.tracking.records import SCHEMA
+    from eventlake.tracking.download import download
+    from eventlake.tracking.logs import run_logs
+    from eventlake.tracking.payloads import redacted, with_payloads
+    from eventlake.tracking.reading import search
+    from eventlake.tracking.records import SCHEMA
 
     tables = redacted((table for _, table in search(lake.storage, files, identifier)), people)
     found = [record for table in tables for record in table.to_pylist()]

@@ -10,9 +10,9 @@ from datalake_assets.cli.output import note, print_json, say, warn, working
 from datalake_assets.cli.text import plural, size
 
 if TYPE_CHECKING:
-    from lake.lake import Lake
-    from lake.settings import Source
-    from lake.upkeep.recovery import Recovery
+    from eventlake.lake import Lake
+    from eventlake.settings import Source
+    from eventlake.upkeep.recovery import Recovery
 
 
 def recover(
@@ -38,7 +38,7 @@ def recover(
       datalake recover --source ios_prod
       datalake recover --catalog
     """
-    from lake.upkeep.recovery import recover as recover_source
+    from eventlake.upkeep.recovery import recover as recover_source
 
     lake = invocation(context).lake()
     chosen = lake.settings.sources if source is None else (lake.settings.source(source),)
@@ -56,7 +56,7 @@ def recover(
 
 
 def _mend(lake: "Lake", source: "Source", quiet: bool) -> dict[str, Any]:
-    from lake.checking.mending import mend_catalog
+    from eventlake.checking.mending import mend_catalog
 
     with working(f"mending the catalog of {source.slug}"):
         mended = mend_catalog(lake, source, lambda lease: note(f"{source.slug}: waits for {lease}"))

@@ -9,9 +9,9 @@ from datalake_assets.cli.output import note, working
 from datalake_assets.cli.runs import prepare, reported, tell
 
 if TYPE_CHECKING:
-    from lake.lake import Lake
-    from lake.settings import Source
-    from lake.work.unit import Window
+    from eventlake.lake import Lake
+    from eventlake.settings import Source
+    from eventlake.work.unit import Window
 
 
 def replay(
@@ -46,7 +46,7 @@ def replay(
       datalake replay --source web --from 2026-10-01 --to 2026-10-02 --table page
     """
     from datalake_assets.times import parse_range
-    from lake.work.unit import Window
+    from eventlake.work.unit import Window
 
     lake = invocation(context).lake()
     chosen = lake.settings.source(source)

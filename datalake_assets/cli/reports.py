@@ -13,8 +13,8 @@ from datalake_assets.cli.text import headline, moment, number, plain, plural, si
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from lake.lake import Lake
-    from lake.report_history import RunReport
+    from eventlake.lake import Lake
+    from eventlake.report_history import RunReport
 
 
 def reports(
@@ -35,7 +35,7 @@ def reports(
       datalake reports --source ios_prod --failed
       datalake reports --run 1790899200000000000
     """
-    from lake.report_history import newest_reports
+    from eventlake.report_history import newest_reports
 
     lake = invocation(context).lake()
     ids = None if source is None else {lake.settings.source(source).id}
@@ -82,7 +82,7 @@ def _row(report: "RunReport", slugs: dict[str, str]) -> tuple[object, ...]:
 
 
 def _one_run(run: str, found: "Iterable[RunReport]", as_json: bool) -> None:
-    from lake.errors import UsageError
+    from eventlake.errors import UsageError
 
     match = next((r for r in found if run in (r.run_id, r.dagster_run_id)), None)
     if match is None:

@@ -13,9 +13,9 @@ from datalake_assets.cli.text import headline, number, plural, span
 
 if TYPE_CHECKING:
     from datalake_assets.launch import Outcome
-    from lake.lake import Lake
-    from lake.report_history import RunReport
-    from lake.settings import Source
+    from eventlake.lake import Lake
+    from eventlake.report_history import RunReport
+    from eventlake.settings import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ def prepare(lake: "Lake", sources: "Sequence[Source]") -> None:
 
 def reported(lake: "Lake", source: "Source", outcome: "Outcome") -> Done:
     """A run that is over, with its own report if that can be read."""
-    from lake.errors import LakeError
-    from lake.report_history import newest_reports
+    from eventlake.errors import LakeError
+    from eventlake.report_history import newest_reports
 
     recent = islice(newest_reports(lake.for_source(source), {source.id}), 100)
     mine = (run for run in recent if run.dagster_run_id == outcome.dagster_run_id)

@@ -47,7 +47,7 @@ def serve(
     chosen = invocation(context)
     settings = chosen.settings()
     from datalake_assets.home import ensure_home
-    from lake.settings_file import FILE_VARIABLE
+    from eventlake.settings_file import FILE_VARIABLE
 
     ensure_home(settings)
     environ = {**os.environ, FILE_VARIABLE: str(chosen.file())}
@@ -74,7 +74,7 @@ def _workspace(environ: dict[str, str]) -> Path:
         return folder / "workspace.yaml"
     host, _, port = server.rpartition(":")
     if not host or not port.isdigit():
-        from lake.errors import UsageError
+        from eventlake.errors import UsageError
 
         raise UsageError(
             f"${CODE_VARIABLE} is {server!r}; set it to host:port of `datalake serve code`, "

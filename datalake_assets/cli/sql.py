@@ -28,8 +28,8 @@ def sql(
       datalake sql --csv - < question.sql > answer.csv
     """
     from datalake_assets.cli.answers import print_csv, show_answer, unique_names
-    from lake.errors import UsageError
-    from lake.sql import LakeSql
+    from eventlake.errors import UsageError
+    from eventlake.sql import LakeSql
 
     if as_json and as_csv:
         raise UsageError("--json and --csv exclude each other: choose one.")

@@ -13,11 +13,11 @@ from datalake_assets.cli.suppressed import AsJson, SourceName, remaining_rows, s
 from datalake_assets.cli.text import number, plural
 
 if TYPE_CHECKING:
-    from lake.lake import Lake
-    from lake.settings import Source
-    from lake.suppression.entries import Entries
-    from lake.suppression.people import IdKind
-    from lake.suppression.versions import Version
+    from eventlake.lake import Lake
+    from eventlake.settings import Source
+    from eventlake.suppression.entries import Entries
+    from eventlake.suppression.people import IdKind
+    from eventlake.suppression.versions import Version
 
 suppress = typer.Typer(
     no_args_is_help=True, help="People whose events are not loaded: lists by userId, anonymousId."
@@ -91,9 +91,9 @@ def _change(
     as_json: bool,
     adding: bool,
 ) -> None:
-    from lake.suppression.entries import WHOLE_LAKE
-    from lake.suppression.people import IdKind
-    from lake.suppression.versions import change
+    from eventlake.suppression.entries import WHOLE_LAKE
+    from eventlake.suppression.people import IdKind
+    from eventlake.suppression.versions import change
 
     lake = invocation(context).lake()
     chosen = lake.settings.source(source) if source else None
@@ -139,7 +139,7 @@ def _explain(lake: "Lake", adding: bool) -> None:
 
 
 def _sizes(version: "Version") -> str:
-    from lake.suppression.people import IdKind
+    from eventlake.suppression.people import IdKind
 
     kinds = version.entries.table["kind"].to_pylist()
     return " and ".join(plural(kinds.count(kind), _CALLED[kind]) for kind in IdKind)
@@ -147,7 +147,7 @@ def _sizes(version: "Version") -> str:
 
 def _given(ids: list[str] | None, file: Path | None) -> list[str]:
     """The ids of a command, each once."""
-    from lake.errors import UsageError
+    from eventlake.errors import UsageError
 
     found = list(ids or ())
     if file is not None:
@@ -163,7 +163,7 @@ def _given(ids: list[str] | None, file: Path | None) -> list[str]:
 
 
 def _text(file: Path) -> str:
-    from lake.errors import UsageError
+    from eventlake.errors import UsageError
 
     try:
         data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
@@ -177,7 +177,7 @@ def _text(file: Path) -> str:
 def _as_dict(
     after: "Version", source: "Source | None", kind: "IdKind", given: int, changed: int, added: bool
 ) -> dict[str, Any]:
-    from lake.suppression.people import IdKind
+    from eventlake.suppression.people import IdKind
 
     kinds = after.entries.table["kind"].to_pylist()
     return {

@@ -9,8 +9,8 @@ from datalake_assets.cli.output import grid, note, print_json, say, show, workin
 from datalake_assets.cli.text import number
 
 if TYPE_CHECKING:
-    from lake.settings import Source
-    from lake.suppression.remaining import ReplayRange
+    from eventlake.settings import Source
+    from eventlake.suppression.remaining import ReplayRange
 
 _SHOWN = 50
 
@@ -30,8 +30,8 @@ def suppressed_people(
       datalake suppress list
       datalake suppress list --source ios_prod --json
     """
-    from lake.suppression.entries import WHOLE_LAKE
-    from lake.suppression.versions import newest
+    from eventlake.suppression.entries import WHOLE_LAKE
+    from eventlake.suppression.versions import newest
 
     lake = invocation(context).lake()
     chosen = lake.settings.source(source) if source else None
@@ -72,7 +72,7 @@ def remaining_rows(
       datalake suppress rows
       datalake suppress rows --source ios_prod --json
     """
-    from lake.suppression.remaining import remaining, replay_ranges
+    from eventlake.suppression.remaining import remaining, replay_ranges
 
     lake = invocation(context).lake()
     sources = lake.settings.sources if source is None else (lake.settings.source(source),)

@@ -12,8 +12,8 @@ from datalake_assets.cli.runs import Done, prepare, reported, tell
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from lake.lake import Lake
-    from lake.settings import Source
+    from eventlake.lake import Lake
+    from eventlake.settings import Source
 
 
 def sync(
@@ -44,7 +44,7 @@ def sync(
       datalake sync --source ios_prod --from 2026-10-01T00 --to 2026-10-03T00
     """
     from datalake_assets.times import parse_range
-    from lake.errors import UsageError
+    from eventlake.errors import UsageError
 
     lake = invocation(context).lake()
     if (first is None) != (end is None):

@@ -10,9 +10,9 @@ from datalake_assets.cli.output import grid, note, print_json, say, show
 from datalake_assets.cli.text import number, plain, plural, size
 
 if TYPE_CHECKING:
-    from lake.catalog.base import Catalog, CatalogTable
-    from lake.lake import Lake
-    from lake.types import LakeType
+    from eventlake.catalog.base import Catalog, CatalogTable
+    from eventlake.lake import Lake
+    from eventlake.types import LakeType
 
 
 _AT_ONCE = 16  # tables whose partitions are counted, for catalogs that are far away
@@ -96,7 +96,7 @@ def _columns(table: "CatalogTable", wishes: "dict[str, LakeType]", as_json: bool
 
 def _wishes(lake: "Lake", table: "CatalogTable") -> "dict[str, LakeType]":
     """Types that columns of the table are to have."""
-    from lake.state.source_state import read_state
+    from eventlake.state.source_state import read_state
 
     sources = lake.settings.sources
     states = (read_state(lake.for_source(source).storage, source.id) for source in sources)
@@ -104,7 +104,7 @@ def _wishes(lake: "Lake", table: "CatalogTable") -> "dict[str, LakeType]":
 
 
 def _database(catalog: "Catalog", name: str) -> str:
-    from lake.errors import UsageError, did_you_mean
+    from eventlake.errors import UsageError, did_you_mean
 
     known = catalog.databases()
     if name in known:
@@ -116,7 +116,7 @@ def _database(catalog: "Catalog", name: str) -> str:
 
 
 def _table(catalog: "Catalog", database: str, name: str) -> "CatalogTable":
-    from lake.errors import UsageError, did_you_mean
+    from eventlake.errors import UsageError, did_you_mean
 
     found = catalog.table(_database(catalog, database), name)
     if found is None:

@@ -10,9 +10,9 @@ from datalake_assets.cli.output import fail, grid, note, print_json, say, show, 
 from datalake_assets.cli.text import number, plural, size
 
 if TYPE_CHECKING:
-    from lake.lake import Lake
-    from lake.settings import Source
-    from lake.upkeep.report import UpkeepReport
+    from eventlake.lake import Lake
+    from eventlake.settings import Source
+    from eventlake.upkeep.report import UpkeepReport
 
 
 def upkeep(
@@ -50,9 +50,9 @@ Outcome = tuple[list["UpkeepReport"], list[str]]
 
 
 def _planned(lake: "Lake", sources: "Sequence[Source]") -> Outcome:
-    from lake.upkeep.run import upkeep_context
-    from lake.upkeep.upkeep import planned_upkeep
-    from lake.work.run_context import now
+    from eventlake.upkeep.run import upkeep_context
+    from eventlake.upkeep.upkeep import planned_upkeep
+    from eventlake.work.run_context import now
 
     listener = _Quiet()
     return [planned_upkeep(upkeep_context(lake, one, listener), now()) for one in sources], []
@@ -60,7 +60,7 @@ def _planned(lake: "Lake", sources: "Sequence[Source]") -> Outcome:
 
 def _done(lake: "Lake", sources: "Sequence[Source]") -> Outcome:
     from datalake_assets.home import ensure_home
-    from lake.upkeep.report import newest_upkeeps
+    from eventlake.upkeep.report import newest_upkeeps
 
     ensure_home(lake.settings)
     from datalake_assets.launch import launch_upkeep

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from datalake_assets.preflight.finding import Finding, looked
-from lake.aws.access import AwsAccess
-from lake.aws.refusals import role_call
-from lake.errors import InvalidSetting
-from lake.lake import Lake
-from lake.settings import Settings, Source
+from eventlake.aws.access import AwsAccess
+from eventlake.aws.refusals import role_call
+from eventlake.errors import InvalidSetting
+from eventlake.lake import Lake
+from eventlake.settings import Settings, Source
 
 
 def uses_aws(settings: Settings) -> bool:

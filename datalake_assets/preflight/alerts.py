@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from datalake_assets.preflight.finding import Finding, looked
-from lake.alerts.channels.channel import Channel, NotSent
-from lake.alerts.trying import distinct
-from lake.errors import ServiceTrouble
-from lake.settings import Source
+from eventlake.alerts.channels.channel import Channel, NotSent
+from eventlake.alerts.trying import distinct
+from eventlake.errors import ServiceTrouble
+from eventlake.settings import Source
 
 
 def alert_findings(sources: Iterable[Source]) -> Iterator[Finding]:

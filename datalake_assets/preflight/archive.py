@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from datalake_assets.preflight.finding import Finding, Remark, looked
 from datalake_assets.preflight.schedules import Schedules
-from lake.lake import Lake
-from lake.report_history import newest_reports
-from lake.settings import Source
-from lake.state.source_state import read_state
-from lake.work.layout import refuse_changed_layout
-from lake.work.plan import list_archive, plan_sync
+from eventlake.lake import Lake
+from eventlake.report_history import newest_reports
+from eventlake.settings import Source
+from eventlake.state.source_state import read_state
+from eventlake.work.layout import refuse_changed_layout
+from eventlake.work.plan import list_archive, plan_sync
 
 
 def archive_findings(

@@ -5,15 +5,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from datalake_assets.preflight.finding import Finding, looked
-from lake import paths
-from lake.aws.refusals import Doing, aws_call
-from lake.errors import InvalidSetting, LakeError
-from lake.lake import Lake
-from lake.storage.probe import probe
-from lake.storage.s3 import S3Storage
+from eventlake import paths
+from eventlake.aws.refusals import Doing, aws_call
+from eventlake.errors import InvalidSetting, LakeError
+from eventlake.lake import Lake
+from eventlake.storage.probe import probe
+from eventlake.storage.s3 import S3Storage
 
 if TYPE_CHECKING:
-    from lake.aws.lifecycle import Rule
+    from eventlake.aws.lifecycle import Rule
 
 _WRITTEN = ("segment-stage", "segment-data", "sync_tracking_datasets")
 _NO_RULE = (
@@ -78,7 +78,7 @@ def bucket_region(storage: S3Storage) -> str:
 
 def _staging_stays(storage: S3Storage) -> bool:
     """Whether no rule of the bucket removes staging; False also where we may not look."""
-    from lake.aws.lifecycle import look
+    from eventlake.aws.lifecycle import look
 
     stage = f"{storage.prefix}/segment-stage/".lstrip("/")
     try:

@@ -11,9 +11,9 @@ from functools import partial
 from typing import Any
 
 from datalake_assets.preflight.finding import Finding, looked
-from lake.catalog import sync_reports
-from lake.lake import Lake
-from lake.settings import Source
+from eventlake.catalog import sync_reports
+from eventlake.lake import Lake
+from eventlake.settings import Source
 
 _ABSENT = "datalake_check_of_rights"
 _KEY: dict[str, Any] = {"Values": ["-"]}
@@ -57,8 +57,8 @@ def _reports(lake: Lake) -> str:
 def _changeable(lake: Lake, database: str) -> str:
     from botocore.exceptions import ClientError
 
-    from lake.catalog.glue import GlueCatalog
-    from lake.catalog.glue.calls import EXISTS, NOT_FOUND, code_of
+    from eventlake.catalog.glue import GlueCatalog
+    from eventlake.catalog.glue.calls import EXISTS, NOT_FOUND, code_of
 
     assert isinstance(lake.catalog, GlueCatalog)
     calls = lake.catalog.calls

@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any
 
 from datalake_assets.preflight.finding import Finding, Remark, looked
-from lake.aws.access import AwsAccess
-from lake.aws.refusals import Doing, aws_call
-from lake.errors import InvalidSetting
-from lake.lake import Lake
-from lake.settings import Source
+from eventlake.aws.access import AwsAccess
+from eventlake.aws.refusals import Doing, aws_call
+from eventlake.errors import InvalidSetting
+from eventlake.lake import Lake
+from eventlake.settings import Source
 from spark_resources.emr.client import EmrClient
 from spark_resources.emr.cluster_like import VENDOR_TAG, Cluster
 from spark_resources.emr.place import refuse_unusable

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lake.aws.refusals import recognised
-from lake.errors import LakeError, UsageError
+from eventlake.aws.refusals import recognised
+from eventlake.errors import LakeError, UsageError
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 
 from datalake_assets.preflight.finding import Finding, looked
-from lake.errors import UsageError
-from lake.settings import Settings
+from eventlake.errors import UsageError
+from eventlake.settings import Settings
 
 
 def folder_finding(settings: Settings) -> Finding:

@@ -8,9 +8,9 @@ from datalake_assets.preflight.catalog import catalog_finding, glue_findings
 from datalake_assets.preflight.finding import Finding, looked
 from datalake_assets.preflight.folder import folder_finding
 from datalake_assets.preflight.schedules import Schedules
-from lake.errors import InsufficientPermissions, InvalidSetting, ServiceTrouble, UsageError
-from lake.lake import Lake
-from lake.settings import Source
+from eventlake.errors import InsufficientPermissions, InvalidSetting, ServiceTrouble, UsageError
+from eventlake.lake import Lake
+from eventlake.settings import Source
 from spark_resources.java import require_java
 
 _FOUND_BY_RUNS = (InsufficientPermissions, InvalidSetting, ServiceTrouble)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from datalake_assets.preflight.finding import Finding, Remark, looked
-from lake.lake import Lake
-from lake.work.run_context import Silent
+from eventlake.lake import Lake
+from eventlake.work.run_context import Silent
 from spark_resources.cluster.capacity import cores
 from spark_resources.cluster.errors import NoExecutors
 from spark_resources.cluster.session import ClusterSession

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
-from lake.dedup.task import Deduped, DedupJob
-from lake.loading.shares import Shares
-from lake.loading.task import LoadedFile, LoadJob
-from lake.staging.job import RawFile, StageJob
-from lake.staging.seen import Seen
-from lake.tracking.log_job import LogJob, NotLoaded
+from eventlake.dedup.task import Deduped, DedupJob
+from eventlake.loading.shares import Shares
+from eventlake.loading.task import LoadedFile, LoadJob
+from eventlake.staging.job import RawFile, StageJob
+from eventlake.staging.seen import Seen
+from eventlake.tracking.log_job import LogJob, NotLoaded
 from spark_resources.cluster.executors import Executors
 from spark_resources.jobs.dataflow import SparkDataflow
 

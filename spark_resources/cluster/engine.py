@@ -2,9 +2,9 @@
 
 from collections.abc import Generator
 
-from lake.lake import Lake
-from lake.work.dry_run import PlannedUnit
-from lake.work.run_context import Listener, Published
+from eventlake.lake import Lake
+from eventlake.work.dry_run import PlannedUnit
+from eventlake.work.run_context import Listener, Published
 from spark_resources.cluster.session import ClusterSession
 from spark_resources.engine import SparkEngine
 from spark_resources.java import require_java

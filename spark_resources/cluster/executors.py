@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from pyspark import SparkContext
 
-from lake.errors import LakeError
-from lake.work.run_context import Listener
+from eventlake.errors import LakeError
+from eventlake.work.run_context import Listener
 from spark_resources.cluster.errors import NoExecutors, of_workers, trouble
 
 _EVERY = 0.2

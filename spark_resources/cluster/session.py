@@ -9,10 +9,10 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from lake.settings import Settings
-from lake.storage import Storage
-from lake.storage.probe import probe
-from lake.work.run_context import Listener
+from eventlake.settings import Settings
+from eventlake.storage import Storage
+from eventlake.storage.probe import probe
+from eventlake.work.run_context import Listener
 from spark_resources.class_archive import with_archive
 from spark_resources.cluster.address import Reached, own_address_to, reach
 from spark_resources.cluster.capacity import (

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from pyspark import SparkContext
 
-from lake.errors import LakeError
-from lake.storage import LocalStorage, Storage
+from eventlake.errors import LakeError
+from eventlake.storage import LocalStorage, Storage
 from spark_resources.cluster.errors import HERE, not_shared, of_workers, trouble, unusable
 from spark_resources.jobs.worker_look import WorkerLook, look
 from spark_resources.jobs.worker_start import LOOKING

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from lake.aws.access import AwsAccess
-from lake.aws.refusals import Doing, aws_call
+from eventlake.aws.access import AwsAccess
+from eventlake.aws.refusals import Doing, aws_call
 from spark_resources.emr.cluster_like import Cluster, Json
 
 ENDED_CLUSTER = frozenset({"TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS"})

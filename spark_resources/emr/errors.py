@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lake.errors import LakeError
+from eventlake.errors import LakeError
 
 _IN_MESSAGE = 5
 

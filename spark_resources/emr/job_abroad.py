@@ -2,7 +2,7 @@
 
 import msgspec
 
-from lake.aws.access import AwsAccess
+from eventlake.aws.access import AwsAccess
 from spark_resources.jobs.lake_job import LakeJob
 
 _ROLE = ("iam_role_arn", "external_id")

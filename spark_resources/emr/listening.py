@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from lake.aws.access import AwsAccess
-from lake.aws.refusals import recognised
-from lake.errors import LakeError, ServiceTrouble
-from lake.work.run_context import Listener
+from eventlake.aws.access import AwsAccess
+from eventlake.aws.refusals import recognised
+from eventlake.errors import LakeError, ServiceTrouble
+from eventlake.work.run_context import Listener
 from spark_resources.emr.client import StepStatus
 from spark_resources.emr.errors import StepFailed
 from spark_resources.emr.logs import StepLogs

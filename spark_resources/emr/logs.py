@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from lake.aws.access import AwsAccess
+from eventlake.aws.access import AwsAccess
 
 _FILES = ("stderr", "stdout")
 _LINES = 40

@@ -18,9 +18,9 @@ from dagster_pipes import (
     encode_param,
 )
 
-from lake import paths
-from lake.storage import Storage
-from lake.work.run_context import Listener
+from eventlake import paths
+from eventlake.storage import Storage
+from eventlake.work.run_context import Listener
 from spark_resources.jobs.lake_job import LakeJob
 from spark_resources.jobs.messages import Message, from_json
 

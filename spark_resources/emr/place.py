@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from lake.errors import InvalidSetting, LakeError
-from lake.work.run_context import Listener
+from eventlake.errors import InvalidSetting, LakeError
+from eventlake.work.run_context import Listener
 from spark_resources.emr.client import ENDED_CLUSTER, EmrClient, StepStatus, cluster_reason
 from spark_resources.emr.cluster_like import Cluster, Json
 from spark_resources.emr.pace import Pace

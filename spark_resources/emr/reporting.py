@@ -5,16 +5,16 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 
-from lake import paths
-from lake.errors import LakeError, UsageError
-from lake.lake import Lake
-from lake.report import RunFacts
-from lake.state.codec import decode, encode
-from lake.state.holder import myself, renewed
-from lake.work.failing import close_failed, failure_of
-from lake.work.open_runs import OpenRun, report_failure
-from lake.work.publish import catch_up
-from lake.work.run_context import now
+from eventlake import paths
+from eventlake.errors import LakeError, UsageError
+from eventlake.lake import Lake
+from eventlake.report import RunFacts
+from eventlake.state.codec import decode, encode
+from eventlake.state.holder import myself, renewed
+from eventlake.work.failing import close_failed, failure_of
+from eventlake.work.open_runs import OpenRun, report_failure
+from eventlake.work.publish import catch_up
+from eventlake.work.run_context import now
 
 
 @contextmanager

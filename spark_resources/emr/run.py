@@ -7,14 +7,14 @@ from functools import cached_property
 
 import msgspec
 
-from lake.aws.access import AwsAccess
-from lake.errors import LakeError
-from lake.lake import Lake
-from lake.state.manifest import read_manifest
-from lake.state.source_state import read_state
-from lake.work.dry_run import PlannedUnit
-from lake.work.failing import failure_told
-from lake.work.run_context import Listener, Published
+from eventlake.aws.access import AwsAccess
+from eventlake.errors import LakeError
+from eventlake.lake import Lake
+from eventlake.state.manifest import read_manifest
+from eventlake.state.source_state import read_state
+from eventlake.work.dry_run import PlannedUnit
+from eventlake.work.failing import failure_told
+from eventlake.work.run_context import Listener, Published
 from spark_resources.emr.capacity import slots_of
 from spark_resources.emr.client import EmrClient
 from spark_resources.emr.cluster_like import Cluster, Json, cluster_like

@@ -10,14 +10,14 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lake.dedup.ids import BUCKETS
-from lake.dedup.task import Deduped, DedupJob, dedup
-from lake.loading.shares import Shares, file_number
-from lake.loading.task import LoadedFile, LoadJob, decode_files, encode_files, load
-from lake.staging.blob import BLOB_SCHEMA, Blob, BlobKind
-from lake.staging.job import RawFile, StageJob
-from lake.staging.seen import Seen
-from lake.tracking.log_job import LogJob, NotLoaded
+from eventlake.dedup.ids import BUCKETS
+from eventlake.dedup.task import Deduped, DedupJob, dedup
+from eventlake.loading.shares import Shares, file_number
+from eventlake.loading.task import LoadedFile, LoadJob, decode_files, encode_files, load
+from eventlake.staging.blob import BLOB_SCHEMA, Blob, BlobKind
+from eventlake.staging.job import RawFile, StageJob
+from eventlake.staging.seen import Seen
+from eventlake.tracking.log_job import LogJob, NotLoaded
 
 _BLOB_DDL = "kind string, key string, task int, rows bigint, data binary"
 _RESULT_DDL = "data binary"
@@ -45,7 +45,7 @@ class SparkDataflow:
         shares = [list(files) for files in tasks]
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-            from lake.staging.task import stage  # compiled code, which only workers need
+            from eventlake.staging.task import stage  # compiled code, which only workers need
 
             for batch in batches:
                 for task in batch["id"].to_pylist():
@@ -80,7 +80,7 @@ class SparkDataflow:
         shares = [list(files) for files in tasks]
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-            from lake.tracking.not_loaded import log_not_loaded
+            from eventlake.tracking.not_loaded import log_not_loaded
 
             for batch in batches:
                 for task in batch["id"].to_pylist():

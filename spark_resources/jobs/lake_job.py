@@ -7,16 +7,16 @@ from typing import Any
 
 import msgspec
 
-from lake.lake import Lake
-from lake.report import RunFacts
-from lake.settings import Settings, Source
-from lake.state.manifest import RunKind
-from lake.work.dataflow import Dataflow
-from lake.work.dry_run import PlannedUnit, dry_replay, dry_sync
-from lake.work.failing import failure_told
-from lake.work.run import replay_units, sync_units
-from lake.work.run_context import Listener, Published, RunContext
-from lake.work.unit import Window
+from eventlake.lake import Lake
+from eventlake.report import RunFacts
+from eventlake.settings import Settings, Source
+from eventlake.state.manifest import RunKind
+from eventlake.work.dataflow import Dataflow
+from eventlake.work.dry_run import PlannedUnit, dry_replay, dry_sync
+from eventlake.work.failing import failure_told
+from eventlake.work.run import replay_units, sync_units
+from eventlake.work.run_context import Listener, Published, RunContext
+from eventlake.work.unit import Window
 
 
 class LakeJob(msgspec.Struct, frozen=True, dict=True):

@@ -4,11 +4,11 @@ from typing import Any, Self
 
 import msgspec
 
-from lake.counts import UnitReport
-from lake.errors import LakeError, told_in
-from lake.work.checks import CheckResult, ChecksFailed
-from lake.work.dry_run import PlannedUnit
-from lake.work.run_context import Published
+from eventlake.counts import UnitReport
+from eventlake.errors import LakeError, told_in
+from eventlake.work.checks import CheckResult, ChecksFailed
+from eventlake.work.dry_run import PlannedUnit
+from eventlake.work.run_context import Published
 
 
 class UnitPublished(msgspec.Struct, frozen=True, tag="published"):
@@ -66,7 +66,9 @@ class JobFailed(msgspec.Struct, frozen=True, tag="failed"):
         """The same error, raised anew where somebody waits for the job."""
         if self.checks:
             return ChecksFailed(self.checks)
-        return told_in(f"lake.{self.kind}: {self.said}") or LakeError(f"{self.kind}: {self.said}")
+        return told_in(f"eventlake.{self.kind}: {self.said}") or LakeError(
+            f"{self.kind}: {self.said}"
+        )
 
 
 Message = UnitPublished | UnitPlanned | JobDone | JobFailed

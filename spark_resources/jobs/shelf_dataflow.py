@@ -9,15 +9,15 @@ from typing import TypeVar
 
 from pyspark import SparkContext
 
-from lake.dedup.task import Deduped, DedupJob, dedup
-from lake.evenly import evenly
-from lake.loading.shares import TASKS_PER_SLOT, Shares, file_number
-from lake.loading.task import LoadedFile, LoadJob, Told, decode_files, encode_files, load
-from lake.staging.blob import Blob, BlobKind, grouped
-from lake.staging.job import RawFile, StageJob
-from lake.staging.rows_blob import divided, table_of
-from lake.staging.seen import Seen
-from lake.tracking.log_job import LogJob, NotLoaded
+from eventlake.dedup.task import Deduped, DedupJob, dedup
+from eventlake.evenly import evenly
+from eventlake.loading.shares import TASKS_PER_SLOT, Shares, file_number
+from eventlake.loading.task import LoadedFile, LoadJob, Told, decode_files, encode_files, load
+from eventlake.staging.blob import Blob, BlobKind, grouped
+from eventlake.staging.job import RawFile, StageJob
+from eventlake.staging.rows_blob import divided, table_of
+from eventlake.staging.seen import Seen
+from eventlake.tracking.log_job import LogJob, NotLoaded
 from spark_resources.jobs.shelf import Shelf, size
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ class ShelfDataflow:
         job = replace(job, joint=True)
 
         def work(part: tuple[int, Sequence[RawFile]]) -> list[Blob]:
-            from lake.staging.task import stage  # compiled code, which only workers need
+            from eventlake.staging.task import stage  # compiled code, which only workers need
 
             return shelf.keep(stage(job, *part))
 
@@ -84,7 +84,7 @@ class ShelfDataflow:
 
     def log(self, job: LogJob, tasks: Sequence[Sequence[NotLoaded]]) -> None:
         def work(files: Sequence[NotLoaded]) -> None:
-            from lake.tracking.not_loaded import log_not_loaded
+            from eventlake.tracking.not_loaded import log_not_loaded
 
             log_not_loaded(job, files)
 

@@ -6,12 +6,12 @@ import pandas
 import pyarrow as pa
 from pyspark import worker
 
-from lake.dedup import task as dedup_task
-from lake.loading import kernel_files, kernel_gathering
-from lake.loading import task as load_task
-from lake.staging import plain_events
-from lake.staging import task as stage_task
-from lake.tracking import not_loaded
+from eventlake.dedup import task as dedup_task
+from eventlake.loading import kernel_files, kernel_gathering
+from eventlake.loading import task as load_task
+from eventlake.staging import plain_events
+from eventlake.staging import task as stage_task
+from eventlake.tracking import not_loaded
 
 # Arrow imports pandas when it sees the first array of numpy.
 NEEDED = (worker, pandas, stage_task, dedup_task, load_task, not_loaded)

@@ -4,17 +4,17 @@ import hashlib
 from io import BytesIO
 from pathlib import Path
 
-import lake
+import eventlake
 import spark_resources.jobs
 from spark_resources.jobs import emr_start
 from spark_resources.shipping.zips import files_below, write_zip
 
 
 def code_zip() -> bytes:
-    """The packages `lake` and `spark_resources.jobs`; nothing of the engines or of Dagster."""
+    """The packages `eventlake` and `spark_resources.jobs`; nothing of the engines or of Dagster."""
     engines = Path(spark_resources.__file__)
     jobs = Path(spark_resources.jobs.__file__).parent
-    files = files_below(Path(lake.__file__).parent)
+    files = files_below(Path(eventlake.__file__).parent)
     files |= {f"spark_resources/{name}": path for name, path in files_below(jobs).items()}
     files[f"spark_resources/{engines.name}"] = engines
     content = BytesIO()

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from tempfile import TemporaryFile
 
-from lake import paths
-from lake.storage import Storage
-from lake.work.run_context import Listener
+from eventlake import paths
+from eventlake.storage import Storage
+from eventlake.work.run_context import Listener
 from spark_resources.shipping.code import code_zip, start_script, version_of
 from spark_resources.shipping.environment import (
     Target,

@@ -20,9 +20,9 @@ from datalake_assets.definitions import build
 from datalake_assets.home import ensure_home
 from datalake_assets.launch import execute
 from datalake_assets.snapshot import read_snapshot
-from lake.lake import Lake
-from lake.sample import WEB_SHOP, SampleSpec, write_archive
-from lake.settings_file import load_settings
+from eventlake.lake import Lake
+from eventlake.sample import WEB_SHOP, SampleSpec, write_archive
+from eventlake.settings_file import load_settings
 from tests.datalake_assets.conftest import InProcessEngine
 
 pytestmark = pytest.mark.browser

@@ -11,13 +11,13 @@ import pytest
 
 from datalake_assets.definitions import build
 from datalake_assets.snapshot import read_snapshot
-from lake.lake import Lake
-from lake.sample import IOS_PROD, WEB_SHOP, Account, SampleSpec, write_archive
-from lake.settings import Settings
-from lake.work.dataflow import Dataflow
-from lake.work.dry_run import PlannedUnit
-from lake.work.in_process import InProcess
-from lake.work.run_context import Listener, Published
+from eventlake.lake import Lake
+from eventlake.sample import IOS_PROD, WEB_SHOP, Account, SampleSpec, write_archive
+from eventlake.settings import Settings
+from eventlake.work.dataflow import Dataflow
+from eventlake.work.dry_run import PlannedUnit
+from eventlake.work.in_process import InProcess
+from eventlake.work.run_context import Listener, Published
 from spark_resources.engine import SparkEngine
 from spark_resources.jobs.lake_job import LakeJob, preview_job, run_job
 

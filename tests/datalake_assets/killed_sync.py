@@ -9,9 +9,9 @@ from unittest.mock import patch
 
 from datalake_assets import definitions
 from datalake_assets.cli import main as datalake
-from lake import lake
+from eventlake import lake
 from tests.datalake_assets.conftest import InProcessEngine
-from tests.lake.killed import KillingStorage, Kills
+from tests.eventlake.killed import KillingStorage, Kills
 
 
 def main(source: str, where: str) -> int:

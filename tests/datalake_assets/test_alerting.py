@@ -10,11 +10,11 @@ import pytest
 from datalake_assets.alert_runs import owner_of
 from datalake_assets.definitions import build
 from datalake_assets.snapshot import Snapshot
-from lake import paths
-from lake.errors import ServiceTrouble
-from lake.lake import Lake
-from lake.sample import IOS_PROD, WEB_SHOP
-from lake.work.run_context import Published
+from eventlake import paths
+from eventlake.errors import ServiceTrouble
+from eventlake.lake import Lake
+from eventlake.sample import IOS_PROD, WEB_SHOP
+from eventlake.work.run_context import Published
 from spark_resources.jobs.lake_job import LakeJob
 from tests.alert_servers import Hook
 from tests.datalake_assets.conftest import InProcessEngine, MakePlatform, Platform, settings_of

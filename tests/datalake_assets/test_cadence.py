@@ -25,12 +25,12 @@ from datalake_assets.cadence import FIRST_SYNCS
 from datalake_assets.dead_runs import PROCESS_TAG
 from datalake_assets.definitions import build
 from datalake_assets.snapshot import Snapshot
-from lake import paths
-from lake.cadence import TWELVE_A_DAY, next_due
-from lake.lake import Lake
-from lake.state.holder import Holder, myself
+from eventlake import paths
+from eventlake.cadence import TWELVE_A_DAY, next_due
+from eventlake.lake import Lake
+from eventlake.state.holder import Holder, myself
 from tests.datalake_assets.conftest import InProcessEngine, settings_of
-from tests.lake.archive import Archive, page
+from tests.eventlake.archive import Archive, page
 
 NOON = datetime(2026, 10, 20, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -13,13 +13,13 @@ import pytest
 from datalake_assets.dead_runs import PROCESS_TAG
 from datalake_assets.keys import SOURCE_TAG
 from datalake_assets.running import new_job
-from lake import paths
-from lake.lake import Lake
-from lake.report_history import newest_reports
-from lake.sample import WEB_SHOP
-from lake.state.codec import encode
-from lake.state.holder import Holder, myself
-from lake.work.open_runs import OpenRun
+from eventlake import paths
+from eventlake.lake import Lake
+from eventlake.report_history import newest_reports
+from eventlake.sample import WEB_SHOP
+from eventlake.state.codec import encode
+from eventlake.state.holder import Holder, myself
+from eventlake.work.open_runs import OpenRun
 from tests.datalake_assets.conftest import Platform
 
 LATER = datetime.now(UTC) + timedelta(days=1)

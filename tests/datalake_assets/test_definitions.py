@@ -8,12 +8,12 @@ import pytest
 
 from datalake_assets.definitions import build, defs
 from datalake_assets.snapshot import Snapshot, SourceSnapshot, read_snapshot
-from lake.errors import UsageError
-from lake.lake import Lake
-from lake.names import Naming
-from lake.resolve import standard_columns
-from lake.schema import Column, TableSchema
-from lake.types import LakeType
+from eventlake.errors import UsageError
+from eventlake.lake import Lake
+from eventlake.names import Naming
+from eventlake.resolve import standard_columns
+from eventlake.schema import Column, TableSchema
+from eventlake.types import LakeType
 from tests.datalake_assets.conftest import InProcessEngine, MakePlatform, Platform, settings_of
 
 

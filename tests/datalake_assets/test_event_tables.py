@@ -4,7 +4,7 @@ from datetime import date
 
 import dagster as dg
 
-from lake.sample import WEB_SHOP
+from eventlake.sample import WEB_SHOP
 from tests.datalake_assets.conftest import Platform
 
 PAGE = dg.AssetKey(["web_shop", "page"])
@@ -69,7 +69,7 @@ def test_the_schema_alone_replays_nothing(platform: Platform) -> None:
 
 
 def test_a_replay_is_reported_as_one(platform: Platform) -> None:
-    from lake.sql import LakeSql
+    from eventlake.sql import LakeSql
 
     platform.sync("web_shop")
     platform.materialize([PAGE, IDENTIFY], ONE, ONE)

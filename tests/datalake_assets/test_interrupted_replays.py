@@ -7,16 +7,16 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from lake import paths
-from lake.loading.shares import Shares
-from lake.loading.task import LoadedFile, LoadJob
-from lake.report_history import newest_reports
-from lake.sample import WEB_SHOP
-from lake.work.dataflow import Dataflow
-from lake.work.in_process import InProcess
-from lake.work.run_context import Published
+from eventlake import paths
+from eventlake.loading.shares import Shares
+from eventlake.loading.task import LoadedFile, LoadJob
+from eventlake.report_history import newest_reports
+from eventlake.sample import WEB_SHOP
+from eventlake.work.dataflow import Dataflow
+from eventlake.work.in_process import InProcess
+from eventlake.work.run_context import Published
 from tests.datalake_assets.conftest import InProcessEngine, MakePlatform, Platform
-from tests.lake.archive import Archive, track
+from tests.eventlake.archive import Archive, track
 
 PAGE = dg.AssetKey(["web_shop", "page"])
 PAGE_SCHEMA = dg.AssetKey(["web_shop", "page", "schema"])

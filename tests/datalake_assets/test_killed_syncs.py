@@ -14,14 +14,14 @@ import dagster as dg
 import pytest
 
 from datalake_assets.dead_runs import close_dead
-from lake import paths
-from lake.lake import Lake
-from lake.report_history import newest_reports
-from lake.settings_file import load_settings
-from lake.state.source_state import read_state
-from lake.storage import LocalStorage
+from eventlake import paths
+from eventlake.lake import Lake
+from eventlake.report_history import newest_reports
+from eventlake.settings_file import load_settings
+from eventlake.state.source_state import read_state
+from eventlake.storage import LocalStorage
+from tests.eventlake.archive import Archive, identify, track
 from tests.injected import injected
-from tests.lake.archive import Archive, identify, track
 
 REPO = Path(__file__).parents[2]
 SOURCE_ID, SLUG = "S1", "shop"

@@ -8,13 +8,13 @@ import dagster as dg
 import pytest
 
 from datalake_assets.snapshot import read_snapshot, refresh_snapshot
-from lake import paths
-from lake.retype.target import find_column
-from lake.retype.wish import record_wish
-from lake.sample import WEB_SHOP
-from lake.types import LakeType
+from eventlake import paths
+from eventlake.retype.target import find_column
+from eventlake.retype.wish import record_wish
+from eventlake.sample import WEB_SHOP
+from eventlake.types import LakeType
 from tests.datalake_assets.conftest import Platform
-from tests.lake.archive import Archive, track
+from tests.eventlake.archive import Archive, track
 
 DATABASE, NAME, COLUMN = "web_shop", "track_order_completed", "properties_total"
 ORDERS, SCHEMA = dg.AssetKey([DATABASE, NAME]), dg.AssetKey([DATABASE, NAME, "schema"])

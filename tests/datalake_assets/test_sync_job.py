@@ -2,11 +2,11 @@
 
 import dagster as dg
 
-from lake.loading.shares import Shares
-from lake.loading.task import LoadedFile, LoadJob
-from lake.sample import WEB_SHOP
-from lake.work.dataflow import Dataflow
-from lake.work.in_process import InProcess
+from eventlake.loading.shares import Shares
+from eventlake.loading.task import LoadedFile, LoadJob
+from eventlake.sample import WEB_SHOP
+from eventlake.work.dataflow import Dataflow
+from eventlake.work.in_process import InProcess
 from tests.datalake_assets.conftest import (
     InProcessEngine,
     MakePlatform,

@@ -5,8 +5,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from lake.upkeep import upkeep
-from lake.upkeep.report import newest_upkeeps
+from eventlake.upkeep import upkeep
+from eventlake.upkeep.report import newest_upkeeps
 from tests.datalake_assets.conftest import Platform, events, values
 
 

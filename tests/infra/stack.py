@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from lake.aws.access import AwsAccess
+from eventlake.aws.access import AwsAccess
 from tests.aws_server import AwsServer
 
 TEMPLATE = Path(__file__).parents[2] / "infra/aws/datalake.yaml"

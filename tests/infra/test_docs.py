@@ -13,7 +13,7 @@ import typer
 from botocore import xform_name
 
 from datalake_assets.cli.app import app
-from lake.settings_file import load_settings
+from eventlake.settings_file import load_settings
 from tests.aws_server import AwsServer
 from tests.infra import by_hand
 from tests.infra.stack import TEMPLATE, deploy, template

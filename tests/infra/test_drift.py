@@ -9,7 +9,7 @@ import botocore.session
 import pytest
 from botocore import xform_name
 
-from lake.aws.grants import action_of
+from eventlake.aws.grants import action_of
 from tests.aws_server import AwsServer
 from tests.infra.policies import actions
 from tests.infra.stack import deploy
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 SERVICES = {"s3": "s3", "glue": "glue", "emr": "elasticmapreduce"}
 
 # Done with the credentials of whoever administers the bucket, not with the role.
-NOT_BY_THE_ROLE = {"lake/aws/lifecycle.py"}
+NOT_BY_THE_ROLE = {"eventlake/aws/lifecycle.py"}
 # Told by an answer's header, also where the answer is a refusal.
 NEEDS_NOTHING = {"head_bucket"}
 # What a call takes besides itself.
@@ -73,7 +73,7 @@ def used() -> set[str]:
     """The actions that the code needs of the role."""
     calls = {
         name
-        for package in ("lake", "spark_resources", "datalake_assets")
+        for package in ("eventlake", "spark_resources", "datalake_assets")
         for module in sorted((ROOT / package).rglob("*.py"))
         if str(module.relative_to(ROOT)) not in NOT_BY_THE_ROLE
         for name in called(module)

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from lake.aws.access import AwsAccess, forget_sessions
-from lake.errors import InvalidSetting
+from eventlake.aws.access import AwsAccess, forget_sessions
+from eventlake.errors import InvalidSetting
 from tests.aws_server import AwsServer
+from tests.eventlake.aws.enforced import User, enforced
 from tests.infra.policies import actions, allows
 from tests.infra.stack import DAGSTER, REGION, Stack, deploy
-from tests.lake.aws.enforced import User, enforced
 
 BUCKET = "arn:aws:s3:::lake-bucket"
 CLUSTER = f"arn:aws:elasticmapreduce:{REGION}:123456789012:cluster/j-1A2B3C4D5E6F7"

@@ -10,22 +10,22 @@ import pytest
 from botocore.stub import Stubber
 
 from datalake_assets.preflight.bucket import bucket_findings, bucket_region
-from lake.aws.access import forget_sessions
-from lake.lake import Lake
-from lake.report import RunFacts
-from lake.settings import Settings
-from lake.state.manifest import RunKind
-from lake.storage.s3 import S3Storage
-from lake.work.in_process import InProcess
-from lake.work.run import replay, sync
-from lake.work.run_context import RunContext, Silent
-from lake.work.unit import Window
+from eventlake.aws.access import forget_sessions
+from eventlake.lake import Lake
+from eventlake.report import RunFacts
+from eventlake.settings import Settings
+from eventlake.state.manifest import RunKind
+from eventlake.storage.s3 import S3Storage
+from eventlake.work.in_process import InProcess
+from eventlake.work.run import replay, sync
+from eventlake.work.run_context import RunContext, Silent
+from eventlake.work.unit import Window
 from tests.aws_server import AwsServer
+from tests.eventlake.archive import Archive, identify, track
+from tests.eventlake.aws.enforced import User
+from tests.eventlake.runs import utc
 from tests.infra.policies import allows
 from tests.infra.stack import REGION, Stack, deploy
-from tests.lake.archive import Archive, identify, track
-from tests.lake.aws.enforced import User
-from tests.lake.runs import utc
 
 REQUEST = re.compile(r'"(?:\x1b\[\d+m)*([A-Z]+) (/\S+) HTTP')
 BUCKET = "arn:aws:s3:::lake-bucket"

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from lake import paths
-from lake.sample import Load, RawFile, SampleSource, SampleSpec, write_archive
-from tests.lake.archive import Archive, page
+from eventlake import paths
+from eventlake.sample import Load, RawFile, SampleSource, SampleSpec, write_archive
+from tests.eventlake.archive import Archive, page
 from tests.simulation.story import FIRST_DAY, Story, at
 
 GOES = "u-goes"

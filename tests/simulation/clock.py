@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lake import clock
+from eventlake import clock
 
 _A_LITTLE = timedelta(milliseconds=1)
 

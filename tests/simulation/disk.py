@@ -5,8 +5,8 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from lake.catalog.base import Catalog
-from lake.lake import Lake
+from eventlake.catalog.base import Catalog
+from eventlake.lake import Lake
 
 # The first that fits; all below the lake's root, of all sources.
 _AREAS = {

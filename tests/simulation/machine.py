@@ -6,29 +6,29 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from lake.alerts.attempt import CheckRun, Verdict
-from lake.alerts.look import Look
-from lake.cadence import next_due
-from lake.checking.freshness import check_freshness
-from lake.checking.published import TableChecks
-from lake.clock import new_run_id
-from lake.counts import UnitReport
-from lake.errors import ServiceTrouble
-from lake.first_sync import first_sync_due
-from lake.lake import Lake
-from lake.loading.shares import Shares
-from lake.loading.task import LoadedFile, LoadJob
-from lake.report import RunFacts
-from lake.settings import Source
-from lake.state.manifest import RunKind
-from lake.upkeep.run import upkeep_context
-from lake.upkeep.upkeep import upkeep
-from lake.work.checks import CheckResult, Severity
-from lake.work.dataflow import Dataflow
-from lake.work.in_process import InProcess
-from lake.work.run import replay, sync_units
-from lake.work.run_context import RunContext
-from lake.work.unit import Window
+from eventlake.alerts.attempt import CheckRun, Verdict
+from eventlake.alerts.look import Look
+from eventlake.cadence import next_due
+from eventlake.checking.freshness import check_freshness
+from eventlake.checking.published import TableChecks
+from eventlake.clock import new_run_id
+from eventlake.counts import UnitReport
+from eventlake.errors import ServiceTrouble
+from eventlake.first_sync import first_sync_due
+from eventlake.lake import Lake
+from eventlake.loading.shares import Shares
+from eventlake.loading.task import LoadedFile, LoadJob
+from eventlake.report import RunFacts
+from eventlake.settings import Source
+from eventlake.state.manifest import RunKind
+from eventlake.upkeep.run import upkeep_context
+from eventlake.upkeep.upkeep import upkeep
+from eventlake.work.checks import CheckResult, Severity
+from eventlake.work.dataflow import Dataflow
+from eventlake.work.in_process import InProcess
+from eventlake.work.run import replay, sync_units
+from eventlake.work.run_context import RunContext
+from eventlake.work.unit import Window
 from tests.simulation.clock import Clock
 
 IN_THE_NIGHT = "30 3 * * *"

@@ -9,13 +9,13 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from lake.lake import Lake
-from lake.sample import IOS_PROD, WEB_SHOP, Expected, SampleSpec, history
-from lake.settings import Settings, Source
-from lake.suppression.entries import WHOLE_LAKE
-from lake.suppression.people import IdKind
-from lake.suppression.versions import change
-from lake.work.unit import Window
+from eventlake.lake import Lake
+from eventlake.sample import IOS_PROD, WEB_SHOP, Expected, SampleSpec, history
+from eventlake.settings import Settings, Source
+from eventlake.suppression.entries import WHOLE_LAKE
+from eventlake.suppression.people import IdKind
+from eventlake.suppression.versions import change
+from eventlake.work.unit import Window
 from tests.simulation.archive import GOES, Arrivals
 from tests.simulation.clock import Clock, backdate
 from tests.simulation.disk import Usage, measure

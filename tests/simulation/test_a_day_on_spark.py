@@ -13,12 +13,12 @@ from datalake_assets.alerting import look
 from datalake_assets.definitions import build
 from datalake_assets.keys import check_tables_job_name, sync_job_name, upkeep_job_name
 from datalake_assets.snapshot import read_snapshot
-from lake.audit.audit import audit
-from lake.audit.scope import Scope
-from lake.counts import UnitReport
-from lake.errors import ServiceTrouble
-from lake.lake import Lake
-from lake.settings import Source
+from eventlake.audit.audit import audit
+from eventlake.audit.scope import Scope
+from eventlake.counts import UnitReport
+from eventlake.errors import ServiceTrouble
+from eventlake.lake import Lake
+from eventlake.settings import Source
 from spark_resources.class_archive import with_archive
 from spark_resources.jobs.shelf_dataflow import ShelfDataflow
 from spark_resources.local import LocalEngine

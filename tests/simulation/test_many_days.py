@@ -9,10 +9,10 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from lake.audit.audit import audit
-from lake.audit.scope import Scope
-from lake.state.source_state import read_state
-from lake.upkeep import manifests, report
+from eventlake.audit.audit import audit
+from eventlake.audit.scope import Scope
+from eventlake.state.source_state import read_state
+from eventlake.upkeep import manifests, report
 from tests.alert_servers import Hook
 from tests.simulation.archive import VISITS
 from tests.simulation.machine import Synced

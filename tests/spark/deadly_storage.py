@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lake.storage import LocalStorage
+from eventlake.storage import LocalStorage
 
 
 @dataclass(frozen=True)

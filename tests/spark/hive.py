@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.feather as feather
 
-from lake.catalog.base import CatalogColumn, CatalogPartition, CatalogTable
-from lake.storage import Storage
+from eventlake.catalog.base import CatalogColumn, CatalogPartition, CatalogTable
+from eventlake.storage import Storage
 from tests.aws_server import AwsServer
 
 REPO = Path(__file__).parents[2]

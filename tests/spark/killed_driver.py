@@ -9,13 +9,13 @@ from pathlib import Path
 
 from dagster_pyspark import LazyPySparkResource
 
-from lake.work import placing
+from eventlake.work import placing
 from spark_resources.class_archive import with_archive
 from spark_resources.local import LocalEngine
 from spark_resources.local_spark import SPARK_CONFIG
-from tests.lake.fault_cases import CASES
-from tests.lake.killed import KillingStorage, Kills
-from tests.lake.runs import Runs
+from tests.eventlake.fault_cases import CASES
+from tests.eventlake.killed import KillingStorage, Kills
+from tests.eventlake.runs import Runs
 
 
 def main(root: str, step: str, where: str = "") -> None:

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from datalake_assets.running import new_job
-from lake.counts import UnitReport
-from lake.lake import Lake
-from lake.sample import SampleSource
-from lake.settings import Settings
-from lake.work.run_context import Silent
+from eventlake.counts import UnitReport
+from eventlake.lake import Lake
+from eventlake.sample import SampleSource
+from eventlake.settings import Settings
+from eventlake.work.run_context import Silent
 from spark_resources.engine import SparkEngine
 from spark_resources.jobs.lake_job import LakeJob
 

@@ -13,21 +13,21 @@ import pytest
 from benchmarks.standalone import Standalone, standalone
 from datalake_assets.preflight import findings
 from datalake_assets.running import new_job
-from lake.errors import InvalidSetting
-from lake.lake import Lake
-from lake.sample import IOS_PROD, SampleSpec, write_archive
-from lake.settings import Settings
-from lake.work import placing
-from lake.work.in_process import InProcess
-from lake.work.run_context import Silent
+from eventlake.errors import InvalidSetting
+from eventlake.lake import Lake
+from eventlake.sample import IOS_PROD, SampleSpec, write_archive
+from eventlake.settings import Settings
+from eventlake.work import placing
+from eventlake.work.in_process import InProcess
+from eventlake.work.run_context import Silent
 from spark_resources.cluster.engine import ClusterEngine
 from spark_resources.cluster.session import ClusterSession
 from spark_resources.jobs.lake_job import run_job
 from tests.aws_server import AwsServer
+from tests.eventlake.fault_cases import SYNCS
+from tests.eventlake.faults import snapshot
+from tests.eventlake.runs import Runs
 from tests.injected import injected
-from tests.lake.fault_cases import SYNCS
-from tests.lake.faults import snapshot
-from tests.lake.runs import Runs
 from tests.spark.deadly_storage import Deadly
 from tests.spark.running import run
 

@@ -18,14 +18,14 @@ from datalake_assets.keys import sync_job_name
 from datalake_assets.preflight import findings
 from datalake_assets.running import new_job
 from datalake_assets.snapshot import read_snapshot, refresh_snapshot
-from lake import paths
-from lake.lake import Lake
-from lake.report_history import newest_reports
-from lake.sample import IOS_PROD, SampleSpec, write_archive
-from lake.settings import Settings
-from lake.storage import StoredFile
-from lake.work.in_process import InProcess
-from lake.work.run_context import Silent
+from eventlake import paths
+from eventlake.lake import Lake
+from eventlake.report_history import newest_reports
+from eventlake.sample import IOS_PROD, SampleSpec, write_archive
+from eventlake.settings import Settings
+from eventlake.storage import StoredFile
+from eventlake.work.in_process import InProcess
+from eventlake.work.run_context import Silent
 from spark_resources.emr.engine import EmrEngine
 from spark_resources.emr.pace import Pace
 from spark_resources.jobs.lake_job import run_job

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from lake.storage import LocalStorage
-from lake.work import placing
-from lake.work.in_process import InProcess
+from eventlake.storage import LocalStorage
+from eventlake.work import placing
+from eventlake.work.in_process import InProcess
 from spark_resources.local import LocalEngine
+from tests.eventlake.failing_storage import Faults
+from tests.eventlake.fault_cases import REPLAYS, SYNCS
+from tests.eventlake.fault_places import Folders
+from tests.eventlake.faults import Case, break_off, make_good, snapshot, sweep
+from tests.eventlake.runs import Runs
 from tests.injected import injected
-from tests.lake.failing_storage import Faults
-from tests.lake.fault_cases import REPLAYS, SYNCS
-from tests.lake.fault_places import Folders
-from tests.lake.faults import Case, break_off, make_good, snapshot, sweep
-from tests.lake.runs import Runs
 
 pytestmark = pytest.mark.spark
 REPO = Path(__file__).parents[2]

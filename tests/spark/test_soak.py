@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from lake.counts import UnitReport
-from lake.lake import Lake
-from lake.sample import IOS_PROD, SampleSpec, write_archive
-from lake.sql import LakeSql
-from lake.work.unit import Window
+from eventlake.counts import UnitReport
+from eventlake.lake import Lake
+from eventlake.sample import IOS_PROD, SampleSpec, write_archive
+from eventlake.sql import LakeSql
+from eventlake.work.unit import Window
 from spark_resources.local import LocalEngine
-from tests.lake.arrivals import arrivals, message_ids
-from tests.lake.raw_sums import raw_sums
-from tests.lake.sums import lake_sums
-from tests.lake.suppressing import suppress
+from tests.eventlake.arrivals import arrivals, message_ids
+from tests.eventlake.raw_sums import raw_sums
+from tests.eventlake.sums import lake_sums
+from tests.eventlake.suppressing import suppress
 from tests.spark.running import open_lake, run
 
 pytestmark = [pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(3_600)]

@@ -10,18 +10,18 @@ import pytest
 
 from datalake_assets.running import new_job
 from datalake_assets.times import parse_range
-from lake.aws.access import forget_sessions
-from lake.errors import InsufficientPermissions
-from lake.lake import Lake
-from lake.report_history import newest_reports
-from lake.sample import IOS_PROD, Account, SampleSpec, write_archive
-from lake.settings import Settings
-from lake.sql import LakeSql
-from lake.storage import LocalStorage
-from lake.work.unit import Window
+from eventlake.aws.access import forget_sessions
+from eventlake.errors import InsufficientPermissions
+from eventlake.lake import Lake
+from eventlake.report_history import newest_reports
+from eventlake.sample import IOS_PROD, Account, SampleSpec, write_archive
+from eventlake.settings import Settings
+from eventlake.sql import LakeSql
+from eventlake.storage import LocalStorage
+from eventlake.work.unit import Window
 from spark_resources.local import LocalEngine
 from tests.aws_server import SECRET, AwsServer
-from tests.lake.aws.enforced import User, all_but, enforced
+from tests.eventlake.aws.enforced import User, all_but, enforced
 from tests.spark.running import run
 
 pytestmark = pytest.mark.spark

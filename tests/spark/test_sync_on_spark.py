@@ -10,16 +10,16 @@ from pyspark.sql import SparkSession
 
 from datalake_assets.running import new_job
 from datalake_assets.times import parse_range
-from lake.lake import Lake
-from lake.loading.shares import Shares
-from lake.loading.task import LoadedFile, LoadJob
-from lake.sample import IOS_PROD, Account, SampleSpec, write_archive
-from lake.sql import LakeSql
-from lake.staging.blob import Blob, BlobKind
-from lake.staging.rows_blob import rows_key
-from lake.work.planned_run import planned_run
-from lake.work.run_context import Silent
-from lake.work.unit import Window
+from eventlake.lake import Lake
+from eventlake.loading.shares import Shares
+from eventlake.loading.task import LoadedFile, LoadJob
+from eventlake.sample import IOS_PROD, Account, SampleSpec, write_archive
+from eventlake.sql import LakeSql
+from eventlake.staging.blob import Blob, BlobKind
+from eventlake.staging.rows_blob import rows_key
+from eventlake.work.planned_run import planned_run
+from eventlake.work.run_context import Silent
+from eventlake.work.unit import Window
 from spark_resources.jobs.dataflow import SparkDataflow, share_column
 from spark_resources.jobs.lake_job import run_job
 from spark_resources.local import LocalEngine

@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lake.sql import LakeSql
-from lake.storage import LocalStorage
+from eventlake.sql import LakeSql
+from eventlake.storage import LocalStorage
 from tests.aws_server import AwsServer
 from tests.query_page import BUCKET, examples, lake_on_aws
 from tests.spark.hive import Hive, as_glue_has_it

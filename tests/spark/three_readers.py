@@ -3,11 +3,11 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lake import paths
-from lake.catalog.base import CatalogColumn, CatalogPartition, CatalogTable
-from lake.catalog.local import LocalCatalog
-from lake.sql import LakeSql
-from lake.storage import Storage
+from eventlake import paths
+from eventlake.catalog.base import CatalogColumn, CatalogPartition, CatalogTable
+from eventlake.catalog.local import LocalCatalog
+from eventlake.sql import LakeSql
+from eventlake.storage import Storage
 from tests.spark.hive import Hive, add_columns, add_partition, create_table, move_partition
 
 DAY = "2026-10-01"

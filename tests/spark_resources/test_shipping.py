@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lake.storage import LocalStorage
+from eventlake.storage import LocalStorage
 from spark_resources.jobs import emr_start
 from spark_resources.shipping import ship as shipping
 from spark_resources.shipping.code import code_zip, start_script, version_of
@@ -49,7 +49,7 @@ def imported(module: ast.Module) -> set[str]:
 
 def test_everything_that_shipped_code_imports_is_shipped_too() -> None:
     needed = set().union(*map(imported, shipped_modules().values()))
-    foreign = needed - set(sys.stdlib_module_names) - {"lake", "spark_resources"} - NOT_SHIPPED
+    foreign = needed - set(sys.stdlib_module_names) - {"eventlake", "spark_resources"} - NOT_SHIPPED
     providers = {module: set(names) for module, names in packages_distributions().items()}
     shipped = set(pins(HERE))
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from datalake_assets.running import new_job
-from lake.lake import Lake
-from lake.sample import IOS_PROD, WEB_SHOP, Account, SampleSpec, write_archive
-from lake.settings_file import load_settings
-from lake.work.in_process import InProcess
-from lake.work.run_context import Silent
+from eventlake.lake import Lake
+from eventlake.sample import IOS_PROD, WEB_SHOP, Account, SampleSpec, write_archive
+from eventlake.settings_file import load_settings
+from eventlake.work.in_process import InProcess
+from eventlake.work.run_context import Silent
 from spark_resources.engine import SparkEngine
 from spark_resources.jobs.lake_job import run_job
 from tests.datalake_assets.cli.terminal import Terminal

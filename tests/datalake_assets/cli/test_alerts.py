@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lake.alerts.look import Look
-from lake.counts import UnitReport
-from lake.report import Failure, RunFacts
-from lake.work.open_runs import close_run
+from eventlake.alerts.look import Look
+from eventlake.counts import UnitReport
+from eventlake.report import Failure, RunFacts
+from eventlake.work.open_runs import close_run
 from tests.alert_servers import USER, Hook, MailBox
 from tests.datalake_assets.cli.conftest import SampleLake
 from tests.datalake_assets.cli.terminal import Terminal

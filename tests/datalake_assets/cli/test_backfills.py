@@ -13,10 +13,10 @@ from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import ModuleTarget
 from dagster._daemon.backfill import execute_backfill_iteration
 
-from lake.loading.shares import Shares
-from lake.loading.task import LoadedFile, LoadJob
-from lake.work.dataflow import Dataflow
-from lake.work.in_process import InProcess
+from eventlake.loading.shares import Shares
+from eventlake.loading.task import LoadedFile, LoadJob
+from eventlake.work.dataflow import Dataflow
+from eventlake.work.in_process import InProcess
 from tests.datalake_assets.cli.conftest import SampleLake
 from tests.datalake_assets.conftest import InProcessEngine
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from lake.aws.access import forget_sessions
+from eventlake.aws.access import forget_sessions
 from tests.aws_server import AwsServer
 from tests.datalake_assets.cli.terminal import Terminal
 from tests.datalake_assets.preflight.conftest import LAKE, OCTOBER_1, start_cluster
-from tests.lake.aws.enforced import User, all_but, enforced
+from tests.eventlake.aws.enforced import User, all_but, enforced
 
 
 def settings(aws: AwsServer, role: str) -> str:

@@ -9,12 +9,12 @@ import pytest
 
 from datalake_assets.cli.demo_account import hold_to_account
 from datalake_assets.in_use import claim
-from lake.errors import LakeError
-from lake.report_history import newest_reports
-from lake.sample import SampleSpec, write_archive
+from eventlake.errors import LakeError
+from eventlake.report_history import newest_reports
+from eventlake.sample import SampleSpec, write_archive
 from tests.datalake_assets.cli.conftest import SampleLake
 from tests.datalake_assets.cli.terminal import Said, Terminal, everything_below, program
-from tests.lake.sql import test_sync_reports as asked
+from tests.eventlake.sql import test_sync_reports as asked
 
 
 def test_a_folder_that_is_not_its_own_is_left_alone(terminal: Terminal, tmp_path: Path) -> None:

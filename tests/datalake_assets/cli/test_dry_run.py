@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lake.sample import write_archive
+from eventlake.sample import write_archive
 from tests.datalake_assets.cli.conftest import SAMPLE, SampleLake
 from tests.datalake_assets.cli.terminal import Said, Terminal, everything_below
-from tests.lake.archive import Archive, track
+from tests.eventlake.archive import Archive, track
 
 pytestmark = pytest.mark.usefixtures("in_process")
 IOS = "9IP56Shn6"

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lake.settings_file import load_settings
+from eventlake.settings_file import load_settings
 from tests.datalake_assets.cli.terminal import Terminal
 
 

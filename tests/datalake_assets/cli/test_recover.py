@@ -2,14 +2,14 @@
 
 from datetime import UTC, datetime, timedelta
 
-from lake import paths
-from lake.lake import Lake
-from lake.report import RunFacts
-from lake.sample import IOS_PROD
-from lake.state.codec import encode
-from lake.state.holder import Holder, myself
-from lake.state.lease import Lease
-from lake.work.open_runs import OpenRun
+from eventlake import paths
+from eventlake.lake import Lake
+from eventlake.report import RunFacts
+from eventlake.sample import IOS_PROD
+from eventlake.state.codec import encode
+from eventlake.state.holder import Holder, myself
+from eventlake.state.lease import Lease
+from eventlake.work.open_runs import OpenRun
 from tests.datalake_assets.cli.conftest import SampleLake
 from tests.datalake_assets.cli.terminal import Terminal, everything_below
 

@@ -9,11 +9,11 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from lake.aws.access import forget_sessions
+from eventlake.aws.access import forget_sessions
 from tests.aws_server import AwsServer
 from tests.datalake_assets.cli.terminal import Said, Terminal
-from tests.lake.archive import Archive, track
-from tests.lake.aws.enforced import User, enforced
+from tests.eventlake.archive import Archive, track
+from tests.eventlake.aws.enforced import User, enforced
 
 LAKE = "lake-bucket"
 OBJECTS = f"arn:aws:s3:::{LAKE}"

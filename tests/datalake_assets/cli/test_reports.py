@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime
 
-from lake.counts import UnitReport
-from lake.report import Failure, RunFacts
-from lake.work.open_runs import close_run
+from eventlake.counts import UnitReport
+from eventlake.report import Failure, RunFacts
+from eventlake.work.open_runs import close_run
 from tests.datalake_assets.cli.conftest import SampleLake
 from tests.datalake_assets.cli.terminal import Terminal
 

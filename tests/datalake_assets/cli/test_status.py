@@ -7,16 +7,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from datalake_assets.running import new_job
-from lake.counts import UnitReport
-from lake.first_sync import first_sync_due
-from lake.lake import Lake
-from lake.report import Failure, RunFacts
-from lake.settings_file import load_settings
-from lake.state.lease import held_lease
-from lake.work.in_process import InProcess
-from lake.work.open_runs import close_run, opened_run
-from lake.work.run_context import Published, Silent
-from lake.work.unit import Window
+from eventlake.counts import UnitReport
+from eventlake.first_sync import first_sync_due
+from eventlake.lake import Lake
+from eventlake.report import Failure, RunFacts
+from eventlake.settings_file import load_settings
+from eventlake.state.lease import held_lease
+from eventlake.work.in_process import InProcess
+from eventlake.work.open_runs import close_run, opened_run
+from eventlake.work.run_context import Published, Silent
+from eventlake.work.unit import Window
 from spark_resources.jobs.lake_job import run_job
 from tests.datalake_assets.cli.conftest import SETTINGS, SampleLake
 from tests.datalake_assets.cli.terminal import Terminal, everything_below

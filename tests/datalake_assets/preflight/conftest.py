@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from datalake_assets.preflight import Finding
-from lake.aws.access import forget_sessions
-from lake.lake import Lake
-from lake.settings import Settings
+from eventlake.aws.access import forget_sessions
+from eventlake.lake import Lake
+from eventlake.settings import Settings
 from tests.aws_server import REGION, AwsServer
-from tests.lake.aws.enforced import User
+from tests.eventlake.aws.enforced import User
 
 LAKE = "lake-bucket"
 SOURCE_ID = "9IP56Shn6"

@@ -6,11 +6,11 @@ import pytest
 
 from datalake_assets.preflight import findings
 from datalake_assets.preflight.account import account_findings
-from lake.aws.access import forget_sessions
-from lake.lake import Lake
+from eventlake.aws.access import forget_sessions
+from eventlake.lake import Lake
 from tests.aws_server import AwsServer
 from tests.datalake_assets.preflight.conftest import LAKE, MakeLake, put_raw_file, signs
-from tests.lake.aws.enforced import User, enforced
+from tests.eventlake.aws.enforced import User, enforced
 
 TWO = [
     {"id": "9IP56Shn6", "slug": "ios_prod", "external_id": "9IP56Shn6"},

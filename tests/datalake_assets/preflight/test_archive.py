@@ -20,14 +20,14 @@ from dagster._core.scheduler.instigation import (
 from datalake_assets.preflight.archive import archive_findings
 from datalake_assets.preflight.schedules import Schedules
 from datalake_assets.running import new_job
-from lake.lake import Lake
-from lake.settings import Settings
-from lake.work.dataflow import Dataflow
-from lake.work.in_process import InProcess
-from lake.work.run_context import Silent
+from eventlake.lake import Lake
+from eventlake.settings import Settings
+from eventlake.work.dataflow import Dataflow
+from eventlake.work.in_process import InProcess
+from eventlake.work.run_context import Silent
 from spark_resources.jobs.lake_job import run_job
 from tests.datalake_assets.preflight.conftest import SOURCE_ID
-from tests.lake.archive import Archive, track
+from tests.eventlake.archive import Archive, track
 
 
 @pytest.fixture

@@ -9,15 +9,15 @@ import pytest
 from botocore.awsrequest import AWSResponse
 
 from datalake_assets.preflight.bucket import bucket_findings, bucket_region
-from lake.errors import InvalidSetting
-from lake.lake import Lake
-from lake.storage import LocalStorage
-from lake.storage.probe import probe
-from lake.storage.s3 import S3Storage
+from eventlake.errors import InvalidSetting
+from eventlake.lake import Lake
+from eventlake.storage import LocalStorage
+from eventlake.storage.probe import probe
+from eventlake.storage.s3 import S3Storage
 from tests.aws_server import AwsServer
 from tests.datalake_assets.preflight.conftest import LAKE, MakeLake, signs, told
-from tests.lake.aws.enforced import User, enforced
-from tests.lake.aws.recorded import Body
+from tests.eventlake.aws.enforced import User, enforced
+from tests.eventlake.aws.recorded import Body
 
 STAGING_EXPIRES = {
     "ID": "any",

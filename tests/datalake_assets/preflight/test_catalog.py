@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from datalake_assets.preflight.catalog import catalog_finding, glue_findings
-from lake.aws.permissions import granted_by
-from lake.lake import Lake
+from eventlake.aws.permissions import granted_by
+from eventlake.lake import Lake
 from tests.aws_server import AwsServer
 from tests.datalake_assets.preflight.conftest import LAKE, MakeLake
-from tests.lake.aws.enforced import User, enforced
+from tests.eventlake.aws.enforced import User, enforced
 
 REPORTS = "database __segment_datalake"
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from datalake_assets.preflight.cluster import cluster_findings
-from lake.lake import Lake
+from eventlake.lake import Lake
 from tests.aws_server import AwsServer
 from tests.datalake_assets.preflight.conftest import MakeLake, start_cluster
-from tests.lake.aws.enforced import User, enforced
+from tests.eventlake.aws.enforced import User, enforced
 
 NONE = "j-NONESUCH"
 

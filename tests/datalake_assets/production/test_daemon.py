@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from lake.lake import Lake
-from lake.settings_file import load_settings
+from eventlake.lake import Lake
+from eventlake.settings_file import load_settings
 from tests.datalake_assets.production.deployment import Deployment, deployed
-from tests.lake.archive import Archive, page, track
+from tests.eventlake.archive import Archive, page, track
 from tests.postgres import Postgres, running_postgres
 
 SETTINGS = """\

@@ -14,7 +14,7 @@ from datalake_assets.cli.app import app
 from datalake_assets.home import URL_VARIABLE, VARIABLE
 from datalake_assets.reloading import WEBSERVER_VARIABLE
 from datalake_assets.sync import SCHEDULES_VARIABLE
-from lake.settings_file import FILE_VARIABLE
+from eventlake.settings_file import FILE_VARIABLE
 
 ROOT = Path(__file__).parents[3]
 DEPLOY = ROOT / "deploy"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lake.errors import InvalidSetting
-from lake.storage import LocalStorage
+from eventlake.errors import InvalidSetting
+from eventlake.storage import LocalStorage
 from spark_resources.cluster.errors import HERE
 from spark_resources.cluster.workers import packages_to_ship, refuse_blind
 from spark_resources.jobs.worker_look import WorkerLook, look

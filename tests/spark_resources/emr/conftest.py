@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from datalake_assets.running import new_job
-from lake import paths
-from lake.lake import Lake
-from lake.settings import Settings
-from lake.work.run_context import Published
-from lake.work.unit import Window
+from eventlake import paths
+from eventlake.lake import Lake
+from eventlake.settings import Settings
+from eventlake.work.run_context import Published
+from eventlake.work.unit import Window
 from spark_resources.emr.pace import Pace
 from spark_resources.emr.run import EmrRun
 from spark_resources.shipping.environment import Target, environment_version

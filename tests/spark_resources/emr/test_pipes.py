@@ -11,12 +11,12 @@ from dagster_pipes import (
 )
 
 from datalake_assets.running import new_job
-from lake.aws.access import AwsAccess
-from lake.counts import TableReport, UnitReport
-from lake.errors import InsufficientPermissions, LakeError, UsageError
-from lake.settings import Settings
-from lake.storage import open_storage
-from lake.work.checks import CheckResult, ChecksFailed
+from eventlake.aws.access import AwsAccess
+from eventlake.counts import TableReport, UnitReport
+from eventlake.errors import InsufficientPermissions, LakeError, UsageError
+from eventlake.settings import Settings
+from eventlake.storage import open_storage
+from eventlake.work.checks import CheckResult, ChecksFailed
 from spark_resources.emr.pipes import PipesFolder
 from spark_resources.jobs.messages import (
     JobDone,

@@ -10,11 +10,11 @@ from moto.core.exceptions import JsonRESTError
 from moto.core.responses import ActionResult
 from moto.emr.responses import ElasticMapReduceResponse
 
-from lake import paths
-from lake.aws.access import forget_sessions
-from lake.errors import InvalidSetting
-from lake.state.codec import decode
-from lake.work.open_runs import OpenRun
+from eventlake import paths
+from eventlake.aws.access import forget_sessions
+from eventlake.errors import InvalidSetting
+from eventlake.state.codec import decode
+from eventlake.work.open_runs import OpenRun
 from spark_resources.emr.errors import StepFailed
 from tests.emr_node import Node, shell, slowly, without_spark
 from tests.spark_resources.emr.conftest import BOTH_DAYS, EmrLake, Quick

@@ -1,0 +1,82 @@
+"""SNS: a topic that takes messages, and hands them to whoever has subscribed."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from eventlake.alerts.channels.channel import TIMEOUT, NotSent
+from eventlake.alerts.message import Message
+from eventlake.aws.access import AwsAccess
+from eventlake.aws.answers import answer_of
+from eventlake.aws.refusals import Doing, aws_call, recognised
+
+_SUBJECT = 100  # characters, and ASCII only
+_TEXT = 200_000  # bytes; SNS takes 256 kB with all attributes
+
+
+@dataclass(frozen=True)
+class SnsTopic:
+    """A topic, in the region that its ARN names, with the role of the settings if there is one."""
+
+    arn: str
+    access: AwsAccess
+
+    @property
+    def address(self) -> str:
+        return self.arn
+
+    def send(self, message: Message) -> str:
+        subject = f"[datalake] {message.title}".encode("ascii", "replace").decode()
+        printable = "".join(c if c.isprintable() else " " for c in subject)
+        self._call(
+            Doing.PUBLISH,
+            "publish",
+            Subject=printable[:_SUBJECT],
+            Message=message.text.encode()[:_TEXT].decode(errors="ignore"),
+            MessageAttributes={
+                name: {"DataType": "String", "StringValue": value}
+                for name, value in (
+                    ("id", message.id),
+                    ("source", message.source),
+                    ("kind", message.kind),
+                    ("over", str(message.over).lower()),
+                )
+            },
+        )
+        return ""
+
+    def look(self) -> str:
+        try:
+            self._call(Doing.LOOK_AT_TOPIC, "get_topic_attributes")
+        except NotSent as error:
+            if "sns:GetTopicAttributes" not in str(error):
+                raise
+            return (
+                f"{self.arn} may not be looked at (sns:GetTopicAttributes), which sending does "
+                "not need: `datalake alerts --test` shows whether it works"
+            )
+        return f"{self.arn} is there; nothing was sent"
+
+    def _call(self, doing: Doing, name: str, **arguments: Any) -> Any:
+        try:
+            with aws_call(doing, self.arn):
+                return getattr(self._client, name)(TopicArn=self.arn, **arguments)
+        except Exception as error:
+            answer = answer_of(error)
+            if answer is not None and answer.plain_code == "notfound":
+                raise NotSent(
+                    f"SNS: topic {self.arn} does not exist. Create it, or correct "
+                    "`alerts.sns_topic_arn`."
+                ) from None
+            raise NotSent(f"SNS: {recognised(error) or error}") from None
+
+    @cached_property
+    def _client(self) -> Any:
+        """Of its own, since others wait for AWS as long as a run can."""
+        from botocore.config import Config
+
+        here = replace(self.access, region=self.arn.split(":")[3])
+        limits = Config(
+            connect_timeout=TIMEOUT, read_timeout=TIMEOUT, retries={"total_max_attempts": 2}
+        )
+        return here.session().create_client("sns", config=limits)

@@ -1,0 +1,118 @@
+"""Web hooks: JSON as Slack takes it, `text` for people and the facts beside it for programs."""
+
+import http.client
+import json
+import socket
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from eventlake.alerts.channels.channel import TIMEOUT, NotSent
+from eventlake.alerts.message import Message
+from eventlake.errors import InvalidSetting
+from eventlake.settings_alerts import secret_of
+
+_SLACK = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+_LENGTH = 3_000  # characters that Slack shows of a text
+
+
+@dataclass(frozen=True)
+class WebHook:
+    """A URL that messages are posted to; whoever knows it may post, so it is shown nowhere."""
+
+    url: str  # or $NAME of the variable that holds it
+    environ: Mapping[str, str] = field(repr=False)
+
+    @property
+    def address(self) -> str:
+        """The host, and of the rest a mark that tells one hook from another."""
+        if self.url.startswith("$"):
+            return self.url
+        return f"{urlsplit(self.url).hostname} {sha256(self.url.encode()).hexdigest()[:8]}"
+
+    def send(self, message: Message) -> str:
+        body = json.dumps(posted(message), ensure_ascii=False).encode()
+        headers = {"Content-Type": "application/json; charset=utf-8", "User-Agent": "datalake"}
+        url = self._url()
+        host = urlsplit(url).hostname
+        try:
+            request = Request(url, data=body, headers=headers, method="POST")
+            with build_opener(_NoRedirects).open(request, timeout=TIMEOUT) as answer:
+                answer.read(1)
+        except HTTPError as error:
+            with error:
+                said = " ".join(error.read(300).decode(errors="replace").split())
+            raise NotSent(
+                f"web hook at {host} answered {error.code}{f' ({said})' if said else ''}. "
+                "Make the hook anew there and correct `alerts.webhook`, if it stays so."
+            ) from None
+        except (OSError, http.client.HTTPException) as error:
+            raise NotSent(_unreachable(host, error)) from None
+        return ""
+
+    def look(self) -> str:
+        """Connect and, for https, see that the certificate is right; nothing is posted."""
+        parts = urlsplit(self._url())
+        host = parts.hostname or ""
+        secure = parts.scheme == "https"
+        port = parts.port or (443 if secure else 80)
+        try:
+            with socket.create_connection((host, port), timeout=TIMEOUT) as connection:
+                if secure:
+                    context = ssl.create_default_context()
+                    context.wrap_socket(connection, server_hostname=host).close()
+        except OSError as error:
+            raise NotSent(_unreachable(host, error)) from None
+        how = "TLS" if secure else "no encryption"
+        return f"{host}:{port} answers, {how}; nothing was posted"
+
+    def _url(self) -> str:
+        try:
+            url = secret_of("webhook", self.url, self.environ)
+        except InvalidSetting as error:
+            raise NotSent(str(error)) from None
+        if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+            raise NotSent(f"The variable {self.url[1:]} of `alerts.webhook` holds no https://… URL")
+        return url
+
+
+def posted(message: Message) -> dict[str, Any]:
+    """A message for Slack; what others wrote cannot call for attention or make links in it."""
+    text = message.text.translate(_SLACK)
+    title, _, rest = text.partition("\n")
+    sign = ":white_check_mark:" if message.over else ":rotating_light:"
+    return {
+        "text": f"{sign} *{title}*\n{rest}"[:_LENGTH],
+        "metadata": {
+            "event_type": "datalake_alert",
+            "event_payload": {
+                "id": message.id,
+                "source": message.source,
+                "kind": message.kind,
+                "over": message.over,
+                "title": message.title,
+                "at": message.at.isoformat(timespec="seconds"),
+                **message.fields,
+            },
+        },
+    }
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """Followed, a post would become a request without the message, and look delivered."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        return None
+
+
+def _unreachable(host: str | None, error: Exception) -> str:
+    reason = error.reason if isinstance(error, URLError) else error
+    return (
+        f"web hook at {host} cannot be reached ({str(reason) or type(reason).__name__}). Correct "
+        "`alerts.webhook`, or see why it does not answer."
+    )

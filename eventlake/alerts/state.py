@@ -1,0 +1,96 @@
+"""What is known of a source's troubles, and what was told of them: one file in the lake."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+import msgspec
+
+from eventlake import paths
+from eventlake.alerts.message import Letter
+from eventlake.state.codec import decode, encode
+from eventlake.storage import Storage
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """The run that showed a trouble, or that it is over."""
+
+    at: datetime
+    run_id: str = ""
+    dagster_run_id: str = ""
+    error_code: str = ""
+    error: str = ""
+
+
+class Streak(msgspec.Struct, frozen=True):
+    """Failures in a row; `told` is the last of them that was told, 0 for none."""
+
+    failures: int = 0
+    since: datetime | None = None
+    works: tuple[str, ...] = ()
+    last: Ended | None = None
+    told: int = 0
+    owed: bool = False  # an earlier row was told, and that it was over was not
+    overcome: int = 0  # failures that the last success ended
+    succeeded: datetime | None = None
+
+
+class Trouble(msgspec.Struct, frozen=True):
+    """Something that is wrong, or was until now."""
+
+    since: datetime | None = None  # None: it is not
+    told: datetime | None = None  # since when it was, as it was told
+    run: Ended | None = None
+    numbers: dict[str, float] = {}
+    record: dict[str, str] = {}
+
+
+class FailedCheck(msgspec.Struct, frozen=True):
+    """The tables that a check fails for, with its evidence, and those that were told."""
+
+    since: datetime
+    run: Ended
+    failing: dict[str, str] = {}
+    told: tuple[str, ...] = ()
+    warning: bool = False
+    remedy: str = ""
+
+
+class AlertState(msgspec.Struct, frozen=True):
+    """All that alerts know of a source."""
+
+    looked: str = ""  # the day of the last look
+    seen: dict[str, str] = {}  # runs that are counted, and their day
+    watched: dict[str, str] = {}  # runs under way, and their day
+    judged: tuple[str, ...] = ()  # runs of Dagster whose checks are counted
+    syncs: Streak = Streak()
+    replays: Streak = Streak()
+    rows_came: Ended | None = None
+    silence: Trouble = Trouble()
+    rejected: Trouble = Trouble()
+    rescued: Trouble = Trouble()
+    checks: dict[str, FailedCheck] = {}
+    letters: tuple[Letter, ...] = ()
+    number: int = 0  # of the last letter
+
+
+def read_alerts(storage: Storage, source_id: str) -> AlertState:
+    path = paths.alerts(source_id)
+    data = storage.read(path)
+    return AlertState() if data is None else decode(data, AlertState, path)
+
+
+def update_alerts(
+    storage: Storage, source_id: str, change: Callable[[AlertState], AlertState]
+) -> AlertState:
+    """Change the state as it is by now; `change` may be called more than once. The new state."""
+    path = paths.alerts(source_id)
+    made = AlertState()
+
+    def changed(data: bytes | None) -> bytes | None:
+        nonlocal made
+        before = AlertState() if data is None else decode(data, AlertState, path)
+        made = change(before)
+        return None if made == before else encode(made)
+
+    storage.update(path, changed)
+    return made

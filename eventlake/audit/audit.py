@@ -1,0 +1,141 @@
+"""An audit from its first look at the lake to its report."""
+
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from eventlake.audit.archive_rows import ArchiveRows
+from eventlake.audit.compare import compare
+from eventlake.audit.examples import ids_of
+from eventlake.audit.findings import DOUBLED, MISSING, UNEXPECTED, Findings, Place
+from eventlake.audit.lake_rows import LakeRows
+from eventlake.audit.report import Audit, PartitionAudit, TableAudit
+from eventlake.audit.rule import RawVerdict
+from eventlake.audit.scope import Scope, TableNumbers
+from eventlake.audit.snapshot import Snapshot, take_snapshot
+from eventlake.audit.spill import RAW, ROWS, Spill, bucket_bits
+from eventlake.catalog.room import room
+from eventlake.lake import Lake
+from eventlake.suppression.suppression import Suppression
+
+Progress = Callable[[str], None]
+_GZIPPED_EVENT = 100  # bytes, at least
+_SHOWN = 20
+"""Partitions of which examples are looked up: each may mean another raw file to read again."""
+
+
+def audit(lake: Lake, scope: Scope, progress: Progress = lambda _: None) -> Audit:
+    """Hold a range of a source against its raw archive. Nothing is written but to a temp folder."""
+    lake = lake.for_source(scope.source)
+    snapshot = take_snapshot(lake, scope, progress)
+    numbers = TableNumbers()
+    columns = {table: frozenset(schema.types()) for table, schema in snapshot.tables.items()}
+    suppression = Suppression.of(lake.storage, scope.source)
+    people = suppression.people(lake.storage) if suppression else None
+    full = cache(lambda: _full(lake, scope))
+    archive = ArchiveRows(lake.storage, scope, numbers, columns, full, people)
+    tables = LakeRows(lake.storage, scope, numbers)
+    expected_rows = sum(file.size for file in snapshot.raw.read) // _GZIPPED_EVENT
+    bits = bucket_bits(max(expected_rows, sum(part.rows for part in snapshot.partitions)))
+    with TemporaryDirectory(prefix="datalake-audit-") as name:
+        events = Spill(Path(name), "raw", RAW, bits)
+        rows = Spill(Path(name), "rows", ROWS, bits)
+        for done, file in enumerate(snapshot.raw.read):
+            seen = f"{archive.rows_in.total():,} rows of the range"
+            progress(f"raw file {done + 1} of {len(snapshot.raw.read)}, {seen} so far")
+            for batch in archive.read(file):
+                events.add(batch)
+        for done, data_file in enumerate(snapshot.data_files):
+            progress(f"data file {done + 1} of {len(snapshot.data_files)}")
+            for batch in tables.read(data_file):
+                rows.add(batch)
+        findings = Findings(
+            scope.source.date_partition,
+            numbers.names,
+            snapshot.data_files,
+            snapshot.raw.gone_hours,
+        )
+        for bucket in range(2**bits):
+            progress(f"comparing, part {bucket + 1} of {2**bits}")
+            raw, found = events.read(bucket), rows.read(bucket)
+            raw_verdicts, row_verdicts = compare(raw, found, scope.window)
+            findings.add(raw, raw_verdicts, found, row_verdicts)
+    return _report(lake, scope, snapshot, archive, tables, findings)
+
+
+def _full(lake: Lake, scope: Scope) -> bool:
+    names = lake.catalog.names(scope.source.database)
+    return room(lake.catalog, names, scope.source.limits) == 0
+
+
+def _report(
+    lake: Lake,
+    scope: Scope,
+    snapshot: Snapshot,
+    archive: ArchiveRows,
+    tables: LakeRows,
+    findings: Findings,
+) -> Audit:
+    accounts = tuple(_accounts(scope, archive, findings))
+    for account in accounts:
+        account.check_balance()
+    problems = _problems(scope, snapshot, tables)
+    differing = sorted({*findings.differences, *problems})
+    shown = [e for place in differing[:_SHOWN] for e in findings.examples.get(place, ())]
+    ids = ids_of(lake.storage, scope.source, snapshot.raw.read, snapshot.data_files, shown)
+    partitions = []
+    for place in differing:
+        count, found = findings.differences[place], tables.found[place]
+        examples = ((e.kind, ids[e]) for e in findings.examples.get(place, ()) if e in ids)
+        partitions.append(
+            PartitionAudit(
+                table=place[0],
+                name=scope.source.catalog_table(place[0]),
+                partition=place[1],
+                expected=found - count[UNEXPECTED] - count[DOUBLED] + count[MISSING],
+                found=found,
+                missing=count[MISSING],
+                unexpected=count[UNEXPECTED],
+                doubled=count[DOUBLED],
+                problems=tuple(problems.get(place, ())),
+                examples=tuple(examples),
+            )
+        )
+    return Audit(scope, accounts, tuple(partitions), snapshot.raw)
+
+
+def _accounts(scope: Scope, archive: ArchiveRows, findings: Findings) -> Iterable[TableAudit]:
+    differences: dict[str, dict[str, int]] = {}
+    for (table, _), counts in findings.differences.items():
+        total = differences.setdefault(table, {})
+        for kind, count in counts.items():
+            total[kind] = total.get(kind, 0) + count
+    for table in sorted({*archive.rows_in, *differences, *findings.unchecked}):
+        fates = {verdict: findings.fates[table, verdict] for verdict in RawVerdict}
+        yield TableAudit(
+            table=table,
+            name=scope.source.catalog_table(table) if table else "",
+            rows_in=archive.rows_in[table],
+            loaded=fates[RawVerdict.LOADED],
+            duplicates=fates[RawVerdict.DUPLICATE],
+            rejected=archive.rejected[table] + fates[RawVerdict.REJECTED],
+            suppressed=archive.suppressed[table],
+            skipped=archive.skipped[table],
+            waiting=fates[RawVerdict.WAITING],
+            missing=fates[RawVerdict.MISSING],
+            unexpected=differences.get(table, {}).get(UNEXPECTED, 0),
+            doubled=differences.get(table, {}).get(DOUBLED, 0),
+            unchecked=findings.unchecked[table],
+        )
+
+
+def _problems(scope: Scope, snapshot: Snapshot, tables: LakeRows) -> dict[Place, list[str]]:
+    """What is wrong with partitions, apart from the ids in them."""
+    problems = {place: list(told) for place, told in tables.problems.items()}
+    for one in snapshot.partitions:
+        found = tables.found[one.table, one.path]
+        if one.span.within(scope.span) and found != one.rows:
+            told = f"the catalog says {one.rows:,} rows, its files have {found:,}"
+            problems.setdefault((one.table, one.path), []).append(told)
+    return problems

@@ -1,0 +1,149 @@
+"""How values of one field are staged: exactly, and as plainly as their kinds allow.
+
+A staged column says in its metadata how its values are written:
+
+    int     int64
+    bool    bool
+    text    string
+    millis  timestamp: a text `YYYY-MM-DDTHH:MM:SS.mmmZ`, no other form of the same moment
+    number  string: any JSON number, verbatim
+    json    string: any JSON value, verbatim (arrays, or several kinds mixed)
+
+Nothing is cast here. The type of a column is known only when every task has been heard.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventlake.casting.dates import all_dates, millis, millis_texts
+from eventlake.kinds import Kind, kind_of
+from eventlake.parse import parse_value
+from eventlake.types import LakeType
+
+
+class Encoding(StrEnum):
+    INT = "int"
+    BOOL = "bool"
+    TEXT = "text"
+    MILLIS = "millis"
+    NUMBER = "number"
+    JSON = "json"
+
+
+ARROW_TYPES = {
+    Encoding.INT: pa.int64(),
+    Encoding.BOOL: pa.bool_(),
+    Encoding.TEXT: pa.string(),
+    Encoding.MILLIS: LakeType.TIMESTAMP.arrow,
+    Encoding.NUMBER: pa.string(),
+    Encoding.JSON: pa.string(),
+}
+
+
+def encode(values: list[Any]) -> tuple[Encoding, pa.Array]:
+    """The values in the plainest encoding that holds them all.
+
+    None is no value: there has to be another, and null stands in its place.
+    """
+    types = set(map(type, values))
+    types.discard(type(None))
+    if types == {str}:
+        texts = pa.array(values, pa.string())
+        moments = millis(texts)
+        return (Encoding.TEXT, texts) if moments is None else (Encoding.MILLIS, moments)
+    if types == {int}:
+        try:
+            return Encoding.INT, pa.array(values, pa.int64())
+        except (OverflowError, pa.ArrowInvalid):
+            return Encoding.NUMBER, _verbatim(values)
+    if types == {bool}:
+        return Encoding.BOOL, pa.array(values, pa.bool_())
+    number = types <= {int, msgspec.Raw}
+    return Encoding.NUMBER if number else Encoding.JSON, _verbatim(values)
+
+
+_KINDS = {Encoding.INT: Kind.INT64, Encoding.BOOL: Kind.BOOL, Encoding.MILLIS: Kind.DATE}
+
+
+def kinds_of(encoding: Encoding, array: pa.Array) -> set[Kind]:
+    """The kinds that the values of a column are of, given how they are encoded."""
+    if encoding in _KINDS:
+        return {_KINDS[encoding]}
+    if encoding is Encoding.TEXT:
+        return {Kind.DATE if all_dates(array) else Kind.TEXT}
+    kinds: set[Kind] = set()
+    others = array.is_valid()
+    for form, kind in _FORMS.items():
+        matches = pc.match_substring_regex(array, form).fill_null(False)
+        if pc.any(matches).as_py():
+            kinds.add(kind)
+            others = pc.and_not(others, matches)
+    odd = pc.unique(array.filter(others)).to_pylist()
+    return kinds.union(kind_of(parse_value(text)) for text in odd)
+
+
+# Of these forms nothing but the kind need be known, and most values have one of them.
+_FORMS = {
+    r"^-?\d{1,18}$": Kind.INT64,
+    r"^-?\d{1,31}\.\d+$": Kind.NUMBER,
+    r"^\[": Kind.ARRAY,
+}
+
+
+def _verbatim(values: list[Any]) -> pa.Array:
+    """JSON texts; all at once, since no JSON text has a line break in it."""
+    texts: list[bytes | None] = list(_ENCODER.encode_lines(values).split(b"\n"))
+    texts.pop()
+    if None in values:
+        texts = [None if v is None else text for v, text in zip(values, texts, strict=True)]
+    return pa.array(texts, pa.binary()).cast(pa.string())
+
+
+_ENCODER = msgspec.json.Encoder()
+
+
+def joined(parts: Sequence[tuple[Encoding, pa.Array]]) -> tuple[Encoding, pa.Array]:
+    """Parts of one column as one, in the plainest encoding that holds them all."""
+    if len(parts) == 1:
+        return parts[0]
+    encodings = {encoding for encoding, _ in parts}
+    if len(encodings) == 1:
+        [encoding] = encodings
+    else:
+        encoding = next((e for e, holds in _HOLDS.items() if encodings <= holds), Encoding.JSON)
+        parts = [(encoding, _widened(array, of, encoding)) for of, array in parts]
+    return encoding, pa.concat_arrays([array for _, array in parts])
+
+
+_HOLDS = {
+    Encoding.NUMBER: {Encoding.INT, Encoding.NUMBER},
+    Encoding.TEXT: {Encoding.MILLIS, Encoding.TEXT},
+}
+"""What becomes one of these without losing anything."""
+
+
+def as_written(encoding: Encoding, array: pa.Array) -> tuple[Encoding, pa.Array]:
+    """Moments as the texts that they are; all else stays."""
+    moments = encoding is Encoding.MILLIS
+    return (Encoding.TEXT, millis_texts(array)) if moments else (encoding, array)
+
+
+def _widened(array: pa.Array, encoding: Encoding, into: Encoding) -> pa.Array:
+    encoding, array = as_written(encoding, array)
+    if encoding is Encoding.TEXT and into is Encoding.JSON:
+        return _verbatim(array.to_pylist())
+    return array.cast(pa.string())
+
+
+def decoded(encoding: Encoding, array: pa.Array) -> list[Any]:
+    """The way back from staged values to those that were parsed."""
+    encoding, array = as_written(encoding, array)
+    values = array.to_pylist()
+    if encoding in (Encoding.NUMBER, Encoding.JSON):
+        return [parse_value(text) for text in values]
+    return list(values)

@@ -1,0 +1,95 @@
+"""Calls to Glue: the account's catalog in each, every page, trouble of the moment tried again."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from eventlake.aws.access import AwsAccess
+from eventlake.aws.refusals import Doing, aws_call
+from eventlake.catalog.glue.again import attempts
+from eventlake.errors import InvalidSetting
+
+NOT_FOUND = "EntityNotFoundException"
+EXISTS = "AlreadyExistsException"
+_FULL = "ResourceNumberLimitExceededException"
+BUSY = frozenset(
+    {
+        "ConcurrentModificationException",
+        "FederationSourceRetryableException",
+        "OperationTimeoutException",
+        "ResourceNotReadyException",
+    }
+)
+"""What Glue refuses for the moment only; after trouble of any service, botocore asks again."""
+
+Fields = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class GlueCalls:
+    """A Glue client and whose catalog it asks for; no id means that of the caller's account."""
+
+    access: AwsAccess
+    catalog_id: str | None = None
+
+    @property
+    def client(self) -> Any:
+        return self.access.client("glue")
+
+    def fields_of(self, shape: str) -> frozenset[str]:
+        """The fields that Glue takes of something, as far as this version of botocore knows."""
+        return frozenset(self.client.meta.service_model.shape_for(shape).members)
+
+    def once(self, operation: str, **arguments: Any) -> Fields:
+        """One call, by the name of the client's method; its refusals are botocore's."""
+        if self.catalog_id is not None:
+            arguments["CatalogId"] = self.catalog_id
+        answer: Fields = getattr(self.client, operation)(**arguments)
+        return answer
+
+    def call(self, operation: str, about: str, **arguments: Any) -> Fields:
+        """One call about a database or a table, made again while Glue is only busy.
+
+        That something is missing, or there already, comes as botocore's ClientError.
+        """
+        # Which permission is missing is told by the call that was refused.
+        with aws_call(Doing.FETCH_SCHEMA, about):
+            for last in attempts():
+                try:
+                    return self.once(operation, **arguments)
+                except ClientError as error:
+                    if code_of(error) == _FULL:
+                        raise _over_limit(operation, about, error) from error
+                    if last or code_of(error) not in BUSY:
+                        raise
+        raise AssertionError("the last attempt has returned or raised")
+
+    def pages(self, operation: str, about: str, **arguments: Any) -> Iterator[Fields]:
+        """Every page of a listing."""
+        page = self.call(operation, about, **arguments)
+        yield page
+        while token := page.get("NextToken"):
+            page = self.call(operation, about, NextToken=token, **arguments)
+            yield page
+
+
+def code_of(error: ClientError) -> str:
+    return str(error.response["Error"]["Code"])
+
+
+_LIMITS = {"create_database": "catalog_databases", "create_table": "catalog_tables"}
+
+
+def _over_limit(operation: str, about: str, error: ClientError) -> InvalidSetting:
+    said = error.response["Error"].get("Message", "")
+    lower = (
+        f" Then set `limits.{limit}` to what the account has: events that need more are rejected."
+        if (limit := _LIMITS.get(operation))
+        else ""
+    )
+    return InvalidSetting(
+        f"Glue makes no more: {about} is over a limit of the AWS account ({said}). Ask AWS for a "
+        f"higher one, or remove what is not needed.{lower}"
+    )

@@ -1,0 +1,270 @@
+"""The catalog protocol over Glue."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+
+from botocore.exceptions import ClientError
+
+from eventlake.aws.access import AwsAccess
+from eventlake.catalog.base import (
+    CatalogColumn,
+    CatalogPartition,
+    CatalogTable,
+    Days,
+    TableName,
+    partition_day,
+)
+from eventlake.catalog.glue import changes
+from eventlake.catalog.glue.again import attempts
+from eventlake.catalog.glue.batches import PartitionBatches, Values
+from eventlake.catalog.glue.calls import EXISTS, NOT_FOUND, Fields, GlueCalls, code_of
+from eventlake.catalog.glue.listing import days_expression, list_partitions
+from eventlake.catalog.glue.partitions import moved_partition, new_partition, read_partition
+from eventlake.catalog.glue.places import Root
+from eventlake.catalog.glue.tables import DROPPED, RETYPED, new_table, number, read_table
+from eventlake.errors import InvalidSetting, ServiceTrouble, StateError
+from eventlake.storage.base import THREADS
+
+_LAKE = "datalake.lake"
+"""The parameter of databases that this lake has made: where the lake lies."""
+
+
+@dataclass(frozen=True)
+class GlueCatalog:
+    """Glue's databases and tables, as far as they are of the lake at `place`.
+
+    Of databases these are the ones that the lake has made and those that its settings name; of
+    tables, those that lie below the lake's root. Others are never shown, nor changed.
+
+    Everything that manifests must know of each other stands in Glue: each partition has the
+    number of the manifest that put it there, each table that of the last one which dropped
+    partitions. Manifests are applied in order, so what such a one finds missing was there once.
+    Glue has no condition on the change of a single partition: of two that move the same one in
+    the same moment the last wins. The lease keeps them apart.
+    """
+
+    place: str
+    access: AwsAccess
+    catalog_id: str | None = None
+    named: tuple[str, ...] = ()
+
+    @cached_property
+    def calls(self) -> GlueCalls:
+        return GlueCalls(self.access, self.catalog_id)
+
+    @property
+    def root(self) -> Root:
+        return Root(self.place)
+
+    def databases(self) -> list[str]:
+        return sorted(
+            one["Name"]
+            for page in self.calls.pages("get_databases", "*", MaxResults=100)
+            for one in page["DatabaseList"]
+            if one["Name"] in self.named
+            or (one.get("Parameters") or {}).get(_LAKE) == self.root.place
+        )
+
+    def count_databases(self) -> int:
+        pages = self.calls.pages("get_databases", "*", AttributesToGet=["NAME"])
+        return sum(len(page["DatabaseList"]) for page in pages)
+
+    def tables(self, database: str) -> list[CatalogTable]:
+        found = (read_table(one, self.root) for one in self._all_tables(database) or ())
+        return sorted((table for table in found if table), key=lambda table: table.name)
+
+    def names(self, database: str) -> set[str] | None:
+        found = self._all_tables(database, AttributesToGet=["NAME"])
+        return None if found is None else {one["Name"] for one in found}
+
+    def table(self, database: str, name: str) -> CatalogTable | None:
+        got = changes.find_table(self.calls, database, name)
+        return None if got is None else read_table(got, self.root)
+
+    def ensure_database(self, database: str) -> None:
+        """Look for it first: not everybody may make databases, and most exist."""
+        try:
+            self.calls.call("get_database", database, Name=database)
+        except ClientError as error:
+            if code_of(error) != NOT_FOUND:
+                raise
+            self._make_database(database)
+
+    def create_table(self, table: CatalogTable) -> bool:
+        if changes.find_table(self.calls, table.database, table.name) is not None:
+            return False
+        wanted = new_table(table, self.root)
+        try:
+            self.calls.call(
+                "create_table", table.full_name, DatabaseName=table.database, TableInput=wanted
+            )
+        except ClientError as error:
+            if code_of(error) != EXISTS:  # since we looked, or by an answer that got lost
+                raise
+            return False
+        return True
+
+    def create_tables(self, tables: Sequence[CatalogTable]) -> list[bool]:
+        with ThreadPoolExecutor(THREADS) as pool:
+            return list(pool.map(self.create_table, tables))
+
+    def append_columns(self, database: str, name: str, columns: Iterable[CatalogColumn]) -> None:
+        self._existing(database, name)
+        changes.change_table(self.calls, database, name, changes.with_columns(list(columns)))
+
+    def restore(self, table: CatalogTable) -> None:
+        if not self.create_table(table):
+            self._existing(table.database, table.name)
+            change = changes.restored(new_table(table, self.root)["StorageDescriptor"])
+            changes.change_table(self.calls, table.database, table.name, change)
+
+    def partitions(
+        self, database: str, name: str, days: Days | None = None
+    ) -> list[CatalogPartition]:
+        keys = tuple(key["Name"] for key in self._existing(database, name)["PartitionKeys"])
+        listed = list_partitions(self.calls, database, name, days_expression(keys, days))
+        found = (read_partition(one, self.root) for one in listed)
+        return sorted(
+            (
+                partition
+                for partition in found
+                if days is None or days[0] <= partition_day(keys, partition.values) <= days[1]
+            ),
+            key=lambda partition: partition.values,
+        )
+
+    def put_partitions(
+        self, database: str, name: str, partitions: Iterable[CatalogPartition]
+    ) -> None:
+        table = self._existing(database, name)
+        wanted = {partition.values: partition for partition in partitions}
+        made = self._put(table, wanted)
+        self._take_back(database, name, [wanted[values] for values in made])
+
+    def put_all(self, partitions: Mapping[TableName, Sequence[CatalogPartition]]) -> None:
+        def put(table: TableName) -> None:
+            self.put_partitions(*table, partitions[table])
+
+        with ThreadPoolExecutor(THREADS) as pool:
+            list(pool.map(put, partitions))
+
+    def drop_partitions(
+        self, database: str, name: str, values: Iterable[Sequence[str]], version: int
+    ) -> None:
+        self._existing(database, name)
+        gone = [tuple(one) for one in values]
+        if gone:
+            changes.change_table(self.calls, database, name, changes.with_dropped(version))
+            self._drop(database, name, gone, version)
+
+    def leftovers(self, database: str, name: str) -> list[str]:
+        return []  # it keeps nothing in the lake
+
+    def retype(
+        self,
+        database: str,
+        name: str,
+        types: Mapping[str, str],
+        partitions: Iterable[CatalogPartition],
+        version: int,
+    ) -> None:
+        """A note that it begins, all partitions with their types, then the types of the table.
+
+        Glue changes a table and its partitions by separate calls, 100 partitions in one. Every
+        partition says the types of its own files at each moment. Between the first call and the
+        last, Athena and Trino turn the types of partitions into those of the table where they
+        can, and refuse the query where they cannot; Spark and Spectrum, which go by the table
+        alone, may refuse it, too. `datalake sql` sees the note and waits. Whoever dies here is
+        repeated by the next run, which goes on from where it ended.
+        """
+        table = self._existing(database, name)
+        if number(table.get("Parameters", {}), RETYPED) >= version:
+            return
+        changes.change_table(self.calls, database, name, changes.about_to_retype(version))
+        stored = table["StorageDescriptor"]
+        columns = changes.retyped(stored["Columns"], types)
+        like = {**table, "StorageDescriptor": {**stored, "Columns": columns}}
+        self._put(like, {partition.values: partition for partition in partitions})
+        changes.change_table(self.calls, database, name, changes.with_types(types, version))
+
+    def _put(self, table: Fields, wanted: Mapping[Values, CatalogPartition]) -> set[Values]:
+        """Make or move partitions that are not as wanted; the values of those that were made."""
+        batches = PartitionBatches(self.calls, table["DatabaseName"], table["Name"])
+        dropped = number(table.get("Parameters", {}), DROPPED)
+        like, known = table["StorageDescriptor"], self.calls.fields_of("PartitionInput")
+        made: set[Values] = set()
+        for _ in attempts():
+            existing = batches.get(wanted)
+            new = {v: p for v, p in wanted.items() if v not in existing and p.version >= dropped}
+            moved = {
+                values: moved_partition(wanted[values], before, like, self.root, known)
+                for values, before in existing.items()
+                if _is_outdated(read_partition(before, self.root), wanted[values])
+            }
+            others = batches.create(new_partition(p, like, self.root) for p in new.values())
+            gone = batches.update(moved.values())
+            made |= new.keys() - others
+            # Somebody else was at these since we looked.
+            wanted = {values: wanted[values] for values in others | gone}
+            if not wanted:
+                return made
+        raise ServiceTrouble(
+            f"Partitions of {table['DatabaseName']}.{table['Name']} were made and removed by "
+            "somebody else, again and again, while they were to be changed. The next run tries "
+            "once more."
+        )
+
+    def _take_back(self, database: str, name: str, made: list[CatalogPartition]) -> None:
+        """Remove what we have made just now, if a later manifest has dropped it meanwhile."""
+        if made:
+            table = self._existing(database, name)
+            dropped = number(table.get("Parameters", {}), DROPPED)
+            late = [partition.values for partition in made if partition.version < dropped]
+            self._drop(database, name, late, dropped - 1)
+
+    def _drop(self, database: str, name: str, gone: list[Values], version: int) -> None:
+        """Remove those partitions that no manifest after `version` has put there."""
+        batches = PartitionBatches(self.calls, database, name)
+        existing = {v: read_partition(one, self.root) for v, one in batches.get(gone).items()}
+        batches.delete(v for v, partition in existing.items() if partition.version <= version)
+
+    def _make_database(self, database: str) -> None:
+        wanted = {"Name": database, "Parameters": {_LAKE: self.root.place}}
+        try:
+            self.calls.call("create_database", database, DatabaseInput=wanted)
+        except ClientError as error:
+            if code_of(error) != EXISTS:
+                raise
+
+    def _all_tables(self, database: str, **arguments: list[str]) -> list[Fields] | None:
+        """All tables of a database, whosever they are; None where there is no such database."""
+        try:
+            pages = self.calls.pages("get_tables", database, DatabaseName=database, **arguments)
+            return [one for page in pages for one in page["TableList"]]
+        except ClientError as error:
+            if code_of(error) == NOT_FOUND:
+                return None
+            raise
+
+    def _existing(self, database: str, name: str) -> Fields:
+        """A table of this lake, as Glue has it."""
+        got = changes.find_table(self.calls, database, name)
+        if got is None:
+            raise StateError(
+                f"Table {database}.{name} is not in the catalog. "
+                "Create it before its columns and partitions."
+            )
+        if read_table(got, self.root) is None:
+            place = got.get("StorageDescriptor", {}).get("Location") or "no place of its own"
+            raise InvalidSetting(
+                f"Table {database}.{name} of the Glue catalog is not one of this lake: it lies in "
+                f"{place}, not below {self.root.place}, or not as Parquet. It is left as it is. "
+                "Set another `database` or a `table_prefix` for the source, or rename that table."
+            )
+        return got
+
+
+def _is_outdated(before: CatalogPartition, wanted: CatalogPartition) -> bool:
+    return wanted.version >= before.version and wanted != before

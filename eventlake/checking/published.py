@@ -1,0 +1,108 @@
+"""All checks of what is published of a source, table by table."""
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from eventlake.checking.drift import check_drift
+from eventlake.checking.files import LookedInto, look_into
+from eventlake.checking.registered import check_partitions
+from eventlake.checking.rules import TABLE_RULES
+from eventlake.checking.sample import sample, share_of, slices, turn_of
+from eventlake.checking.schema_change import check_schema_change
+from eventlake.checking.small_files import check_small_files
+from eventlake.checking.story import Story, read_story
+from eventlake.checking.view import TableView
+from eventlake.lake import Lake
+from eventlake.partitions import DatePartition
+from eventlake.schema import TableSchema
+from eventlake.settings import Source
+from eventlake.work.checks import CheckResult, Severity
+
+_LOOK_AGAIN = 10
+_SECONDS_BETWEEN = 3.0
+Wanted = Mapping[str, Collection[str]]
+"""Names of checks by key of the table."""
+
+
+@dataclass
+class TableChecks:
+    """The checks of the tables of one source."""
+
+    lake: Lake
+    source: Source
+    now: datetime
+    wait: Callable[[float], None] = time.sleep
+    _left: int = field(default=_LOOK_AGAIN, init=False)
+
+    def __post_init__(self) -> None:
+        self.lake = self.lake.for_source(self.source)
+
+    def run(self, wanted: Wanted | None = None) -> Iterator[CheckResult]:
+        """The verdicts of all checks, or of those that are wanted."""
+        story = self._read()
+        for schema in self.tables(story):
+            names = TABLE_RULES.keys() if wanted is None else wanted.get(schema.key, ())
+            if names:
+                story, results = self._settled(story, schema, names)
+                yield from results
+
+    def tables(self, story: Story) -> list[TableSchema]:
+        known = story.state.tables_of(self.source).values()
+        return [schema for schema in known if not self.source.skips(schema.table)]
+
+    def _settled(
+        self, story: Story, schema: TableSchema, names: Collection[str]
+    ) -> tuple[Story, list[CheckResult]]:
+        """Whoever looks while a run publishes sees half of it: then what is wrong is looked at
+        again, until it is right, or nobody is publishing."""
+        while True:
+            schema = story.state.tables.get(schema.key, schema)
+            results = list(self._judged(story, schema, names))
+            wrong = any(not r.passed and r.severity is Severity.ERROR for r in results)
+            if not wrong or not self._left or not story.goes_on(self.lake.storage):
+                return story, results
+            self._left -= 1
+            self.wait(_SECONDS_BETWEEN)
+            story = self._read()
+
+    def _read(self) -> Story:
+        return read_story(self.lake.storage, self.source.id, self.now)
+
+    def _judged(
+        self, story: Story, schema: TableSchema, names: Collection[str]
+    ) -> Iterator[CheckResult]:
+        view = self._view(story, schema, with_files=bool({"drift", "partitions"} & set(names)))
+        if "drift" in names:
+            yield check_drift(view)
+        if "partitions" in names:
+            yield check_partitions(view)
+        if "small_files" in names:
+            yield check_small_files(self.source, schema, view.layout, view.partitions, self.now)
+        if "schema_change" in names:
+            yield check_schema_change(schema, story.changes.get(schema.key, ()))
+
+    def _view(self, story: Story, schema: TableSchema, with_files: bool) -> TableView:
+        state, catalog = story.state, self.lake.catalog
+        entry = catalog.table(schema.database, schema.name)
+        partitions = catalog.partitions(schema.database, schema.name) if entry else []
+        share = share_of(len(state.tables))
+        looked: list[LookedInto] = []
+        if with_files:
+            due = sample(partitions, share, turn_of(self.now))
+            # What lies elsewhere is told of as such; this lake may not be able to read it.
+            looked = look_into(self.lake.storage, [p for p in due if "://" not in p.location])
+        return TableView(
+            source_id=self.source.id,
+            schema=schema,
+            layout=DatePartition(state.layouts[schema.key].date_partition),
+            manifest=state.manifest,
+            rows=state.rows.get(schema.key, 0),
+            entry=entry,
+            partitions=tuple(partitions),
+            promises=story.promises.get(schema.key, {}),
+            dropped=frozenset(state.dropped.get(schema.key, ())),
+            looked_into=tuple(looked),
+            turns=slices(len(partitions), share),
+        )

@@ -1,0 +1,174 @@
+"""Compaction of a source, unit by unit: each is committed by a manifest, like all that changes."""
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import pyarrow as pa
+from msgspec.structs import replace
+
+from eventlake.catalog.base import partition_day
+from eventlake.compaction.candidates import Candidate, candidates, units, within
+from eventlake.compaction.rewriting import NotAsPublished, Rewritten, rewrite
+from eventlake.errors import CheckFailed, CommitConflict
+from eventlake.state.manifest import Manifest, PartitionChange, RunKind
+from eventlake.state.source_state import SourceState, partition_name
+from eventlake.upkeep.unused import with_unused
+from eventlake.work.placing import Placer
+from eventlake.work.run_context import RunContext, now
+from eventlake.work.running import Run
+from eventlake.work.unit import Unit
+
+THREADS = 2
+_MB = 1_000_000
+
+Place = tuple[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What one commit put together."""
+
+    partitions: int = 0
+    rows: int = 0
+    files_before: int = 0
+    files_after: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
+
+    def __add__(self, other: "Compacted") -> "Compacted":
+        return Compacted(
+            self.partitions + other.partitions,
+            self.rows + other.rows,
+            self.files_before + other.files_before,
+            self.files_after + other.files_after,
+            self.bytes_before + other.bytes_before,
+            self.bytes_after + other.bytes_after,
+        )
+
+
+def to_compact(context: RunContext, state: SourceState, at: datetime) -> list[Candidate]:
+    """The partitions that one run takes on, the worst first."""
+    source, rule = context.source, context.source.compaction
+    if not rule.enabled:
+        return []
+    schemas = list(state.tables_of(source).values())
+    held = context.storage.each(
+        lambda schema: context.catalog.partitions(schema.database, schema.name), schemas
+    )
+    keys = source.date_partition.keys
+    found = (
+        (partition_day(keys, partition.values), Candidate(schema, partition))
+        for schema, partitions in zip(schemas, held, strict=True)
+        for partition in partitions
+    )
+    last_day = (at - timedelta(days=rule.after_days)).date().isoformat()
+    return list(within(candidates(found, rule, last_day), rule.run_mb * _MB))
+
+
+def compact(run: Run, at: datetime) -> Iterator[Compacted]:
+    """Put the small files of past days together, each unit as soon as it is in the lake."""
+    for chosen in units(to_compact(run.context, run.state, at)):
+        with run.lease("compaction"):
+            done = _Unit(run, chosen).publish()
+        if done.partitions:
+            yield done
+
+
+@dataclass
+class _Unit:
+    """Partitions that are compacted by one commit."""
+
+    run: Run
+    chosen: list[Candidate]
+    rewritten: dict[Place, Rewritten] = field(default_factory=dict)
+    refused: set[Place] = field(default_factory=set)
+    placer: Placer = field(init=False)
+
+    def __post_init__(self) -> None:
+        context = self.run.context
+        number, self.run.attempts = self.run.attempts, self.run.attempts + 1
+        unit = Unit(number, "compaction", ())
+        self.placer = Placer(context.source.id, context.run_id, unit)
+
+    def publish(self) -> Compacted:
+        """On top of whatever others commit in the meantime: a partition that they changed is left
+        to another run; what was written of the others is still right."""
+        while True:
+            state = self.run.catch_up()
+            same = self._unchanged()
+            self._rewrite(one for one in same if one.place not in self.rewritten)
+            done = [self.rewritten[one.place] for one in same if one.place in self.rewritten]
+            if not done:
+                return Compacted()
+            try:
+                self.run.commit(self._manifest(state, done))
+            except CommitConflict as conflict:
+                self.run.context.listener.log(str(conflict))
+                continue
+            return sum(map(_counted, done), Compacted())
+
+    def _unchanged(self) -> list[Candidate]:
+        """Those that are as they were when they were chosen."""
+        context, by_table = self.run.context, dict[str, list[Candidate]]()
+        for one in self.chosen:
+            by_table.setdefault(one.schema.key, []).append(one)
+        keys = context.source.date_partition.keys
+
+        def still_there(mine: list[Candidate]) -> list[Candidate]:
+            schema = mine[0].schema
+            days = [partition_day(keys, one.partition.values) for one in mine]
+            span = min(days), max(days)
+            held = context.catalog.partitions(schema.database, schema.name, span)
+            known = {partition.values: partition for partition in held}
+            return [one for one in mine if known.get(one.partition.values) == one.partition]
+
+        found = context.storage.each(still_there, list(by_table.values()))
+        return [one for mine in found for one in mine]
+
+    def _rewrite(self, todo: Iterable[Candidate]) -> None:
+        with ThreadPoolExecutor(THREADS) as pool:
+            wanted = (one for one in todo if one.place not in self.refused)
+            for one in pool.map(self._rewritten, wanted):
+                if one is not None:
+                    self.rewritten[one.candidate.place] = one
+
+    def _rewritten(self, one: Candidate) -> Rewritten | None:
+        context = self.run.context
+        partition = context.source.date_partition
+        # By the schema of now: it may have grown since the partition was chosen.
+        schema = self.run.state.tables[one.schema.key]
+        path = partition.path(partition.parse(one.partition.values))
+        folder = self.placer.version_folder(schema, path)
+        try:
+            current = Candidate(schema, one.partition)
+            return rewrite(context.storage, context.source, current, folder, self.placer.file_stem)
+        except (NotAsPublished, CheckFailed, pa.ArrowInvalid) as error:
+            context.listener.warn(f"{schema.key} {path} is not compacted. {error}")
+            context.storage.delete_folder(folder)
+            self.refused.add(one.place)
+            return None
+
+    def _manifest(self, state: SourceState, done: list[Rewritten]) -> Manifest:
+        source = self.run.context.source
+        manifest = replace(
+            state.next_manifest(source, RunKind.UPKEEP, self.run.context.facts),
+            partitions=tuple(one.change() for one in done),
+            shadows=tuple(_shadows(state, done)),
+        )
+        return with_unused(state, manifest, now())
+
+
+def _shadows(state: SourceState, done: Iterable[Rewritten]) -> Iterator[PartitionChange]:
+    """Shadows hold what they held, and still go with their partitions."""
+    for one in done:
+        key, before = one.candidate.schema.key, one.candidate.partition
+        held = state.shadows.get(key, {}).get(partition_name(before.values))
+        if held is not None and held.version == before.version:
+            yield PartitionChange.whole(key, held)
+
+
+def _counted(one: Rewritten) -> Compacted:
+    before, after = one.candidate.partition, one.change()
+    return Compacted(1, after.rows, before.files, after.files, before.bytes, after.bytes)

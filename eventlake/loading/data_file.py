@@ -1,0 +1,113 @@
+"""How data files are written, whoever writes them."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from io import UnsupportedOperation
+from typing import NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+from arro3.io import write_parquet
+
+from eventlake.loading.footer import LONGEST
+
+ROW_GROUP = 128 * 1024
+"""Rows that readers can skip as one."""
+
+_SAMPLE = 256  # rows by which a column is judged
+# Below this, all that a dictionary or zstd saves is less than what it takes to have one.
+_LARGE = 2_000  # bytes of a column in a file
+
+
+@dataclass(frozen=True, slots=True)
+class FileEncoding:
+    """Large columns whose values repeat get a dictionary, of which Snappy leaves as much as zstd
+    would; other large ones get zstd."""
+
+    repeating: frozenset[str]
+    various: frozenset[str]
+
+    @classmethod
+    def of(cls, rows: pa.Table, files: int = 1) -> Self:
+        """What suits these rows, if they go to so many files."""
+        columns = zip(rows.column_names, rows.columns, strict=True)
+        large = [name for name, column in columns if column.nbytes >= _LARGE * files]
+        spread = np.linspace(0, len(rows) - 1, min(len(rows), _SAMPLE)).astype(np.int64)
+        sample = rows.select(large).take(pa.array(spread))
+        few = frozenset(name for name in large if 2 * len(sample[name].unique()) <= len(sample))
+        return cls(few, frozenset(large) - few)
+
+
+class WrittenFile(NamedTuple):
+    """The size of a file, and the last of its bytes, among them its footer unless it is huge."""
+
+    size: int
+    end: bytes | memoryview
+
+
+def write_data_file(
+    out: pa.NativeFile, schema: pa.Schema, rows: Iterable[pa.RecordBatch], encoding: FileEncoding
+) -> WrittenFile:
+    """A file of these rows, the same to every reader: without a schema of Arrow's own in it."""
+    ends = _Ends(rows, out)
+    write_parquet(
+        pa.RecordBatchReader.from_batches(schema, ends.batches()),
+        ends,  # type: ignore[arg-type]
+        compression="snappy",
+        column_compression=dict.fromkeys(encoding.various, "zstd(1)"),
+        dictionary_enabled=False,
+        column_dictionary_enabled=dict.fromkeys(encoding.repeating, True),
+        max_row_group_size=ROW_GROUP,
+        skip_arrow_metadata=True,
+    )
+    if ends.error is not None:
+        raise ends.error
+    return WrittenFile(ends.size, b"".join(ends.last))
+
+
+@dataclass(slots=True)
+class _Ends:
+    """Where rows come from and where their file goes.
+
+    Errors of either stay out of the writer, which would tell them as its own, or panic.
+    """
+
+    rows: Iterable[pa.RecordBatch]
+    out: pa.NativeFile
+    error: Exception | None = None
+    size: int = 0
+    last: deque[bytes] = field(default_factory=deque)
+    kept: int = 0  # bytes of the last
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        with self._noting():
+            for batch in self.rows:
+                if self.error is not None:
+                    break
+                yield batch
+
+    def write(self, data: bytes) -> int:
+        with self._noting():
+            if self.error is None:
+                self.out.write(data)
+        self.size += len(data)
+        self.last.append(data)
+        self.kept += len(data)
+        while self.kept - len(self.last[0]) >= LONGEST:
+            self.kept -= len(self.last.popleft())
+        return len(data)
+
+    def flush(self) -> None: ...
+
+    def seek(self, *_: object) -> int:
+        """The writer asks for it, and never uses it."""
+        raise UnsupportedOperation("data files are written from beginning to end")
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            self.error = error

@@ -1,0 +1,133 @@
+"""The columns of a table as they lie in memory, and which of their values go to a file."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from eventlake.staging.kernel.compiled import compiled, inlined
+from eventlake.staging.kernel.memory import byte, eight, four, put_four
+from eventlake.staging.kernel.words import first_one, ones
+
+TEXT, NUMBER, DECIMAL, TRUTH = range(4)
+"""How values lie in memory: offsets and bytes, 8 bytes each, 16 bytes each, a bit each."""
+DECIMAL_BYTES = 16
+WORD = 64  # bits
+
+
+class Column(NamedTuple):
+    """A column; its addresses are 0 for what it does not have."""
+
+    kind: int
+    valid: int  # the address of the bits that say which rows have a value; 0: all of them
+    values: int  # an address
+    offsets: int  # an address, of texts
+    first: int  # the place among the values at which the column begins
+    rows: int  # of a sparse column: the address of the rows that have a value, 8 bytes each
+    count: int  # and their number
+    name: int  # an address
+    name_size: int
+
+
+class Values(NamedTuple):
+    """Values of a column that go to a file: one after the other, or at the places told."""
+
+    count: int
+    base: int
+    places: int  # an address, four bytes each; 0: they begin at `base`
+
+
+@inlined
+def column_at(columns: np.ndarray, number: int) -> Column:
+    """A column from a table that has a line of numbers for each."""
+    return Column(
+        columns[number, 0],
+        columns[number, 1],
+        columns[number, 2],
+        columns[number, 3],
+        columns[number, 4],
+        columns[number, 5],
+        columns[number, 6],
+        columns[number, 7],
+        columns[number, 8],
+    )
+
+
+@inlined
+def place(values: Values, number: int) -> int:
+    """Where a value lies among all values of its column."""
+    if values.places:
+        return four(values.places, 4 * number)
+    return values.base + number
+
+
+@inlined
+def offset_of(column: Column, at: int) -> int:
+    """Where the text at a place begins, and that of the place before it ends."""
+    return four(column.offsets, 4 * at)
+
+
+@inlined
+def bit(address: int, at: int) -> bool:
+    return byte(address, at >> 3) >> np.uint8(at & 7) & np.uint8(1) != 0
+
+
+@inlined
+def bits_at(address: int, at: int, count: int) -> int:
+    """Up to 64 bits from any one on, without a look at bytes in which none of them is."""
+    begin, shift = at >> 3, np.uint64(at & 7)
+    if count == WORD:
+        word = eight(address, begin) >> shift
+        if shift:
+            word |= np.uint64(byte(address, begin + 8)) << (np.uint64(64) - shift)
+        return word
+    size: int = (np.int64(shift) + count + 7) >> 3
+    word = np.uint64(0)
+    for k in range(min(size, 8)):
+        word |= np.uint64(byte(address, begin + k)) << np.uint64(8 * k)
+    word >>= shift
+    if size > 8:
+        word |= np.uint64(byte(address, begin + 8)) << (np.uint64(64) - shift)
+    return word & ((np.uint64(1) << np.uint64(count)) - np.uint64(1))
+
+
+@inlined
+def first_at_least(rows: int, count: int, row: int) -> int:
+    """How many of the rows of a sparse column come before one."""
+    low, high = np.int64(0), np.int64(count)
+    while low < high:
+        middle = (low + high) >> 1
+        if np.int64(eight(rows, 8 * middle)) < row:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@compiled
+def values_of(column: Column, start: int, end: int, places: int) -> Values:
+    """The values of the rows from `start` to `end`; `places` is room for where they lie."""
+    if column.rows:
+        low = first_at_least(column.rows, column.count, start)
+        high = first_at_least(column.rows, column.count, end)
+        return Values(high - low, column.first + low, 0)
+    if not column.valid:
+        return Values(end - start, column.first + start, 0)
+    count = np.int64(0)
+    row = start
+    while row < end:
+        some = min(WORD, end - row)
+        count += ones(bits_at(column.valid, column.first + row, some))
+        row += some
+    if count == 0 or count == end - start:
+        return Values(count, column.first + start, 0)
+    at = np.int64(0)
+    row = start
+    while row < end:
+        some = min(WORD, end - row)
+        word = bits_at(column.valid, column.first + row, some)
+        while word:
+            put_four(places, at, column.first + row + first_one(word))
+            at += 4
+            word &= word - np.uint64(1)
+        row += some
+    return Values(count, 0, places)

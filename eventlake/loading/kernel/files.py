@@ -1,0 +1,160 @@
+"""Files of Parquet: the pages of each column, then the footer."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from eventlake.loading.kernel.columns import (
+    DECIMAL_BYTES,
+    NUMBER,
+    TEXT,
+    TRUTH,
+    column_at,
+    first_at_least,
+    offset_of,
+)
+from eventlake.loading.kernel.facts import (
+    BEGIN,
+    CODEC,
+    COUNT,
+    DATA,
+    ENTRIES,
+    FIRST_PAGE,
+    HIGHEST,
+    IS_DICTIONARY,
+    LOWEST,
+    NULLS,
+    PACKED,
+    PACKED_AT,
+    PACKED_SIZE,
+    PAGES,
+    SIZE,
+    UNPACKED,
+)
+from eventlake.loading.kernel.footer import PLAIN, RLE, RLE_DICTIONARY, Same, put_footer
+from eventlake.loading.kernel.pages import Place, Room, Rows, page_size, put_chunk
+from eventlake.loading.kernel.thrift import INT, put_end, put_number, put_struct
+from eventlake.staging.kernel.compiled import compiled, inlined
+from eventlake.staging.kernel.memory import copy, put_four
+
+HEADER = 64
+"""Bytes that the header of a page may have."""
+AT_ONCE = 4 << 20
+"""Bytes of pages that are left to be packed, before this is done."""
+_LEVELS = 64  # bytes that a page has beside what grows with its rows
+_MAGIC = 0x31524150  # PAR1
+_DATA_PAGE, _DICTIONARY_PAGE = 0, 2
+
+
+class Need(NamedTuple):
+    """Bytes that a file may take before it is packed, and how many pages it may have."""
+
+    largest: int  # of a column
+    total: int
+    pages: int
+
+
+class Progress(NamedTuple):
+    """How far the pages of a file are made: up to a column, and to a place for pages."""
+
+    column: int
+    page: int
+    line: int
+
+
+@compiled
+def need_of(columns: np.ndarray, rows: Rows) -> Need:
+    """What rows may take: values, levels, and the numbers of entries."""
+    largest = total = pages = np.int64(0)
+    for number in range(len(columns)):
+        column = column_at(columns, number)
+        low, high = np.int64(rows.start), np.int64(rows.end)
+        if column.rows:
+            low = first_at_least(column.rows, column.count, low)
+            high = first_at_least(column.rows, column.count, high)
+        size = np.int64(0)
+        if column.kind == TEXT and high > low:
+            begin = offset_of(column, column.first + low)
+            size = 4 * (high - low) + offset_of(column, column.first + high) - begin
+        elif column.kind != TEXT and column.kind != TRUTH:
+            size = (8 if column.kind == NUMBER else DECIMAL_BYTES) * (high - low)
+        of_column = 2 + size // page_size(column, rows)  # one for its dictionary, if it has one
+        size += _LEVELS * of_column + ((rows.end - rows.start) >> 3) + 4 * (high - low)
+        largest = max(largest, size)
+        total += size
+        pages += of_column
+    return Need(largest, total, pages)
+
+
+@compiled
+def encode(
+    columns: np.ndarray,
+    rows: Rows,
+    room: Room,
+    done: Progress,
+    table: np.ndarray,
+    facts: np.ndarray,
+    pages: np.ndarray,
+) -> Progress:
+    """Make pages of further columns, until there are none or much is left to be packed.
+
+    `table` is room for Snappy. What became of columns and pages is told in their lines.
+    """
+    at = Place(room.bodies, done.page, done.line)
+    number = done.column
+    while number < len(columns) and at.body - room.bodies <= AT_ONCE:
+        chunk = put_chunk(column_at(columns, number), rows, room, at, table, pages)
+        facts[number, CODEC] = chunk.codec
+        facts[number, NULLS] = chunk.nulls
+        facts[number, LOWEST] = chunk.lowest
+        facts[number, HIGHEST] = chunk.highest
+        facts[number, ENTRIES] = chunk.entries
+        facts[number, FIRST_PAGE] = at.line
+        facts[number, PAGES] = chunk.after.line - at.line
+        at = chunk.after
+        number += 1
+    return Progress(number, at.page, at.line)
+
+
+@compiled
+def assemble(
+    columns: np.ndarray, same: Same, rows: int, out: int, facts: np.ndarray, pages: np.ndarray
+) -> int:
+    """Write the file of which all pages are packed; its size."""
+    put_four(out, 0, _MAGIC)
+    at = np.int64(4)
+    for number in range(len(columns)):
+        begin, spared = at, np.int64(0)
+        facts[number, BEGIN] = facts[number, DATA] = at
+        first = facts[number, FIRST_PAGE]
+        for line in range(first, first + facts[number, PAGES]):
+            at = _put_header(out, at, pages, line, facts[number, ENTRIES] > 0)
+            copy(out, at, pages[line, PACKED_AT], 0, pages[line, PACKED_SIZE])
+            at += pages[line, PACKED_SIZE]
+            spared += pages[line, SIZE] - pages[line, PACKED_SIZE]
+            if pages[line, IS_DICTIONARY]:
+                facts[number, DATA] = at
+        facts[number, PACKED] = at - begin
+        facts[number, UNPACKED] = at - begin + spared
+    footer = at
+    at = put_footer(columns, same, rows, facts, out, at)
+    put_four(out, at, at - footer)
+    put_four(out, at + 4, _MAGIC)
+    return at + 8
+
+
+@inlined
+def _put_header(out: int, at: int, pages: np.ndarray, line: int, has_dictionary: bool) -> int:
+    is_dictionary = pages[line, IS_DICTIONARY] != 0
+    at = put_number(out, at, 1, INT, _DICTIONARY_PAGE if is_dictionary else _DATA_PAGE)
+    at = put_number(out, at, 1, INT, pages[line, SIZE])
+    at = put_number(out, at, 1, INT, pages[line, PACKED_SIZE])
+    at = put_struct(out, at, 4 if is_dictionary else 2)
+    at = put_number(out, at, 1, INT, pages[line, COUNT])
+    if is_dictionary:
+        at = put_number(out, at, 1, INT, PLAIN)
+    else:
+        at = put_number(out, at, 1, INT, RLE_DICTIONARY if has_dictionary else PLAIN)
+        at = put_number(out, at, 1, INT, RLE)
+        at = put_number(out, at, 1, INT, RLE)
+    return put_end(out, put_end(out, at))

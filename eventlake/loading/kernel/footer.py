@@ -1,0 +1,162 @@
+"""The footer of a file: where its columns are, and what can be told of their values."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from eventlake.loading.kernel.columns import (
+    DECIMAL,
+    DECIMAL_BYTES,
+    NUMBER,
+    TEXT,
+    Column,
+    bit,
+    column_at,
+    offset_of,
+)
+from eventlake.loading.kernel.facts import (
+    BEGIN,
+    CODEC,
+    DATA,
+    ENTRIES,
+    HIGHEST,
+    LOWEST,
+    NULLS,
+    PACKED,
+    UNPACKED,
+)
+from eventlake.loading.kernel.thrift import (
+    BINARY,
+    INT,
+    LONG,
+    put_element,
+    put_end,
+    put_list,
+    put_number,
+    put_struct,
+    put_structs,
+    put_varint,
+)
+from eventlake.staging.kernel.compiled import compiled, inlined
+from eventlake.staging.kernel.memory import copy, eight, put, put_eight
+from eventlake.staging.kernel.words import reversed_bytes
+
+PLAIN, RLE, RLE_DICTIONARY = 0, 3, 8
+LONGEST_BOUND = 64
+"""Bytes of the lowest and highest text, if these are told."""
+FOOTER = 128 + 2 * LONGEST_BOUND
+"""Bytes that the footer may need for a column, beside its name."""
+_DATA_PAGE, _DICTIONARY_PAGE = 0, 2
+
+
+class Same(NamedTuple):
+    """What is the same in all files of a table, as bytes: addresses and sizes."""
+
+    before: int  # what the footer says before the number of rows
+    before_size: int
+    after: int  # what it says after the row group
+    after_size: int
+
+
+@compiled
+def put_footer(
+    columns: np.ndarray, same: Same, rows: int, facts: np.ndarray, out: int, at: int
+) -> int:
+    copy(out, at, same.before, 0, same.before_size)
+    at += same.before_size
+    at = put_number(out, at, 1, LONG, rows)
+    at = put_structs(out, at, 1, 1)
+    at = put_structs(out, at, 1, len(columns))
+    total = np.int64(0)
+    for number in range(len(columns)):
+        at = _put_chunk(column_at(columns, number), facts, number, rows, out, at)
+        total += facts[number, UNPACKED]
+    at = put_number(out, at, 1, LONG, total)
+    at = put_number(out, at, 1, LONG, rows)
+    at = put_end(out, at)
+    copy(out, at, same.after, 0, same.after_size)
+    return at + same.after_size
+
+
+@inlined
+def _put_chunk(column: Column, facts: np.ndarray, number: int, rows: int, out: int, at: int) -> int:
+    has_dictionary = facts[number, ENTRIES] > 0
+    at = put_number(out, at, 2, LONG, 0)
+    at = put_struct(out, at, 1)
+    at = put_number(out, at, 1, INT, _physical(column.kind))
+    at = put_list(out, at, 1, INT, 3 if has_dictionary else 2)
+    at = put_element(out, at, PLAIN)
+    at = put_element(out, at, RLE)
+    if has_dictionary:
+        at = put_element(out, at, RLE_DICTIONARY)
+    at = put_list(out, at, 1, BINARY, 1)
+    at = put_varint(out, at, column.name_size)
+    copy(out, at, column.name, 0, column.name_size)
+    at = put_number(out, at + column.name_size, 1, INT, facts[number, CODEC])
+    at = put_number(out, at, 1, LONG, rows)
+    at = put_number(out, at, 1, LONG, facts[number, UNPACKED])
+    at = put_number(out, at, 1, LONG, facts[number, PACKED])
+    at = put_number(out, at, 2, LONG, facts[number, DATA])
+    if has_dictionary:
+        at = put_number(out, at, 2, LONG, facts[number, BEGIN])
+    at = put_struct(out, at, 1 if has_dictionary else 3)
+    at = _put_statistics(column, facts, number, out, at)
+    if has_dictionary:  # by this, readers know that all values are in it
+        at = put_structs(out, at, 1, 2)
+        at = _put_encoding(out, at, _DICTIONARY_PAGE, PLAIN)
+        at = _put_encoding(out, at, _DATA_PAGE, RLE_DICTIONARY)
+    return put_end(out, put_end(out, at))
+
+
+@inlined
+def _physical(kind: int) -> int:
+    """The type as Parquet numbers it."""
+    if kind == TEXT:
+        return 6
+    if kind == NUMBER:
+        return 2
+    return 7 if kind == DECIMAL else 0
+
+
+@inlined
+def _put_encoding(out: int, at: int, page: int, encoding: int) -> int:
+    at = put_number(out, at, 1, INT, page)
+    at = put_number(out, at, 1, INT, encoding)
+    return put_end(out, put_number(out, at, 1, INT, 1))
+
+
+@inlined
+def _put_statistics(column: Column, facts: np.ndarray, number: int, out: int, at: int) -> int:
+    at = put_number(out, at, 3, LONG, facts[number, NULLS])
+    lowest, highest = facts[number, LOWEST], facts[number, HIGHEST]
+    if lowest >= 0 and max(_length(column, lowest), _length(column, highest)) <= LONGEST_BOUND:
+        at = _put_value(column, highest, out, at, 2)
+        at = _put_value(column, lowest, out, at, 1)
+    return put_end(out, at)
+
+
+@inlined
+def _length(column: Column, place: int) -> int:
+    if column.kind == TEXT:
+        return offset_of(column, place + 1) - offset_of(column, place)
+    if column.kind == NUMBER:
+        return np.int64(8)
+    return np.int64(DECIMAL_BYTES if column.kind == DECIMAL else 1)
+
+
+@inlined
+def _put_value(column: Column, place: int, out: int, at: int, step: int) -> int:
+    size = _length(column, place)
+    put(out, at, step << 4 | BINARY)
+    at = put_varint(out, at + 1, size)
+    if column.kind == TEXT:
+        copy(out, at, column.values, offset_of(column, place), size)
+    elif column.kind == NUMBER:
+        put_eight(out, at, eight(column.values, 8 * place))
+    elif column.kind == DECIMAL:  # the highest byte comes first
+        begin = DECIMAL_BYTES * place
+        put_eight(out, at, reversed_bytes(eight(column.values, begin + 8)))
+        put_eight(out, at + 8, reversed_bytes(eight(column.values, begin)))
+    else:
+        put(out, at, 1 if bit(column.values, place) else 0)
+    return at + size

@@ -1,0 +1,137 @@
+"""A column of a file as pages of Parquet, packed by Snappy or left to be packed by another."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from eventlake.loading.kernel.columns import TEXT, TRUTH, Column, Values, values_of
+from eventlake.loading.kernel.dictionary import GIVEN_UP, find_entries, put_numbers
+from eventlake.loading.kernel.facts import (
+    COUNT,
+    IS_DICTIONARY,
+    IS_PACKED,
+    PACKED_AT,
+    PACKED_SIZE,
+    SIZE,
+)
+from eventlake.loading.kernel.levels import put_levels
+from eventlake.loading.kernel.snappy import compress
+from eventlake.loading.kernel.values import bounds_of, plain_size, put_plain
+from eventlake.staging.kernel.compiled import compiled, inlined
+
+REPEATING = 512
+"""Bytes of a column in a file from which on it is tried whether its values repeat."""
+SNAPPY, ZSTD = 1, 6
+
+
+class Rows(NamedTuple):
+    """Rows of a file, and how it is to be written."""
+
+    start: int
+    end: int
+    various: int  # bytes from which on columns are left to zstd if their values do not repeat
+    page: int  # bytes of a page, about
+
+
+class Room(NamedTuple):
+    """Memory to work in: addresses."""
+
+    bodies: int  # of pages, as they are before they are packed
+    pages: int  # packed by Snappy
+    places: int
+    entries: int
+    numbers: int
+    table: int  # of a dictionary
+    out: int  # the file
+
+
+class Place(NamedTuple):
+    """Up to where there is something: addresses, and the lines of pages."""
+
+    body: int
+    page: int
+    line: int
+
+
+class Chunk(NamedTuple):
+    """A column of a file, but for its pages."""
+
+    codec: int
+    nulls: int
+    lowest: int  # the place of the lowest value, -1 if there is none
+    highest: int
+    entries: int  # of its dictionary, 0 if it has none
+    after: Place
+
+
+@compiled
+def put_chunk(
+    column: Column, rows: Rows, room: Room, at: Place, table: np.ndarray, pages: np.ndarray
+) -> Chunk:
+    """Make the pages of a column from a place on; `table` is room for Snappy."""
+    values = values_of(column, rows.start, rows.end, room.places)
+    nulls = rows.end - rows.start - values.count
+    size = plain_size(column, values)
+    if column.kind != TRUTH and size >= REPEATING:
+        count = find_entries(column, values, room.table, room.entries, room.numbers)
+        entries = Values(count, 0, room.entries)
+        # A dictionary is one page, whatever its size.
+        if count != GIVEN_UP and plain_size(column, entries) <= rows.page:
+            lowest, highest = bounds_of(column, entries)
+            end = put_plain(column, entries, at.body, 0)
+            at = _packed(at, end, count, True, table, pages)
+            end = put_levels(column, values, rows.start, rows.end, at.body)
+            end = put_numbers(room.numbers, values.count, count, at.body, end)
+            at = _packed(at, end, rows.end - rows.start, False, table, pages)
+            return Chunk(SNAPPY, nulls, lowest, highest, count, at)
+    lowest, highest = np.int64(-1), np.int64(-1)
+    if values.count:
+        lowest, highest = bounds_of(column, values)
+    codec = ZSTD if column.kind != TRUTH and size >= rows.various else SNAPPY
+    step = (rows.end - rows.start) // (size // page_size(column, rows) + 1) + 1
+    for start in range(rows.start, rows.end, step):
+        end = min(start + step, rows.end)
+        if step <= rows.end - rows.start:
+            values = values_of(column, start, end, room.places)
+        body = put_levels(column, values, start, end, at.body)
+        body = put_plain(column, values, at.body, body)
+        if codec == ZSTD:
+            at = _left(at, body, end - start, pages)
+        else:
+            at = _packed(at, body, end - start, False, table, pages)
+    return Chunk(codec, nulls, lowest, highest, 0, at)
+
+
+@inlined
+def page_size(column: Column, rows: Rows) -> int:
+    """Of less than 256 KB zstd sees more of what numbers have in common; texts have it in more."""
+    return rows.page if column.kind == TEXT else rows.page >> 2
+
+
+@inlined
+def _packed(
+    at: Place, size: int, values: int, is_dictionary: bool, table: np.ndarray, pages: np.ndarray
+) -> Place:
+    """Pack the page of which the body lies at a place."""
+    packed = compress(at.body, size, at.page, 0, table)
+    _note(pages, at.line, is_dictionary, values, size)
+    pages[at.line, IS_PACKED] = 1
+    pages[at.line, PACKED_AT] = at.page
+    pages[at.line, PACKED_SIZE] = packed
+    return Place(at.body, at.page + packed, at.line + 1)
+
+
+@inlined
+def _left(at: Place, size: int, values: int, pages: np.ndarray) -> Place:
+    """Leave it to be packed."""
+    _note(pages, at.line, False, values, size)
+    pages[at.line, IS_PACKED] = 0
+    pages[at.line, PACKED_AT] = at.body
+    return Place(at.body + size, at.page, at.line + 1)
+
+
+@inlined
+def _note(pages: np.ndarray, line: int, is_dictionary: bool, values: int, size: int) -> None:
+    pages[line, IS_DICTIONARY] = is_dictionary
+    pages[line, COUNT] = values
+    pages[line, SIZE] = size

@@ -1,0 +1,265 @@
+"""One loading task: staged batches of a table become Parquet files, one for each partition."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from eventlake.counts import CastCounts
+from eventlake.loading.data_file import WrittenFile
+from eventlake.loading.footer import Footers
+from eventlake.loading.staged_table import StagedTable
+from eventlake.loading.table_files import TableFiles, table_files
+from eventlake.loading.typed_columns import TypedColumns
+from eventlake.loading.typed_rows import TypedRows
+from eventlake.names import MESSAGE_ID, RESCUED_DATA, Naming
+from eventlake.paths import own_path, published_name, waits
+from eventlake.schema import TableSchema
+from eventlake.staging.blob import Blob
+from eventlake.staging.rows_blob import divided, parts_of, split_key, table_of
+from eventlake.storage import Storage
+from eventlake.storage.asides import own_name
+from eventlake.tracking.records import BatchType, RecordLog
+
+T = TypeVar("T")
+Told = Mapping[str, Any]
+"""Of some tables, what a job has by table or by key."""
+
+
+@dataclass(frozen=True)
+class LoadJob:
+    """What all loading tasks of a unit share."""
+
+    storage: Storage
+    schemas: dict[str, TableSchema]
+    targets: dict[str, str]  # key of the staged rows → path to write, without ending
+    locations: dict[str, str]  # the same key → the folder the file is published in
+    duplicates: np.ndarray  # places of the rows to drop, sorted
+    raw_files: tuple[str, ...]  # by number
+    naming: Naming
+    log_folder: str
+    operation: str
+    wished: dict[str, TableSchema] = field(default_factory=dict)  # in other types, by table
+    shadows: dict[str, str] = field(default_factory=dict)  # key → path of the file in these types
+    dry: bool = False  # only count; files are named, but not written
+
+    def record_log(self) -> RecordLog:
+        return RecordLog(self.storage, self.log_folder, self.operation)
+
+    def dealt_out(self, tables: Sequence[Collection[str]]) -> "tuple[LoadJob, list[Told]]":
+        """What some tasks share, each of which loads some tables, and what there is to tell each of
+        them of these: very many tables are a lot to be told."""
+        tasks: dict[str, list[int]] = {}
+        for task, some in enumerate(tables):
+            for table in some:
+                tasks.setdefault(table, []).append(task)
+
+        def deal(of_all: Mapping[str, T]) -> list[dict[str, T]]:
+            dealt: list[dict[str, T]] = [{} for _ in tables]
+            for key, value in of_all.items():
+                for task in tasks.get(key.partition("\n")[0], ()):  # a key begins with its table
+                    dealt[task][key] = value
+            return dealt
+
+        by_table = ("schemas", "targets", "locations", "wished", "shadows")
+        dealt = zip(*(deal(getattr(self, name)) for name in by_table), strict=True)
+        nothing: Told = {name: {} for name in by_table}
+        return replace(self, **nothing), [dict(zip(by_table, own, strict=True)) for own in dealt]
+
+    def told(self, told: Told) -> "LoadJob":
+        """The job of a task, with what was dealt out to it."""
+        return replace(self, **told)
+
+
+class LoadedFile(msgspec.Struct, frozen=True):
+    """A written file, as its own footer tells it, and what happened on the way.
+
+    Of files of a table that were written together the first has the casts and rescued cells of all.
+    """
+
+    table: str
+    partition: str
+    path: str = ""
+    rows: int = 0
+    size: int = 0
+    dropped: int = 0
+    checksum: int = 0
+    casts: dict[str, CastCounts] = {}
+    rescued_cells: int = 0
+    has_rescued: bool = False
+    type_problems: tuple[str, ...] = ()
+    shadow: "LoadedFile | None" = None  # the same rows in the types wished of the table
+
+    @property
+    def written(self) -> "tuple[LoadedFile, ...]":
+        """The file, and its shadow if it has one."""
+        return (self,) if self.shadow is None else (self, self.shadow)
+
+
+def encode_files(files: list[LoadedFile]) -> bytes:
+    return msgspec.msgpack.encode(files)
+
+
+def decode_files(data: bytes) -> list[LoadedFile]:
+    files: list[LoadedFile] = msgspec.msgpack.decode(data, type=list[LoadedFile])
+    return files
+
+
+def load(job: LoadJob, number: int, blobs: Sequence[Blob], log: RecordLog) -> list[LoadedFile]:
+    """Write the rows of a table: for each of their partitions its file of this number.
+
+    Where every row of a partition is a duplicate there is no file, and its path is empty.
+    """
+    table = table_of(blobs[0])
+    given = Counter[str]()
+    for blob in blobs:
+        given.update(parts_of(blob))
+    # A table that would be new, of nothing but duplicates, is not made.
+    staged = StagedTable.of(blobs, job.duplicates) if table in job.schemas else None
+    files = {key: LoadedFile(table, split_key(key)[1], dropped=given[key]) for key in given}
+    if staged is not None:
+        for key, rows in staged.slices.items():
+            dropped = given[key] - (rows.stop - rows.start)
+            files[key] = msgspec.structs.replace(files[key], dropped=dropped)
+        targets = {key: f"{job.targets[key]}-{number}.parquet" for key in staged.slices}
+        typed = staged.typed(job.schemas[table])
+        files |= _write(job, staged, typed, targets, job.schemas[table], files)
+        if not job.dry:
+            records = _records(job, staged, typed.rows, targets)
+            log.add(BatchType.LOADED, records, origin=min(targets.values()))
+    asked: list[Blob] = []
+    if job.shadows:
+        asked = [part for blob in blobs for part in divided(blob) if part.key in job.shadows]
+    if asked and (wished := StagedTable.of(asked, job.duplicates)) is not None:
+        targets = {key: f"{job.shadows[key]}-{number}.parquet" for key in wished.slices}
+        typed = wished.typed(job.wished[table])
+        shadows = _write(job, wished, typed, targets, job.wished[table], files)
+        for key, shadow in shadows.items():
+            files[key] = msgspec.structs.replace(files[key], shadow=shadow)
+    return list(files.values())
+
+
+def _write(
+    job: LoadJob,
+    staged: StagedTable,
+    typed: TypedRows,
+    targets: Mapping[str, str],
+    schema: TableSchema,
+    files: Mapping[str, LoadedFile],
+) -> dict[str, LoadedFile]:
+    """A file for each partition of the staged rows, in the types of a table with this schema."""
+    counted: dict[str, Any] = {"casts": typed.casts, "rescued_cells": typed.rescued_cells}
+    writer = _Writer(job.storage, typed.rows, schema, len(targets))
+    sums = staged.checksums()
+    written: dict[str, LoadedFile] = {}
+    for key, path in targets.items():
+        rows = staged.slices[key]
+        file = msgspec.structs.replace(
+            files[key],
+            path=path,
+            rows=rows.stop - rows.start,
+            checksum=sums[key],
+            has_rescued=writer.has_rescued(rows),
+            **counted,
+        )
+        counted = {}  # of all rows, told with the first file
+        written[key] = file if job.dry else writer.write(rows, file)
+    return written
+
+
+class _Writer:
+    """Writes files of a table, and believes of them what their own footers say."""
+
+    def __init__(
+        self, storage: Storage, rows: TypedColumns, schema: TableSchema, files: int
+    ) -> None:
+        self._storage, self._rows, self._files = storage, rows, files
+        self._footers = Footers(lambda columns: type_problems(columns, schema))
+        self._rescued = rows.whole(RESCUED_DATA) if RESCUED_DATA in rows.columns else None
+        self._is_new = RESCUED_DATA not in schema.types()
+
+    def has_rescued(self, rows: slice) -> bool:
+        """Whether a file of these rows has `rescued_data`: the first that need it give it to the
+        table, and others do without."""
+        if self._rescued is None or not self._is_new:
+            return self._rescued is not None
+        some = self._rescued[rows]
+        return bool(some.null_count < len(some))
+
+    def write(self, rows: slice, file: LoadedFile) -> LoadedFile:
+        files = self._with_rescued if file.has_rescued else self._without_rescued
+        path, data = file.path, files.data(rows)
+        if data is not None and waits(path):
+            # Spark may run a task twice at the same time: each writes files of its own.
+            path = own_path(path, own_name())
+            self._storage.put_own(path, data)
+            size, end = WrittenFile(len(data), data)
+        else:
+            with self._storage.open_output(path) as out:
+                size, end = files.write(out, rows) if data is None else _written(out, data)
+        footer = self._footers.read(end, file.rows)
+        if footer is None:  # it is longer than what was kept of the file
+            footer = self._footers.read(self._storage.read(path) or b"", file.rows)
+        found, problems = footer or (0, ("the footer cannot be read",))
+        return msgspec.structs.replace(
+            file, path=path, rows=found, size=size, type_problems=problems
+        )
+
+    @cached_property
+    def _with_rescued(self) -> TableFiles:
+        return table_files(self._rows, self._files)
+
+    @cached_property
+    def _without_rescued(self) -> TableFiles:
+        if self._rescued is None:
+            return self._with_rescued
+        return table_files(self._rows.without(RESCUED_DATA), self._files)
+
+
+def _written(out: pa.NativeFile, data: memoryview) -> WrittenFile:
+    out.write(data)
+    return WrittenFile(len(data), data)
+
+
+def type_problems(footer: pa.Schema, schema: TableSchema, older: bool = False) -> tuple[str, ...]:
+    """Where a file's footer says something else than the table's schema.
+
+    An older file lacks the columns that the table got after it, and is right all the same.
+    """
+    found = {field.name: field.type for field in footer}
+    wanted = {c.name: c.type.arrow for c in schema.columns if c.name in found or not older}
+    if RESCUED_DATA in found:
+        wanted.setdefault(RESCUED_DATA, pa.string())
+    return tuple(
+        f"{name}: {found.get(name)} in the file, {wanted.get(name)} in the table"
+        for name in dict.fromkeys([*wanted, *found])
+        if found.get(name) != wanted.get(name)
+    )
+
+
+def _records(
+    job: LoadJob, staged: StagedTable, rows: TypedColumns, targets: Mapping[str, str]
+) -> pa.Table:
+    """What the record log says of the rows of these files."""
+    keys = list(targets)
+    table = split_key(keys[0])[0]
+    sizes = [staged.slices[key].stop - staged.slices[key].start for key in keys]
+    file = pa.array(np.repeat(np.arange(len(keys)), sizes))
+    names = [f"{job.locations[key]}/{published_name(targets[key])}" for key in keys]
+    columns = {
+        "identifier": rows.whole(MESSAGE_ID.name(job.naming)),
+        "raw_file": pa.array(job.raw_files).take(pa.array(staged.files)),
+        "raw_line": pa.array(staged.lines),
+        "table_name": pa.repeat(pa.scalar(job.schemas[table].name), len(file)),
+        "partition": pa.array([split_key(key)[1] for key in keys]).take(file),
+        "data_file": pa.array(names).take(file),
+    }
+    payloads = staged.payloads()
+    if payloads is not None:
+        columns["record_payload"] = payloads
+    return pa.table(columns)

@@ -1,0 +1,178 @@
+"""How events and their fields are called in the lake: tables, columns, pointers.
+
+What a person may wonder about:
+- A path is named segment by segment, so `properties.注册` is `properties_x_…`, not `properties`.
+- Top-level fields that are not standard follow the same rule as all others:
+  `writeKey` is `write_key`, `_metadata.bundled` is `metadata_bundled`.
+- `event` holds the event's name as sent; the name rule applies to the table alone.
+- Some column names are taken and cannot be had by other fields (`column_name` gives None, and the
+  value is rescued): `message_id` and `received_at`, on which duplicates and partitions rest; the
+  partition keys, which engines refuse to see twice; `rescued_data`; and in warehouse naming all
+  sixteen standard columns, for properties and traits.
+- Tables are cut at 242 characters and not at 250, because file systems allow a folder name of 255
+  and the folder is called `segment_type=<table>`.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from hashlib import sha256
+
+from eventlake.types import LakeType
+
+NAME_LENGTH = 250
+TABLE_LENGTH = 255 - len("segment_type=")
+RESCUED_DATA = "rescued_data"
+PARTITION_KEYS = frozenset({"year", "month", "day", "hr"})
+
+_WORDS = re.compile(r"[A-Z0-9]+[a-z0-9]*|[a-z0-9]+")
+_HASH_DIGITS = 8
+_CACHED_NAMES = 65_536
+
+
+class Naming(StrEnum):
+    """Which of the two naming conventions a source follows."""
+
+    NATIVE = "native"
+    WAREHOUSE = "warehouse"
+
+
+@dataclass(frozen=True, slots=True)
+class StandardColumn:
+    """A column that every table has from its creation, and the top-level field it is made from."""
+
+    native: str
+    field: str
+    type: LakeType
+
+    def name(self, naming: Naming) -> str:
+        """What the column is called under this naming."""
+        return "id" if naming is Naming.WAREHOUSE and self.field == "messageId" else self.native
+
+    @property
+    def pointer(self) -> str:
+        return f"/{self.field}"
+
+
+STANDARD_COLUMNS: tuple[StandardColumn, ...] = (
+    StandardColumn("message_id", "messageId", LakeType.STRING),
+    StandardColumn("anonymous_id", "anonymousId", LakeType.STRING),
+    StandardColumn("user_id", "userId", LakeType.STRING),
+    StandardColumn("group_id", "groupId", LakeType.STRING),
+    StandardColumn("previous_id", "previousId", LakeType.STRING),
+    StandardColumn("event", "event", LakeType.STRING),
+    StandardColumn("name", "name", LakeType.STRING),
+    StandardColumn("category", "category", LakeType.STRING),
+    StandardColumn("type", "type", LakeType.STRING),
+    StandardColumn("channel", "channel", LakeType.STRING),
+    StandardColumn("project_id", "projectId", LakeType.STRING),
+    StandardColumn("version", "version", LakeType.STRING),
+    StandardColumn("received_at", "receivedAt", LakeType.TIMESTAMP),
+    StandardColumn("sent_at", "sentAt", LakeType.TIMESTAMP),
+    StandardColumn("timestamp", "timestamp", LakeType.TIMESTAMP),
+    StandardColumn("original_timestamp", "originalTimestamp", LakeType.TIMESTAMP),
+)
+
+MESSAGE_ID, RECEIVED_AT = (
+    next(column for column in STANDARD_COLUMNS if column.field == field)
+    for field in ("messageId", "receivedAt")
+)
+_STANDARD = {naming: {c.name(naming): c for c in STANDARD_COLUMNS} for naming in Naming}
+_RELIED_UPON = ("messageId", "receivedAt")
+_CONTENT = ("properties", "traits")
+_WAREHOUSE_TABLES = {
+    "identify": "identifies",
+    "page": "pages",
+    "screen": "screens",
+    "group": "groups",
+    "alias": "aliases",
+}
+
+
+@lru_cache(_CACHED_NAMES)
+def snake(name: str, limit: int = NAME_LENGTH) -> str:
+    """The name rule: `productID` is `product_id`, `A/B Test` is `a_b_test`."""
+    return _fit(_snake(name), limit)
+
+
+@lru_cache(_CACHED_NAMES)
+def column_name(
+    path: tuple[str, ...],
+    naming: Naming = Naming.NATIVE,
+    partition_keys: tuple[str, ...] | frozenset[str] = PARTITION_KEYS,
+    limit: int = NAME_LENGTH,
+) -> str | None:
+    """The column a field goes to, or None if it may have no column and is rescued.
+
+    By default no layout's partition keys can be columns; give the table's own to be exact.
+    """
+    column = _fit("_".join(map(_snake, _named_part(path, naming))), limit)
+    if column == RESCUED_DATA or column in partition_keys:
+        return None
+    standard = _STANDARD[naming].get(column)
+    if standard is None or path == (standard.field,):
+        return column
+    hidden_by_property = naming is Naming.WAREHOUSE and path[0] in _CONTENT
+    return None if hidden_by_property or standard.field in _RELIED_UPON else column
+
+
+@lru_cache(_CACHED_NAMES)
+def is_spelled_like_column(path: tuple[str, ...], naming: Naming = Naming.NATIVE) -> bool:
+    """Whether a field already reads like its column: of two that meet in one, such a one wins."""
+    named = _named_part(path, naming)
+    return "_".join(named) == "_".join(map(_snake, named))
+
+
+@lru_cache(_CACHED_NAMES)
+def table_name(event_type: str, event: str | None = None, naming: Naming = Naming.NATIVE) -> str:
+    """The table of an event, without prefix; `event_type` is one of the six, in lower case."""
+    if event_type != "track":
+        return event_type if naming is Naming.NATIVE else _WAREHOUSE_TABLES[event_type]
+    if event is None:
+        raise ValueError("a track has a table only by its event name")
+    name = _snake(event)
+    if naming is Naming.NATIVE or name in _WAREHOUSE_TABLES.values():
+        name = f"track_{name}"
+    return _fit(name, TABLE_LENGTH)
+
+
+def catalog_table(table: str, prefix: str | None) -> str:
+    """What the table is called in the catalog."""
+    return _fit(f"{prefix}_{table}", NAME_LENGTH) if prefix else table
+
+
+@lru_cache(_CACHED_NAMES)
+def pointer(path: tuple[str, ...]) -> str:
+    """The JSON pointer (RFC 6901) to a field."""
+    return "".join(f"/{key.replace('~', '~0').replace('/', '~1')}" for key in path)
+
+
+def pointer_path(text: str) -> tuple[str, ...]:
+    """The path that a JSON pointer leads along: the way back from `pointer`."""
+    return tuple(k.replace("~1", "/").replace("~0", "~") for k in text.split("/")[1:])
+
+
+def _snake(name: str) -> str:
+    return "_".join(_WORDS.findall(name)).lower() or f"x_{_digest(name)}"
+
+
+def _named_part(path: tuple[str, ...], naming: Naming) -> tuple[str, ...]:
+    """What of a path its column is named after."""
+    if naming is Naming.WAREHOUSE:
+        if path == ("messageId",):
+            return ("id",)
+        if len(path) > 1 and path[0] in _CONTENT:
+            return path[1:]
+    return path
+
+
+def _fit(name: str, limit: int) -> str:
+    """Cut a name that is too long, so that different long names stay different."""
+    if len(name) <= limit:
+        return name
+    return f"{name[: limit - _HASH_DIGITS - 1]}_{_digest(name)}"
+
+
+def _digest(name: str) -> str:
+    return sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_DIGITS]

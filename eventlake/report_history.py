@@ -1,0 +1,107 @@
+"""The sync reports of a lake, newest first, read from their files one day at a time."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from eventlake.catalog.sync_reports import DATABASE, NAME
+from eventlake.errors import StateError
+from eventlake.lake import Lake
+from eventlake.storage import Storage
+
+_LINES = msgspec.json.Decoder(dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """The report of one run: the line of its source, and one for each table."""
+
+    source: dict[str, Any]
+    tables: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def run_id(self) -> str:
+        return str(self.source.get("run_id", ""))
+
+    @property
+    def dagster_run_id(self) -> str:
+        return str(self.source.get("dagster_run_id", ""))
+
+    @property
+    def failed(self) -> bool:
+        return self.source.get("status") == "failed"
+
+    @property
+    def is_replay(self) -> bool:
+        return bool(self.source.get("replay"))
+
+    @property
+    def started(self) -> datetime:
+        return _moment(self.source["start_time"])
+
+    @property
+    def finished(self) -> datetime:
+        return _moment(self.source["finish_time"])
+
+    @property
+    def seconds(self) -> float:
+        return (self.finished - self.started).total_seconds()
+
+    @property
+    def new_tables(self) -> list[str]:
+        return [line["table_name"] for line in self.tables if line.get("is_new")]
+
+    @property
+    def new_columns(self) -> list[str]:
+        """Columns that tables gained which were there before, as `table.column`."""
+        return [
+            f"{line['table_name']}.{column['name']}"
+            for line in self.tables
+            if not line.get("is_new")
+            for column in line.get("new_columns", ())
+        ]
+
+
+def newest_reports(lake: Lake, source_ids: Collection[str] | None = None) -> Iterator[RunReport]:
+    """All reports, or those of some sources; no more is read than is taken."""
+    if lake.catalog.table(DATABASE, NAME) is None:
+        return
+    folders: dict[str, list[str]] = {}
+    for partition in lake.catalog.partitions(DATABASE, NAME):
+        source_id, day = partition.values
+        if source_ids is None or source_id in source_ids:
+            folders.setdefault(day, []).append(partition.location)
+    for day in sorted(folders, reverse=True):
+        files = [file.path for folder in folders[day] for file in lake.storage.files(folder)]
+        yield from sorted(
+            read_reports(lake.storage, files),
+            key=lambda run: (run.source["start_time"], run.run_id),
+            reverse=True,
+        )
+
+
+def read_reports(storage: Storage, files: Sequence[str]) -> Iterator[RunReport]:
+    """The reports in some files; those that are not there are left out."""
+    contents = zip(files, storage.read_many(files), strict=True)
+    return (_report(path, data) for path, data in contents if data)
+
+
+def _report(path: str, data: bytes) -> RunReport:
+    try:
+        lines = _LINES.decode_lines(data)
+        sources = [line for line in lines if line["type"] == "source"]
+        report = RunReport(sources[0], tuple(line for line in lines if line["type"] != "source"))
+        report.seconds  # noqa: B018 (raises where its times cannot be read)
+    except (msgspec.MsgspecError, LookupError, ValueError, TypeError) as error:
+        raise StateError(
+            f"{path} is not a sync report ({type(error).__name__}: {error}). It was damaged or "
+            "edited; restore the file from a backup, or remove it."
+        ) from None
+    return report
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)

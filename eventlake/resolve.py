@@ -1,0 +1,89 @@
+"""From what all tasks saw and what the lake has, the schema of every table: pure, and the heart."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from eventlake.kinds import Kind, infer
+from eventlake.names import RESCUED_DATA, STANDARD_COLUMNS, Naming
+from eventlake.schema import Column, TableSchema
+from eventlake.settings import Source
+from eventlake.staging.seen import Place, SeenTable
+from eventlake.types import LakeType
+
+RESCUED = Column(RESCUED_DATA, LakeType.STRING, "")
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedTable:
+    """A table as it is to be after this unit, and what of it is new."""
+
+    schema: TableSchema
+    new_columns: tuple[Column, ...]
+    is_new: bool
+
+    def with_column(self, column: Column) -> "ResolvedTable":
+        """The same with one column more, unless the table has it."""
+        if column.name in self.schema.types():
+            return self
+        grown = self.schema.with_columns((column,))
+        return ResolvedTable(grown, (*self.new_columns, column), self.is_new)
+
+
+def standard_columns(naming: Naming) -> tuple[Column, ...]:
+    return tuple(Column(c.name(naming), c.type, c.pointer) for c in STANDARD_COLUMNS)
+
+
+def resolve(
+    source: Source, known: Mapping[str, TableSchema], seen: Iterable[SeenTable]
+) -> dict[str, ResolvedTable]:
+    """Every table that was seen, by table name; `known` are the lake's, by name in the catalog."""
+    by_table: dict[str, list[SeenTable]] = {}
+    for table in seen:
+        by_table.setdefault(table.table, []).append(table)
+    folders = {schema.table for schema in known.values()}
+    return {
+        table: _resolve_table(source, known, parts, owns_folder=table not in folders)
+        for table, parts in sorted(by_table.items())
+    }
+
+
+def _resolve_table(
+    source: Source, known: Mapping[str, TableSchema], parts: list[SeenTable], owns_folder: bool
+) -> ResolvedTable:
+    first = min(parts, key=lambda part: part.first)
+    name = source.catalog_table(first.table)
+    before = known.get(f"{source.database}.{name}")
+    schema = before or TableSchema(
+        table=first.table,
+        database=source.database,
+        name=name,
+        original=first.original,
+        columns=standard_columns(source.naming),
+        owns_folder=owns_folder,
+    )
+    added = _new_columns(schema, parts)
+    grown = schema.with_columns(added)
+    new = grown.columns if before is None else added
+    return ResolvedTable(grown, new, is_new=before is None)
+
+
+def _new_columns(schema: TableSchema, parts: list[SeenTable]) -> tuple[Column, ...]:
+    """Columns the table lacks, in order of discovery, typed by all their values."""
+    known = schema.types()
+    found: dict[str, tuple[Place, str, frozenset[Kind]]] = {}
+    for part in parts:
+        for column in part.columns:
+            name = column.column
+            if name in known:
+                continue
+            before = found.get(name)
+            if before is None:
+                found[name] = (column.first, column.pointer, column.kinds)
+                continue
+            place, pointer, kinds = before
+            if column.first < place:
+                place, pointer = column.first, column.pointer
+            if place is not before[0] or not column.kinds <= kinds:
+                found[name] = (place, pointer, kinds | column.kinds)
+    in_order = sorted(found.items(), key=lambda item: item[1][0])
+    return tuple(Column(name, infer(kinds), at) for name, (_, at, kinds) in in_order)

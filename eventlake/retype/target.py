@@ -1,0 +1,100 @@
+"""Which column somebody means, and what it may become."""
+
+from dataclasses import dataclass
+
+from eventlake.errors import UsageError, did_you_mean
+from eventlake.lake import Lake
+from eventlake.names import RESCUED_DATA, STANDARD_COLUMNS
+from eventlake.schema import Column, TableSchema
+from eventlake.settings import Source
+from eventlake.state.source_state import SourceState, read_state
+from eventlake.types import LakeType
+
+_ALIASES = {"decimal": LakeType.DECIMAL}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A column of an event table, the source that writes it, and the type wished of it so far."""
+
+    source: Source
+    schema: TableSchema
+    column: Column
+    wished: LakeType | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.schema.key}.{self.column.name}"
+
+
+def parse_type(text: str) -> LakeType:
+    """One of the five types, in any case; `decimal` has but one form here."""
+    word = "".join(text.lower().split())
+    known = {**{type.value: type for type in LakeType}, **_ALIASES}
+    if word not in known:
+        raise UsageError(
+            f"{text!r} is no type of the lake{did_you_mean(word, known)}; allowed are "
+            f"{', '.join(LakeType)}."
+        )
+    return known[word]
+
+
+def find_column(lake: Lake, name: str) -> Target:
+    """The column called `database.table.column`, if its type may change."""
+    parts = name.split(".")
+    if len(parts) != 3 or not all(parts):
+        raise UsageError(
+            f"{name!r} names no column; write DB.TABLE.COLUMN, as in "
+            "ios_prod.track_order_completed.properties_total."
+        )
+    database, table, column = parts
+    states = [
+        (source, read_state(lake.for_source(source).storage, source.id))
+        for source in lake.settings.sources
+    ]
+    source, state, schema = _table(states, database, table)
+    found = _column(source, schema, column)
+    return Target(source, schema, found, state.wishes.get(schema.key, {}).get(column))
+
+
+def _table(
+    states: list[tuple[Source, SourceState]], database: str, name: str
+) -> tuple[Source, SourceState, TableSchema]:
+    written = [(so, st, schema) for so, st in states for schema in st.tables_of(so).values()]
+    databases = sorted({schema.database for _, _, schema in written})
+    if database not in databases:
+        listed = ", ".join(databases) or "none yet; `datalake sync` makes them"
+        raise UsageError(
+            f"No source writes event tables to a database {database!r}"
+            f"{did_you_mean(database, databases)} (databases: {listed})."
+        )
+    tables = {schema.name: one for one in written if (schema := one[2]).database == database}
+    if name not in tables:
+        raise UsageError(
+            f"Database {database} has no event table {name!r}{did_you_mean(name, tables) or '.'} "
+            f"`datalake tables {database}` lists its tables."
+        )
+    return tables[name]
+
+
+def _column(source: Source, schema: TableSchema, name: str) -> Column:
+    columns = {column.name: column for column in schema.columns}
+    if name in {column.name(source.naming) for column in STANDARD_COLUMNS}:
+        raise UsageError(
+            f"{name} is a standard column: every table has it, and with the type "
+            f"{columns[name].type.sql}. Only columns made from the events' own fields can be "
+            "given another type."
+        )
+    if name == RESCUED_DATA:
+        raise UsageError(
+            f"{name} keeps, as JSON text, what did not fit into other columns. Give one of these "
+            "another type, and its values return from there."
+        )
+    if name in source.date_partition.keys:
+        raise UsageError(f"{name} is a partition key of {schema.key}; these are always strings.")
+    if name not in columns:
+        raise UsageError(
+            f"{schema.key} has no column {name!r}{did_you_mean(name, columns) or '.'} "
+            f"`datalake tables {schema.key}` lists its columns."
+        )
+    return columns[name]

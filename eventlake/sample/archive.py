@@ -1,0 +1,151 @@
+"""Writes a sample archive and accounts for every line of it."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from msgspec.json import encode
+
+from eventlake.sample.account import Account, RawFile
+from eventlake.sample.copies import Copies
+from eventlake.sample.draw import Draw
+from eventlake.sample.events import EventFactory
+from eventlake.sample.faults import blank_rows, fault_rows
+from eventlake.sample.kinds import Kind
+from eventlake.sample.layout import Layout, PlannedFile, Role
+from eventlake.sample.oddities import odd_rows
+from eventlake.sample.rawfile import cut_off, gzipped, write_if_different
+from eventlake.sample.row import Reason, Row
+from eventlake.sample.spec import SampleSource, SampleSpec
+
+DUMMY_OBJECT = "dummy-object.txt"  # object stores leave such things behind
+_LINES_TO_A_COPY_SOON = 5
+_EVENTS_TO_A_COPY = 90  # gives 1 % duplicates, since some copies belong to days that are not made
+
+
+def write_archive(
+    root: Path,
+    spec: SampleSpec | None = None,
+    *,
+    arrived: int | None = None,
+    sources: Sequence[SampleSource] = SampleSpec.sources,
+) -> Account:
+    """Write the raw archive below the lake's storage folder; files that are there already stay.
+
+    With `arrived` n only what the first n syncs would see: the folders of n days, without the
+    files that come in later than that. The account is of what was written.
+    """
+    spec = spec or SampleSpec()
+    files = {
+        source.id: tuple(_SourceArchive(spec, source).write(root, arrived)) for source in sources
+    }
+    return Account(tuple(sources), files)
+
+
+class _SourceArchive:
+    """The archive of one source, file after file."""
+
+    def __init__(self, spec: SampleSpec, source: SampleSource) -> None:
+        self._spec, self._source = spec, source
+        self._layout = Layout(spec, source)
+        self._factory = EventFactory(spec, source)
+        self._copies = Copies(spec, self._factory, self._layout)
+        self._repeat_every = _repeat_every(spec)
+
+    def write(self, root: Path, arrived: int | None) -> Iterator[RawFile]:
+        last = self._spec.days if arrived is None else min(self._spec.days, arrived)
+        for day in range(1, last + 1):
+            for file in self._layout.files(day):
+                if arrived is None or file.arrival <= arrived:
+                    yield self._write_file(root, file)
+        if self._spec.faults:
+            folder = root / "segment-logs" / self._source.id
+            for place in (folder, folder / Path(self._first_path).parent.name):
+                write_if_different(place / DUMMY_OBJECT, ())
+
+    @property
+    def _first_path(self) -> str:
+        return next(self._layout.files(1)).path
+
+    def _write_file(self, root: Path, file: PlannedFile) -> RawFile:
+        written = RawFile(file.path, file.folder, file.arrival)
+        role = file.key.role
+        if role is Role.CUT:
+            rows = list(self._rows(file))
+            data, whole_lines = cut_off(b"".join(gzipped(row.data for row in rows)))
+            rows[whole_lines:] = [Row(b"", reason=Reason.CUT_OFF)]
+            for row in rows:
+                written.add(row)
+            chunks: Iterable[bytes] = (data,)
+        else:
+            chunks = gzipped(_counted(self._rows(file), written), tidy=role is not Role.STRAGGLER)
+        written.size = write_if_different(root / file.path, chunks)
+        return written
+
+    def _rows(self, file: PlannedFile) -> Iterator[Row]:
+        """The file's own events, with what else belongs into it spread among them."""
+        place = f"{self._spec.seed}/{self._source.slug}/{file.key.day}/{file.key.role}"
+        draw = Draw(f"{place}/{file.key.number}", file.received_on, self._spec.faults)
+        extra = deque(self._extra_rows(file, draw))
+        step = max(1, file.events // (len(extra) + 1))
+        soon: deque[tuple[int, Row]] = deque()
+        pace = (file.end - file.start) / max(1, file.events)
+        for number in range(file.events):
+            received = file.start + int((number + draw.random()) * pace)
+            kind = self._kind(file, number, draw)
+            event = self._factory.event(kind, draw, received)
+            row = Row(encode(event), kind.table, received)
+            if self._is_repeated(file, number):
+                row = row._replace(message_id=str(event["messageId"]))
+                copy = self._copies.repeat(event, row, file, draw)
+                if copy is not None:
+                    soon.append((number + _LINES_TO_A_COPY_SOON, copy))
+            yield row
+            if soon and soon[0][0] <= number:
+                yield soon.popleft()[1]
+            if extra and number % step == 0:
+                yield extra.popleft()
+        yield from (copy for _, copy in soon)
+        yield from extra
+
+    def _extra_rows(self, file: PlannedFile, draw: Draw) -> Iterator[Row]:
+        yield from self._copies.waiting_for(file)
+        if self._spec.faults and file.key.role is Role.REGULAR:
+            received = (file.start + file.end) // 2
+            rows = [
+                *odd_rows(self._factory, draw, received),
+                *fault_rows(self._factory, draw, received),
+                *blank_rows(),
+            ]
+            # Each once a day, dealt out among the day's files.
+            yield from rows[file.key.number :: self._spec.files_per_day]
+
+    def _kind(self, file: PlannedFile, number: int, draw: Draw) -> Kind:
+        """Any kind, but every kind once on every day that has room for it."""
+        kinds = self._factory.kinds(draw.day)
+        if file.key.role is Role.REGULAR:
+            every = max(1, self._spec.events_per_day // len(kinds))
+            turn, rest = divmod(file.events_before + number, every)
+            if rest == 0 and turn < len(kinds):
+                return kinds[turn]
+        return self._factory.any_kind(draw)
+
+    def _is_repeated(self, file: PlannedFile, number: int) -> bool:
+        every = self._repeat_every
+        if every == 0 or file.key.role is not Role.REGULAR:
+            return False
+        return (file.events_before + number) % every == every // 2
+
+
+def _repeat_every(spec: SampleSpec) -> int:
+    """How many events there are for each that is repeated; 0: none is."""
+    if spec.duplicates is not None:
+        return round(1 / spec.duplicates) if spec.duplicates else 0
+    # Often enough on small days to show every way of it.
+    return max(1, min(_EVENTS_TO_A_COPY, spec.events_per_day // 12)) if spec.faults else 0
+
+
+def _counted(rows: Iterable[Row], written: RawFile) -> Iterator[bytes]:
+    for row in rows:
+        written.add(row)
+        yield row.data

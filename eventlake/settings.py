@@ -1,0 +1,229 @@
+"""The settings of a lake: `lake.yaml` as values, whole and checked."""
+
+import os
+from collections.abc import Mapping
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import Field, PrivateAttr, model_validator
+
+from eventlake import cadence
+from eventlake import settings_fields as fields
+from eventlake.errors import UnknownSource
+from eventlake.names import NAME_LENGTH, Naming, catalog_table, snake, table_name
+from eventlake.partitions import DatePartition
+from eventlake.settings_alerts import Alerts
+from eventlake.settings_part import Part
+from eventlake.settings_rules import breaches, inherit
+
+_NATIVE_TABLES = frozenset({"identify", "page", "screen", "group", "alias"})
+_WAREHOUSE_TABLES = frozenset(table_name(kind, naming=Naming.WAREHOUSE) for kind in _NATIVE_TABLES)
+
+
+class Tracking(StrEnum):
+    """For which records the log keeps the payload."""
+
+    REJECTED = "rejected"
+    ALL = "all"
+
+
+class Limits(Part):
+    """Bounds past which only the offending line, column or table suffers."""
+
+    line_bytes: fields.Count = 1024 * 1024
+    depth: fields.Depth = 64
+    columns: fields.Count = 2_000
+    tables: fields.Count = 1_000
+    catalog_databases: fields.Count = 10_000
+    catalog_tables: fields.Count = 200_000
+    column_name: fields.NameLength = NAME_LENGTH
+
+
+class Retention(Part):
+    """How long what is no longer, or never was, data of a table is kept."""
+
+    record_log_days: fields.Days = 14
+    stage_days: fields.Days = 14
+    replaced_hours: fields.Hours = 24
+    index_days: fields.Days = 30
+    orphan_days: fields.Days = 7
+    dagster_days: fields.Days = 90
+
+
+class Compaction(Part):
+    """Which partitions of past days have so many small files that these are put together."""
+
+    enabled: Annotated[bool, Field(description="allowed: true | false")] = True
+    min_files: fields.FileCount = 3
+    below_mb: fields.Megabytes = 64
+    after_days: fields.PastDays = 1
+    run_mb: fields.Megabytes = 10_000
+
+
+class Spark(Part):
+    """How a standalone cluster is used; nothing of it counts for other engines."""
+
+    python: fields.Program | None = None  # of the workers; else this one's version
+    wait_minutes: fields.Minutes = 10
+    conf: fields.SparkConf = Field(default_factory=dict)
+
+
+class Overridable(Part):
+    """Settings that stand at the top and may be given anew for a single source."""
+
+    region: fields.Region | None = None
+    emr_cluster_id: fields.EmrClusterId | None = None
+    glue_catalog_id: fields.GlueCatalogId | None = None
+    iam_role_arn: fields.RoleArn | None = None
+    external_id: fields.ExternalId | None = None
+    dedup_days: fields.Days = 7
+    freshness_hours: fields.Hours | None = None
+    load_without_message_id: Annotated[bool, Field(description="allowed: true | false")] = False
+    tracking: Annotated[Tracking, Field(description="allowed: rejected | all")] = Tracking.REJECTED
+    suppression: Annotated[bool, Field(description="allowed: true | false")] = True
+    schedule: fields.Schedule = cadence.TWELVE_A_DAY
+    schedule_timezone: fields.TimeZone = "UTC"
+    first_sync_hours: fields.HoursFromZero = 2
+    limits: Annotated[Limits, Field(description="allowed: a mapping of limits")] = Limits()
+    retention: Annotated[Retention, Field(description="allowed: a mapping of days and hours")] = (
+        Retention()
+    )
+    compaction: Annotated[
+        Compaction, Field(description="allowed: a mapping of counts, sizes and days")
+    ] = Compaction()
+    alerts: Annotated[
+        Alerts, Field(description="allowed: a mapping of recipients and switches")
+    ] = Alerts()
+    _workspace_id: str | None = PrivateAttr(None)
+
+    @property
+    def external_id_is_set(self) -> bool:
+        """Whether somebody chose the external id; else it is the workspace's."""
+        return self.external_id != self._workspace_id
+
+
+class Source(Overridable):
+    """One stream of events; what it does not say itself, it has from the top."""
+
+    id: fields.SourceId
+    slug: fields.Slug
+    raw: fields.RawFolder = ""  # filled in from the id
+    enabled: Annotated[bool, Field(description="allowed: true | false")] = True
+    database: fields.CatalogName = ""  # filled in from the slug
+    table_prefix: fields.CatalogName | None = None
+    date_partition: Annotated[
+        DatePartition, Field(description=f"allowed: {' | '.join(DatePartition)}")
+    ] = DatePartition.DAY_HOUR
+    naming: Annotated[Naming, Field(description=f"allowed: {' | '.join(Naming)}")] = Naming.NATIVE
+    skip_events: Annotated[
+        tuple[Annotated[str, Field(min_length=1)], ...],
+        Field(description="allowed: a list of tables or event names"),
+    ] = ()
+    start: fields.Day | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults_from_id_and_slug(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        filled = dict(data)
+        if filled.get("raw") is None and isinstance(filled.get("id"), str):
+            filled["raw"] = f"segment-logs/{filled['id']}"
+        if filled.get("database") is None and isinstance(filled.get("slug"), str):
+            filled["database"] = snake(filled["slug"])
+        return filled
+
+    @property
+    def name(self) -> str:
+        """The slug by the name rule, for places that allow no other characters."""
+        return snake(self.slug)
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether it is synced without being asked."""
+        return self.enabled and self.schedule != cadence.OFF
+
+    def catalog_table(self, table: str) -> str:
+        """What a table of this source is called in the catalog."""
+        return catalog_table(table, self.table_prefix)
+
+    def skips(self, table: str) -> bool:
+        """Whether a table (named without prefix) is neither written nor catalogued."""
+        return table in self.skipped_tables
+
+    @cached_property
+    def skipped_tables(self) -> frozenset[str]:
+        return frozenset(map(self._skipped_table, self.skip_events))
+
+    def _skipped_table(self, entry: str) -> str:
+        """An entry is the name of a table or of a track event."""
+        types = _NATIVE_TABLES if self.naming is Naming.NATIVE else _WAREHOUSE_TABLES
+        if entry in types or (entry.startswith("track_") and entry == snake(entry)):
+            return entry
+        return table_name("track", entry, self.naming)
+
+
+class Settings(Overridable):
+    """Everything `lake.yaml` says; use the sources' own values where both have one."""
+
+    workspace_id: fields.WorkspaceId
+    storage: fields.StoragePlace
+    catalog: fields.CatalogChoice = "local"
+    engine: fields.EngineChoice = "local"
+    spark: Annotated[Spark, Field(description="allowed: python, wait_minutes, conf")] = Spark()
+    sources: Annotated[
+        tuple[Source, ...],
+        Field(min_length=1, description="allowed: a list of at least one source"),
+    ]
+    # Set by whoever read the file: relative places in it start from its folder.
+    config_folder: Path = Path()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _hand_down(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping) or not isinstance(data.get("sources"), list | tuple):
+            return data
+        given = [
+            source.model_dump(exclude_unset=True) if isinstance(source, Source) else source
+            for source in data["sources"]
+        ]
+        return inherit({**data, "sources": given}, OVERRIDABLE)
+
+    @model_validator(mode="after")
+    def _check_between_fields(self) -> Self:
+        if found := list(breaches(self.model_dump())):
+            raise ValueError("; ".join(f"{b.path}: {b.seen}; {b.allowed}" for b in found))
+        parts: list[Overridable] = [self, *self.sources]
+        for part in parts:
+            part._workspace_id = self.workspace_id
+        return self
+
+    @property
+    def storage_uri(self) -> str:
+        """The lake's root: an absolute folder or the URI as written."""
+        if "://" in self.storage:
+            return self.storage.rstrip("/")
+        return os.path.abspath(self.config_folder / Path(self.storage).expanduser())
+
+    @property
+    def bucket(self) -> str:
+        """The bucket or container that the lake is in, else its folder."""
+        place = self.storage_uri.partition("://")[2]
+        return place.split("/")[0] if place else self.storage_uri
+
+    def for_jobs(self) -> dict[str, Any]:
+        """As jobs take them to wherever they run: without alerts, which may hold a secret."""
+        left_out: dict[str, Any] = {"alerts": True, "sources": {"__all__": {"alerts"}}}
+        return self.model_dump(mode="json", exclude=left_out)
+
+    def source(self, slug_or_id: str) -> Source:
+        """The source with this slug or id."""
+        for source in self.sources:
+            if slug_or_id in (source.slug, source.id):
+                return source
+        raise UnknownSource(slug_or_id, [source.slug for source in self.sources])
+
+
+OVERRIDABLE = frozenset(Overridable.model_fields)

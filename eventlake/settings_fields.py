@@ -1,0 +1,181 @@
+"""The forms that single settings may have, each with the words in which it is asked for."""
+
+import re
+from datetime import date
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from eventlake import cadence, release
+from eventlake.settings_spark import spark_conf
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", re.ASCII)
+_IP = re.compile(r"\d+(\.\d+){3}", re.ASCII)
+_MASTER = r"[^\s/:,]+:\d{1,5}"
+_SPARK_MASTER = re.compile(rf"spark://{_MASTER}(,{_MASTER})*", re.ASCII)  # several stand by
+
+
+def _storage(text: str) -> str:
+    scheme = _SCHEME.match(text)
+    if reason := release.refusal(release.STORAGES, scheme[0] if scheme else "a folder"):
+        raise ValueError(reason)
+    if text.startswith("s3://") and not _is_bucket(text.removeprefix("s3://")):
+        raise ValueError(
+            "allowed: s3://bucket[/prefix], the bucket with 3 to 63 small letters, digits, `.` and "
+            "`-`, the prefix without empty parts"
+        )
+    return text
+
+
+def _is_bucket(place: str) -> bool:
+    """Whether it is a bucket's name, and a prefix that keys can begin with."""
+    bucket, _, prefix = place.rstrip("/").partition("/")
+    named = _BUCKET.fullmatch(bucket) and ".." not in bucket and not _IP.fullmatch(bucket)
+    return bool(named) and not {"", ".", ".."} & set(prefix.split("/") if prefix else ())
+
+
+def _engine(text: str) -> str:
+    choice = "spark://" if _SPARK_MASTER.fullmatch(text) else text
+    if reason := release.refusal(release.ENGINES, choice):
+        raise ValueError(reason.replace("spark://", "spark://host:port"))
+    return text
+
+
+def _catalog(text: str) -> str:
+    if reason := release.refusal(release.CATALOGS, text):
+        raise ValueError(reason)
+    return text
+
+
+def _schedule(text: str) -> str:
+    if problem := cadence.problem(text):
+        raise ValueError(problem)
+    return text
+
+
+def _time_zone(text: str) -> str:
+    if not cadence.is_time_zone(text):
+        raise ValueError("allowed: a time zone such as Europe/Berlin, or UTC")
+    return text
+
+
+def _day(value: object) -> object:
+    """Only the ISO form: pydantic itself would read `20261001` as seconds since 1970."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return date.fromisoformat(value if _DAY.fullmatch(value) else "")
+    except ValueError:
+        raise ValueError("allowed: a day, YYYY-MM-DD") from None
+
+
+def _below_storage(text: str) -> str:
+    if text.startswith(("/", "~")) or "://" in text or ".." in text.split("/"):
+        raise ValueError("allowed: a folder below `storage`, written relative to it")
+    folder = "/".join(part for part in text.split("/") if part not in ("", "."))
+    if not folder:
+        raise ValueError("allowed: a folder below `storage`, not `storage` itself")
+    return folder
+
+
+def _text(allowed: str, pattern: str) -> object:
+    return Field(pattern=pattern, description=allowed)
+
+
+def _count(allowed: str, least: int = 1, most: int | None = None) -> object:
+    return Field(ge=least, le=most, description=allowed)
+
+
+WorkspaceId = Annotated[
+    str, _text("allowed: letters, digits, `_` and `-`", r"^[A-Za-z0-9][A-Za-z0-9_-]*$")
+]
+SourceId = Annotated[
+    str, _text("allowed: letters, digits, `_` and `-`", r"^[A-Za-z0-9][A-Za-z0-9_-]*$")
+]
+Slug = Annotated[
+    str,
+    _text(
+        "allowed: letters, digits, `_`, `-` and `.`, a letter or digit first",
+        r"^[A-Za-z0-9][A-Za-z0-9_.-]*$",
+    ),
+]
+CatalogName = Annotated[
+    str,
+    Field(
+        pattern=r"^[a-z][a-z0-9_]*$",
+        max_length=128,
+        description="allowed: a small letter, then small letters, digits and `_`, up to 128",
+    ),
+]
+StoragePlace = Annotated[
+    str,
+    AfterValidator(_storage),
+    Field(
+        min_length=1,
+        description="allowed: a folder, s3://bucket[/prefix], abfss://container@account[/prefix]",
+    ),
+]
+CatalogChoice = Annotated[
+    str, AfterValidator(_catalog), Field(description=f"allowed: {' | '.join(release.CATALOGS)}")
+]
+EngineChoice = Annotated[
+    str, AfterValidator(_engine), Field(description=f"allowed: {' | '.join(release.ENGINES)}")
+]
+SparkConf = Annotated[
+    dict[str, str],
+    BeforeValidator(spark_conf),
+    Field(description="allowed: a mapping of Spark's own settings, as `spark.cores.max: 16`"),
+]
+Program = Annotated[
+    str, _text("allowed: a program's name or absolute path, as python3.11", r"^[\w./+-]+$")
+]
+RawFolder = Annotated[
+    str,
+    AfterValidator(_below_storage),
+    Field(description="allowed: a folder below `storage`, written relative to it"),
+]
+Day = Annotated[date, BeforeValidator(_day), Field(description="allowed: a day, YYYY-MM-DD")]
+Region = Annotated[
+    str, _text("allowed: an AWS region such as eu-west-1", r"^[a-z]{2,}(-[a-z]+)+-[0-9]+$")
+]
+EmrClusterId = Annotated[
+    str, _text("allowed: `j-` and capitals or digits, as j-1A2B3C4D5E6F7", r"^j-[A-Z0-9]+$")
+]
+GlueCatalogId = Annotated[str, _text("allowed: the 12 digits of the AWS account", r"^[0-9]{12}$")]
+RoleArn = Annotated[
+    str,
+    _text(
+        "allowed: arn:aws:iam::<account>:role/<name>", r"^arn:aws[a-z-]*:iam::[0-9]{12}:role/.+$"
+    ),
+]
+ExternalId = Annotated[
+    str,
+    _text("allowed: up to 1224 letters, digits and +=,.@:/-_", r"^[A-Za-z0-9+=,.@:/_-]{1,1224}$"),
+]
+Days = Annotated[int, _count("allowed: a whole number of days from 1 to 3650", most=3650)]
+Hours = Annotated[int, _count("allowed: a whole number of hours from 1 to 8760", most=8760)]
+HoursFromZero = Annotated[
+    int, _count("allowed: a whole number of hours from 0 to 8760", least=0, most=8760)
+]
+Schedule = Annotated[
+    str,
+    AfterValidator(_schedule),
+    Field(description=f"allowed: a cron expression such as `{cadence.TWELVE_A_DAY}`, or off"),
+]
+TimeZone = Annotated[
+    str,
+    AfterValidator(_time_zone),
+    Field(description="allowed: a time zone such as Europe/Berlin, or UTC"),
+]
+Minutes = Annotated[int, _count("allowed: a whole number of minutes from 1 to 1440", most=1440)]
+Count = Annotated[int, _count("allowed: a whole number, 1 or more", most=2**53)]
+FileCount = Annotated[int, _count("allowed: a whole number of files, 2 or more", least=2)]
+Megabytes = Annotated[int, _count("allowed: a whole number of megabytes, 1 or more")]
+PastDays = Annotated[
+    int, _count("allowed: a whole number of days from 0 to 3650", least=0, most=3650)
+]
+NameLength = Annotated[int, _count("allowed: a whole number from 32 to 1024", least=32, most=1024)]
+# Python's own parsers give up some way below a thousand levels.
+Depth = Annotated[int, _count("allowed: a whole number from 1 to 500", most=500)]

@@ -1,0 +1,152 @@
+"""What must hold between settings, told over plain mappings so that half-wrong files work too."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from eventlake.names import snake
+
+Loc = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """Two settings that do not go together, told at the second one."""
+
+    loc: Loc
+    seen: str
+    allowed: str
+
+    @property
+    def path(self) -> str:
+        return path_of(self.loc)
+
+
+def path_of(loc: Loc) -> str:
+    """A setting's place among the others: `sources[1].date_partition`."""
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in loc)
+    return text.removeprefix(".")
+
+
+def inherit(content: Mapping[str, Any], overridable: Collection[str]) -> dict[str, Any]:
+    """The same settings with the top's values written into every source that lacks them."""
+    top = {key: value for key, value in content.items() if key in overridable}
+    if top.get("external_id") is None and isinstance(content.get("workspace_id"), str):
+        top["external_id"] = content["workspace_id"]
+    sources = [_inherited(top, s) if isinstance(s, Mapping) else s for s in content["sources"]]
+    return {**content, **top, "sources": sources}
+
+
+def _inherited(top: Mapping[str, Any], source: Mapping[str, Any]) -> dict[str, Any]:
+    merged = {**top, **source}
+    for key, value in top.items():
+        own = source.get(key)
+        if own is None:
+            merged[key] = value
+        elif isinstance(value, Mapping) and isinstance(own, Mapping):
+            merged[key] = {**value, **own}
+    return merged
+
+
+def breaches(content: Mapping[str, Any]) -> Iterator[Breach]:
+    """Every rule between settings that is broken."""
+    listed = content.get("sources")
+    sources = [
+        (index, source)
+        for index, source in enumerate(listed if isinstance(listed, list | tuple) else ())
+        if isinstance(source, Mapping)
+    ]
+    yield from _catalog_breaches(content)
+    yield from _account_breaches((), content)
+    for index, source in sources:
+        if source.keys() & {"glue_catalog_id", "iam_role_arn"}:
+            yield from _account_breaches(("sources", index), {**content, **source})
+    yield from _emr_breaches(content, sources)
+    yield from _repeated_names(sources)
+    yield from _shared_tables(sources)
+
+
+def _emr_breaches(
+    content: Mapping[str, Any], sources: list[tuple[int, Mapping[str, Any]]]
+) -> Iterator[Breach]:
+    """A cluster reads and writes the lake itself, and which one it is must be known."""
+    if content.get("engine") != "emr":
+        return
+    storage = content.get("storage")
+    if isinstance(storage, str) and not storage.startswith("s3://"):
+        yield Breach(
+            ("engine",),
+            f"'emr' cannot reach the lake in {storage!r}",
+            "set `storage` to s3://bucket[/prefix], or `engine` to local",
+        )
+    if content.get("emr_cluster_id") is None:
+        for index, source in sources:
+            if source.get("emr_cluster_id") is None:
+                yield Breach(
+                    ("sources", index, "emr_cluster_id"),
+                    "missing, and `engine` is emr",
+                    "set `emr_cluster_id` to that of a running cluster, here or at the top",
+                )
+
+
+def _repeated_names(sources: list[tuple[int, Mapping[str, Any]]]) -> Iterator[Breach]:
+    """Ids and slugs name sources in commands, slugs (by the name rule) also assets and jobs."""
+    owner: dict[str, int] = {}
+    for index, source in sources:
+        names = [(key, source[key]) for key in ("id", "slug") if isinstance(source.get(key), str)]
+        for key, name in names:
+            for taken in {name, snake(name)} if key == "slug" else {name}:
+                first = owner.setdefault(taken, index)
+                if first != index:
+                    yield Breach(
+                        ("sources", index, key),
+                        f"{name!r} is taken by sources[{first}]",
+                        "ids and slugs are unique, also when written as names "
+                        "(`my-site` and `my_site` are one name)",
+                    )
+                    break
+
+
+def _shared_tables(sources: list[tuple[int, Mapping[str, Any]]]) -> Iterator[Breach]:
+    owner: dict[tuple[str, str | None], tuple[int, str]] = {}
+    for index, source in sources:
+        slug = source.get("slug")
+        if not isinstance(slug, str):
+            continue
+        database = source.get("database") or snake(slug)
+        prefix = source.get("table_prefix")
+        if not isinstance(database, str) or not isinstance(prefix, str | None):
+            continue
+        first, first_slug = owner.setdefault((database, prefix), (index, slug))
+        if first != index and first_slug != slug:
+            where = f"{database}.{prefix}_…" if prefix else f"{database}, without a prefix"
+            yield Breach(
+                ("sources", index, "table_prefix"),
+                f"would write to the tables of source {first_slug!r} ({where})",
+                f"set `table_prefix: {snake(slug)}` here, or another `database`",
+            )
+
+
+def _catalog_breaches(settings: Mapping[str, Any]) -> Iterator[Breach]:
+    """Who reads tables by way of Glue reads them from S3."""
+    storage = settings.get("storage")
+    on_s3 = not isinstance(storage, str) or storage.startswith("s3://")
+    if settings.get("catalog") == "glue" and not on_s3:
+        yield Breach(
+            ("catalog",),
+            f"'glue' while `storage` is {storage!r}",
+            "set `storage: s3://bucket[/prefix]` with it, or `catalog: local`",
+        )
+
+
+def _account_breaches(at: Loc, settings: Mapping[str, Any]) -> Iterator[Breach]:
+    catalog_id, role = settings.get("glue_catalog_id"), settings.get("iam_role_arn")
+    if not isinstance(catalog_id, str) or not isinstance(role, str):
+        return
+    account = role.split(":")[4] if role.count(":") >= 5 else None
+    if account and account != catalog_id:
+        yield Breach(
+            (*at, "glue_catalog_id"),
+            f"{catalog_id!r} is not the account of `iam_role_arn`",
+            f"allowed: {account}, or leave it out",
+        )

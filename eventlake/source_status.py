@@ -1,0 +1,184 @@
+"""How a source stands right now: what its syncs did, what waits, who is at work."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import takewhile
+
+from eventlake import paths
+from eventlake.cadence import next_due
+from eventlake.errors import LakeError
+from eventlake.first_sync import expected_first_sync
+from eventlake.lake import Lake
+from eventlake.report_history import RunReport, newest_reports
+from eventlake.settings import Source
+from eventlake.state.codec import decode
+from eventlake.state.lease import Lease, read_lease
+from eventlake.state.ledger import read_ledger
+from eventlake.state.replays import OpenReplay
+from eventlake.state.source_state import SourceState, read_state
+from eventlake.types import LakeType
+from eventlake.work.layout import refuse_changed_layout
+from eventlake.work.open_runs import OpenRun
+from eventlake.work.plan import list_archive, plan_sync
+from eventlake.work.unit import Window
+
+HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Raw files that the next sync would load, or why nobody can tell."""
+
+    files: int = 0
+    bytes: int = 0
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunInProgress:
+    """A run without a report; for a replay, how many of its days are published."""
+
+    run: OpenRun
+    days_done: int = 0
+    days: int = 0
+
+    @property
+    def alive(self) -> bool:
+        return self.run.holder.alive
+
+    @property
+    def kind(self) -> str:
+        if self.run.upkeep:
+            return "upkeep"
+        return "replay" if self.run.run.replay else "sync"
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """A replay that nobody goes on with at the moment."""
+
+    replay: OpenReplay
+
+    @property
+    def window(self) -> Window:
+        return Window(self.replay.replay.start, self.replay.replay.end)
+
+    @property
+    def days(self) -> int:
+        return _days(self.window.start, self.window.end)
+
+    @property
+    def last_run(self) -> str:
+        newest = max(self.replay.days.values(), key=lambda done: done.manifest)
+        return newest.run_id
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStatus:
+    """All that a person on call asks first."""
+
+    source: Source
+    last_sync: RunReport | None
+    failures: tuple[RunReport, ...]  # since the last sync that finished, newest first
+    loaded_until: datetime | None
+    waiting: Waiting
+    lease: Lease | None
+    open_runs: tuple[RunInProgress, ...]
+    interrupted: tuple[Interrupted, ...]
+    next_sync: datetime | None  # by schedule
+    wishes: dict[str, LakeType]  # types that wait for a replay, by database.table.column
+
+    def lag(self, now: datetime) -> timedelta | None:
+        """How far the newest hour in the lake lies back; an hour that still runs is no lag."""
+        return None if self.loaded_until is None else max(now - self.loaded_until, timedelta())
+
+
+def source_status(lake: Lake, source: Source, now: datetime) -> SourceStatus:
+    """Read everything, change nothing."""
+    lake = lake.for_source(source)
+    syncs = (run for run in newest_reports(lake, {source.id}) if not run.is_replay)
+    last = next(syncs, None)
+    failures: tuple[RunReport, ...] = ()
+    if last is not None and last.failed:
+        failures = (last, *takewhile(lambda run: run.failed, syncs))
+    state = _state(lake, source)
+    running = tuple(_open_runs(lake, source, state))
+    return SourceStatus(
+        source=source,
+        last_sync=last,
+        failures=failures,
+        loaded_until=_loaded_until(lake, source),
+        waiting=_waiting(lake, source),
+        lease=read_lease(lake.storage, source.id),
+        open_runs=running,
+        interrupted=tuple(_interrupted(state, running)),
+        next_sync=_next_sync(lake, source, now),
+        wishes={f"{t}.{c}": type for t, types in state.wishes.items() for c, type in types.items()},
+    )
+
+
+def _state(lake: Lake, source: Source) -> SourceState:
+    try:
+        return read_state(lake.storage, source.id)
+    except LakeError:
+        return SourceState(source.id)  # what cannot be read is told of what waits
+
+
+def _waiting(lake: Lake, source: Source) -> Waiting:
+    try:
+        state = read_state(lake.storage, source.id)
+        refuse_changed_layout(source, state)
+        units = plan_sync(lake.storage, source, state).units
+    except LakeError as error:
+        return Waiting(problem=str(error))
+    return Waiting(sum(len(unit.files) for unit in units), sum(unit.bytes for unit in units))
+
+
+def _loaded_until(lake: Lake, source: Source) -> datetime | None:
+    """The end of the newest hour of which a loaded file has rows."""
+    try:
+        folders = list_archive(lake.storage, source).folders
+        ledger = read_ledger(lake.storage, source.id, [paths.day_folder(day) for day in folders])
+    except LakeError:
+        return None
+    newest = max((hour for entry in ledger.values() for hour in entry.hours), default=None)
+    if newest is None:
+        return None
+    return datetime.fromisoformat(newest).replace(tzinfo=UTC) + HOUR
+
+
+def _next_sync(lake: Lake, source: Source, now: datetime) -> datetime | None:
+    """When the next sync is due; a first one may be, some hours after the source was seen."""
+    if not source.is_scheduled:
+        return None
+    first = expected_first_sync(lake.storage, source)
+    if first is not None and first > now:
+        return first
+    return next_due(source.schedule, source.schedule_timezone, now)
+
+
+def _open_runs(lake: Lake, source: Source, state: SourceState) -> Iterator[RunInProgress]:
+    for file in lake.storage.files(paths.open_runs(source.id)):
+        if data := lake.storage.read(file.path):
+            run = decode(data, OpenRun, file.path)
+            first, end = run.run.replay_from, run.run.replay_to
+            days = 0 if first is None or end is None else _days(first, end)
+            yield RunInProgress(run, _days_done(run, state) if days else 0, days)
+
+
+def _days_done(run: OpenRun, state: SourceState) -> int:
+    """Of a replay that goes on, with those of the runs before."""
+    known = state.replays.find(run.replay) if run.replay else None
+    return len(known.days) if known else 0
+
+
+def _interrupted(state: SourceState, running: Iterable[RunInProgress]) -> Iterator[Interrupted]:
+    alive = [run.run.replay for run in running if run.alive]
+    for replay in state.replays.open:
+        if replay.replay not in alive:
+            yield Interrupted(replay)
+
+
+def _days(first: datetime, end: datetime) -> int:
+    return ((end - timedelta(microseconds=1)).date() - first.date()).days + 1

@@ -1,0 +1,56 @@
+"""What staging tasks are told: the files of each, and what all of them share."""
+
+from dataclasses import dataclass
+
+from eventlake.names import STANDARD_COLUMNS, Naming
+from eventlake.partitions import DatePartition
+from eventlake.settings import Limits
+from eventlake.storage import Storage
+from eventlake.suppression.suppression import Suppression
+
+STANDARD = {naming: frozenset(c.name(naming) for c in STANDARD_COLUMNS) for naming in Naming}
+
+
+@dataclass(frozen=True, slots=True)
+class RawFile:
+    """A raw file of the unit, numbered in order of path; lines up to `skip_lines` are loaded."""
+
+    number: int
+    path: str
+    size: int
+    stamp: str
+    skip_lines: int = 0
+    skip_hours: tuple[str, ...] = ()  # in which these lines were received
+
+
+@dataclass(frozen=True)
+class StageJob:
+    """What all staging tasks of a unit share."""
+
+    storage: Storage
+    naming: Naming
+    date_partition: DatePartition
+    limits: Limits
+    columns: dict[str, frozenset[str]]  # of the tables the lake has
+    skip: frozenset[str] = frozenset()
+    suppression: Suppression | None = None  # None: nobody is
+    hash_missing_ids: bool = False
+    start_us: int | None = None
+    ahead_us: int | None = None
+    keep_payloads: bool = False
+    window: tuple[int, int] | None = None  # of a replay: [from, to) of receivedAt
+    tables: frozenset[str] | None = None  # of a replay: only these
+    joint: bool = False  # partitions of little may share a blob, which `Shares` will divide
+    room: int | None = None  # for so many new tables, if that is known, the catalog has room
+
+    def known_columns(self, table: str) -> frozenset[str]:
+        """The columns that a table has in the lake, or will have whatever its events are."""
+        return self.columns.get(table, STANDARD[self.naming])
+
+    def wants(self, table: str | None, received: int | None) -> bool:
+        """Whether a row belongs to this unit at all; every row does, unless it is a replay's."""
+        if self.window is not None and (
+            received is None or not self.window[0] <= received < self.window[1]
+        ):
+            return False
+        return self.tables is None or table in self.tables

@@ -1,0 +1,112 @@
+"""Lines of raw files one after the other in memory, until there are enough to be taken apart."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from eventlake.staging.gunzip import PIECE
+from eventlake.staging.kernel.memory import address
+from eventlake.staging.kernel.text import PADDING, find_lines
+
+_BREAK = ord("\n")
+
+
+class LineBlock:
+    """Whole lines, and the beginning of one whose end has not come yet.
+
+    A line over the limit is kept up to one byte more than that, so that its reader can tell and
+    nothing larger is ever held.
+    """
+
+    def __init__(self, limit: int, room: int = 0) -> None:
+        """For lines up to this length; room is taken from the system only as it is used."""
+        self.limit = limit
+        self._memory = np.zeros(room + 2 * PIECE + PADDING, np.uint8)  # grows with what comes
+        self._ends = np.empty(1024, np.int64)
+        self._used = 0
+        self._count = 0
+        self._open = 0  # where the line without an end begins
+        self._cut = False  # that line is over the limit: its rest is not kept
+        self._runs: list[tuple[int, int, int]] = []  # file, number of its first line here, lines
+
+    @property
+    def size(self) -> int:
+        """Bytes held."""
+        return self._used
+
+    @property
+    def address(self) -> int:
+        return address(self._memory)
+
+    def begin(self, file: int, lines_before: int) -> None:
+        """The lines from now on are of this file."""
+        self._runs.append((file, lines_before + 1, self._count))
+
+    def add(self, piece: bytes) -> int:
+        """Take in more of the file; how many lines ended in it."""
+        if self._cut:
+            piece = piece[piece.find(b"\n") :] if b"\n" in piece else b""
+        if not piece:
+            return 0
+        self._make_room(len(piece))
+        start, self._used = self._used, self._used + len(piece)
+        self._memory[start : self._used] = np.frombuffer(piece, np.uint8)
+        found = find_lines(self.address, start, self._used, self._ends[self._count :])
+        if found > len(self._ends) - self._count:
+            self._ends = np.concatenate([self._ends, np.empty(found + len(self._ends), np.int64)])
+            find_lines(self.address, start, self._used, self._ends[self._count :])
+        if found:
+            self._count += found
+            self._open = int(self._ends[self._count - 1]) + 1
+            self._cut = False
+        if self._used - self._open > self.limit + 1:
+            self._used = self._open + self.limit + 1
+            self._cut = True
+        return int(found)
+
+    def end(self, whole: bool) -> int:
+        """The file is over: what has no line break is a line too, unless the file was broken."""
+        unfinished = self._used > self._open
+        if not whole:
+            self._used, self._cut = self._open, False
+        elif unfinished:
+            self._cut = False
+            return self.add(b"\n")
+        return 0
+
+    def starts(self) -> np.ndarray:
+        return np.concatenate([[0], self.ends()[:-1] + 1])[: self._count]
+
+    def ends(self) -> np.ndarray:
+        return self._ends[: self._count]
+
+    def origins(self) -> tuple[np.ndarray, np.ndarray]:
+        """The file and the number of each line."""
+        counts = np.diff([first for _, _, first in self._runs] + [self._count])
+        files = np.repeat(np.array([file for file, _, _ in self._runs], np.int32), counts)
+        pieces: Iterable[np.ndarray] = (
+            np.arange(number, number + count, dtype=np.int32)
+            for (_, number, _), count in zip(self._runs, counts, strict=True)
+        )
+        return files, np.concatenate([*pieces, np.empty(0, np.int32)])
+
+    def text(self, start: int, end: int) -> bytes:
+        return self._memory[start:end].tobytes()
+
+    def view(self) -> memoryview:
+        return self._memory.data
+
+    def clear(self) -> None:
+        """Forget all whole lines; more of the file may follow."""
+        unfinished = self._memory[self._open : self._used].copy()
+        if self._runs:
+            file, number, first = self._runs[-1]
+            self._runs = [(file, number + self._count - first, 0)]
+        self._memory[: len(unfinished)] = unfinished
+        self._used, self._open, self._count = len(unfinished), 0, 0
+
+    def _make_room(self, more: int) -> None:
+        if self._used + more + PADDING > len(self._memory):
+            larger = np.zeros(2 * len(self._memory) + more, np.uint8)
+            larger[: self._used] = self._memory[: self._used]
+            self._memory = larger

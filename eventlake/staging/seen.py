@@ -1,0 +1,128 @@
+"""What a staging task saw of its files: small, so that the driver can resolve schemas from it."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from eventlake.kinds import Kind
+
+Place = tuple[int, int, int]
+"""File (its number in the run), line, and order within the event: the order of discovery."""
+
+
+SKIPPED, SUPPRESSED = "skipped", "suppressed"
+"""Why a row is not loaded, beside the reasons of rejection and being a duplicate."""
+
+
+class SeenColumn(msgspec.Struct, array_like=True):
+    """A field of a table's events: the column it goes to, where it first was, all kinds it had.
+
+    The kinds are of interest only where the column is new; otherwise there are none here.
+    """
+
+    pointer: str
+    column: str
+    first: Place
+    kinds: frozenset[Kind]
+
+    def joined(self, other: "SeenColumn") -> "SeenColumn":
+        """The same field as it was seen here and there."""
+        first = min(self.first, other.first)
+        return SeenColumn(self.pointer, self.column, first, self.kinds | other.kinds)
+
+
+class SeenTable(msgspec.Struct):
+    """The rows of a table by partition, and its fields."""
+
+    table: str
+    original: str
+    first: Place
+    columns: list[SeenColumn] = []
+    rows: dict[str, int] = {}
+    bytes: dict[str, int] = {}
+
+
+class SeenFile(msgspec.Struct):
+    """What the ledger keeps of a raw file."""
+
+    number: int
+    lines: int = 0
+    rows: int = 0
+    hours: set[str] = set()
+    broken: str | None = None
+
+
+class RejectedSample(msgspec.Struct):
+    """One rejected row, to show a person what was wrong."""
+
+    file: int
+    line: int
+    reason: str
+    detail: str
+
+
+class Seen(msgspec.Struct):
+    """The account of a staging task: every row of its files is counted once."""
+
+    tables: list[SeenTable] = []
+    files: list[SeenFile] = []
+    rejected: dict[str, dict[str, int]] = {}  # table ("" where it has none) → reason → rows
+    skipped: int = 0
+    suppressed: dict[str, int] = {}  # by table
+    early: int = 0  # received before the source's start
+    ahead: int = 0  # received more than a day after the run began
+    samples: list[RejectedSample] = []
+    not_loaded: dict[str, list[int]] = {}  # reason → places of rows
+
+    def encode(self) -> bytes:
+        return msgspec.msgpack.encode(self)
+
+    @classmethod
+    def decode(cls, data: bytes) -> "Seen":
+        return msgspec.msgpack.decode(data, type=cls)
+
+    @classmethod
+    def merge(cls, parts: Iterable["Seen"]) -> "Seen":
+        """One account of all tasks."""
+        whole = cls()
+        for part in parts:
+            whole.tables += part.tables
+            whole.files += part.files
+            whole.samples += part.samples
+            whole.skipped += part.skipped
+            whole.early += part.early
+            whole.ahead += part.ahead
+            for table, reasons in part.rejected.items():
+                totals = whole.rejected.setdefault(table, {})
+                for reason, rows in reasons.items():
+                    totals[reason] = totals.get(reason, 0) + rows
+            for table, rows in part.suppressed.items():
+                whole.suppressed[table] = whole.suppressed.get(table, 0) + rows
+            for reason, places in part.not_loaded.items():
+                whole.not_loaded.setdefault(reason, []).extend(places)
+        return whole
+
+    @property
+    def rows_in(self) -> int:
+        """Every line that is not blank; of a replay, every row of its range and tables."""
+        return sum(file.rows for file in self.files)
+
+    def staged_rows(self) -> dict[str, int]:
+        """Rows taken in, by table."""
+        totals: dict[str, int] = {}
+        for table in self.tables:
+            totals[table.table] = totals.get(table.table, 0) + sum(table.rows.values())
+        return totals
+
+    def staged_bytes(self) -> dict[tuple[str, str], int]:
+        """Bytes of the staged rows in memory, by table and partition."""
+        totals: dict[tuple[str, str], int] = {}
+        for table in self.tables:
+            for partition, size in table.bytes.items():
+                key = (table.table, partition)
+                totals[key] = totals.get(key, 0) + size
+        return totals
+
+    def days(self) -> list[str]:
+        """The days on which the rows were received."""
+        return sorted({hour[:10] for file in self.files for hour in file.hours})

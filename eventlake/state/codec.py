@@ -1,0 +1,46 @@
+"""State as JSON files, each with the version of its format."""
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from eventlake.errors import StateError
+
+FORMAT_VERSION = 2
+"""2: days may have left the id index, which version 1 would take for days without events."""
+
+_BEGINNING = b'{"format_version":%d,' % FORMAT_VERSION
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+def encode(value: msgspec.Struct) -> bytes:
+    """A state object with its format version first."""
+    return msgspec.json.encode({"format_version": FORMAT_VERSION, **_fields(value)})
+
+
+def _fields(value: msgspec.Struct) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in value.__struct_fields__}
+
+
+def decode(data: bytes, kind: type[T], path: str) -> T:
+    """The state object in a file; one of a newer format, or a damaged one, is refused."""
+    try:
+        # Every file of ours begins with its version: a large one is not gone through for it.
+        known = data.startswith(_BEGINNING)
+        version = 0 if known else msgspec.json.decode(data, type=_Versioned).format_version
+        if version > FORMAT_VERSION:
+            raise StateError(
+                f"{path} has format version {version}; this release knows up to {FORMAT_VERSION}. "
+                "A newer release of datalake has worked on this lake: upgrade this one."
+            )
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.MsgspecError as error:
+        raise StateError(
+            f"{path} cannot be read as {kind.__name__}: {error}. It was damaged or edited; "
+            "restore the file from a backup."
+        ) from None
+
+
+class _Versioned(msgspec.Struct):
+    format_version: int

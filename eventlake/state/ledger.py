@@ -1,0 +1,60 @@
+"""Which raw files the syncs of a source have loaded, by day folder of the archive."""
+
+from functools import partial
+
+import msgspec
+
+from eventlake import paths
+from eventlake.state.codec import decode, encode
+from eventlake.storage import Storage, StoredFile
+
+
+class LedgerEntry(msgspec.Struct, frozen=True):
+    """A raw file as it was when it was loaded."""
+
+    path: str
+    size: int
+    stamp: str
+    lines: int
+    hours: tuple[str, ...]
+    broken: str | None = None
+
+    def matches(self, file: StoredFile) -> bool:
+        return (self.size, self.stamp) == (file.size, file.stamp)
+
+
+class LedgerPage(msgspec.Struct, frozen=True):
+    """The loaded files of one day folder."""
+
+    files: dict[str, LedgerEntry] = {}
+
+
+def read_ledger(storage: Storage, source_id: str, folders: list[str]) -> dict[str, LedgerEntry]:
+    """All loaded files of some day folders, by path."""
+    pages = [paths.ledger(source_id, folder) for folder in folders]
+    known: dict[str, LedgerEntry] = {}
+    for page, data in zip(pages, storage.read_many(pages), strict=True):
+        if data is not None:
+            known |= decode(data, LedgerPage, page).files
+    return known
+
+
+def read_whole_ledger(storage: Storage, source_id: str) -> dict[str, LedgerEntry]:
+    """All loaded files, also of folders that are no longer there."""
+    pages = storage.files(paths.ledger_pages(source_id))
+    return read_ledger(storage, source_id, [page.name.removesuffix(".json") for page in pages])
+
+
+def add_to_ledger(storage: Storage, source_id: str, entries: tuple[LedgerEntry, ...]) -> None:
+    """Write entries into the pages of their folders; may be repeated."""
+    by_folder: dict[str, dict[str, LedgerEntry]] = {}
+    for entry in entries:
+        by_folder.setdefault(entry.path.split("/")[-2], {})[entry.path] = entry
+    for folder, added in by_folder.items():
+        page = paths.ledger(source_id, folder)
+        storage.update(page, partial(_with_entries, page, added))
+
+
+def _with_entries(page: str, added: dict[str, LedgerEntry], data: bytes | None) -> bytes | None:
+    known = decode(data, LedgerPage, page).files if data is not None else {}
+    return None if known | added == known else encode(LedgerPage(known | added))

@@ -1,0 +1,160 @@
+"""A manifest is a commit: what one unit of work adds to the lake. All else is derived from it."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Self
+
+import msgspec
+
+from eventlake import paths
+from eventlake.catalog.base import CatalogPartition
+from eventlake.counts import UnitReport
+from eventlake.errors import CommitConflict
+from eventlake.report import RunFacts
+from eventlake.schema import TableSchema
+from eventlake.state.abandoned import note_abandoned
+from eventlake.state.codec import decode, encode
+from eventlake.state.ledger import LedgerEntry
+from eventlake.state.pruned import read_pruned
+from eventlake.state.replays import ReplayStep
+from eventlake.storage import Storage
+from eventlake.types import LakeType
+
+
+class RunKind(StrEnum):
+    SYNC = "sync"
+    REPLAY = "replay"
+    RETYPE = "retype"  # no run: somebody wished another type
+    UPKEEP = "upkeep"  # no rows come or go: files are put together, or forgotten
+    CLOSED = "closed"  # no run: a dead one was overtaken, see `eventlake.work.dead_runs`
+
+
+class NewFile(msgspec.Struct, frozen=True):
+    """A written Parquet file: where it lies before publication, and where it belongs."""
+
+    written: str
+    path: str
+    rows: int
+    bytes: int
+
+
+class PartitionChange(msgspec.Struct, frozen=True):
+    """What becomes of a partition: files added, its location moved, or (without files) dropped."""
+
+    table: str
+    values: tuple[str, ...]
+    location: str
+    added: tuple[NewFile, ...]
+    rows: int
+    bytes: int
+    files: int
+    rows_before: int = 0
+    dropped: bool = False
+    left: str | None = None  # the folder it lay in before, if it has another from now on
+
+    @classmethod
+    def whole(cls, table: str, held: CatalogPartition, left: str | None = None) -> Self:
+        """A partition with the files that it holds; it may have left another folder."""
+        counts = held.rows, held.bytes, held.files, held.rows
+        return cls(table, held.values, held.location, (), *counts, left=left)
+
+    @property
+    def vacated(self) -> str | None:
+        """The folder that this partition no longer needs."""
+        return self.location if self.dropped else self.left
+
+
+class IndexFile(msgspec.Struct, frozen=True):
+    """Message ids of one received day and a range of hash buckets, from one unit of work."""
+
+    day: str
+    path: str
+    ids: int
+    buckets: tuple[int, int]  # the first, and the one after the last
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """The type that somebody wants a column to have; None takes an earlier wish back."""
+
+    table: str
+    column: str
+    type: LakeType | None
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """One commit of a source; one with a finish time closes its run, and the report is due."""
+
+    number: int
+    source_id: str
+    kind: RunKind
+    run: RunFacts
+    date_partition: str
+    naming: str
+    tables: tuple[TableSchema, ...] = ()  # made, grown or retyped, as they are from now on
+    partitions: tuple[PartitionChange, ...] = ()
+    ledger: tuple[LedgerEntry, ...] = ()
+    index_added: tuple[IndexFile, ...] = ()
+    index_days_replaced: tuple[str, ...] = ()
+    records: tuple[NewFile, ...] = ()  # the record log of this unit
+    report: UnitReport = UnitReport()  # of the whole run so far
+    finish_time: datetime | None = None
+    start: str | None = None  # the source's first day, once it is known
+    wishes: tuple[Wish, ...] = ()
+    switching: tuple[str, ...] = ()  # tables that get files in the types wished of them
+    shadows: tuple[PartitionChange, ...] = ()  # these files, where no reader looks yet
+    retyped: tuple[str, ...] = ()  # tables that have the types wished of them from now on
+    replay: ReplayStep | None = None
+    index_from: str | None = None  # days before it have no index from now on, but for new ones
+    made: datetime | None = None  # just before the commit
+    unused: tuple[str, ...] = ()  # index files and shadows that nothing leads to from now on
+
+    @property
+    def written(self) -> list[str]:
+        """The files that have to be there when it is committed."""
+        changes = (*self.partitions, *self.shadows)
+        files = [file.written for change in changes for file in change.added]
+        return [*files, *(f.written for f in self.records), *(f.path for f in self.index_added)]
+
+    @property
+    def run_id(self) -> str:
+        return self.run.run_id
+
+
+class _Made(msgspec.Struct, frozen=True):
+    """What of a manifest says when it was made."""
+
+    run: RunFacts
+    made: datetime | None = None
+
+
+def read_manifest(storage: Storage, source_id: str, number: int) -> Manifest | None:
+    path = paths.manifest(source_id, number)
+    data = storage.read(path)
+    return None if data is None else decode(data, Manifest, path)
+
+
+def made_at(storage: Storage, source_id: str, number: int) -> datetime | None:
+    """When a manifest was made, or None where there is none: a fraction of reading all of it."""
+    path = paths.manifest(source_id, number)
+    data = storage.read(path)
+    if data is None:
+        return None
+    head = decode(data, _Made, path)
+    return head.made or head.run.start_time
+
+
+def commit(storage: Storage, manifest: Manifest) -> None:
+    """Create the manifest if its number is still free: from here on its content is in the lake."""
+    path = paths.manifest(manifest.source_id, manifest.number)
+    data = encode(manifest)
+    # If the answer to a first attempt was lost, the one that is there already is this one.
+    won = storage.create(path, data) or storage.read(path) == data
+    if won and manifest.number <= read_pruned(storage, manifest.source_id):
+        storage.delete(path)  # another had it, so long ago that it is no longer kept
+        won = False
+    if not won:
+        note_abandoned(storage, manifest.run)
+        raise CommitConflict(
+            f"Another run committed manifest {manifest.number} of source {manifest.source_id} "
+            "first; nothing of this one was published. It is planned again on top of the other."
+        )

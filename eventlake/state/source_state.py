@@ -1,0 +1,150 @@
+"""The state of a source: what all its manifests add up to."""
+
+import msgspec
+
+from eventlake import paths
+from eventlake.catalog.base import CatalogPartition
+from eventlake.report import RunFacts
+from eventlake.schema import TableSchema
+from eventlake.settings import Source
+from eventlake.state.codec import decode, encode
+from eventlake.state.manifest import IndexFile, Manifest, RunKind
+from eventlake.state.replays import DoneDay, Replays
+from eventlake.storage import Storage
+from eventlake.types import LakeType
+
+
+class Layout(msgspec.Struct, frozen=True):
+    """Settings that hold for the life of a table."""
+
+    date_partition: str
+    naming: str
+
+
+Shadows = dict[str, CatalogPartition]
+"""By partition: files with the same rows in other types, and the manifest that last set both."""
+
+
+class SourceState(msgspec.Struct, frozen=True):
+    """The fold of all manifests up to number `manifest`, but for the ledger (see `ledger`)."""
+
+    source_id: str
+    manifest: int = 0
+    start: str | None = None
+    tables: dict[str, TableSchema] = {}  # by name in the catalog: database.table
+    layouts: dict[str, Layout] = {}  # what the tables were made with
+    rows: dict[str, int] = {}  # of the tables
+    dropped: dict[str, set[tuple[str, ...]]] = {}  # partitions of tables that were, at some time
+    index: dict[str, tuple[IndexFile, ...]] = {}  # by received day
+    index_from: str | None = None  # a day before it that has no index may have rows all the same
+    wishes: dict[str, dict[str, LakeType]] = {}  # types that columns of tables are to have
+    shadows: dict[str, Shadows] = {}  # of tables whose switch to the types wished is under way
+    replays: Replays = Replays()
+
+    def tables_of(self, source: Source) -> dict[str, TableSchema]:
+        """The tables in the place the source writes to now (database and prefix), by table."""
+        return {
+            schema.table: schema
+            for schema in self.tables.values()
+            if schema.database == source.database
+            and schema.name == source.catalog_table(schema.table)
+        }
+
+    def next_manifest(self, source: Source, kind: RunKind, run: RunFacts) -> Manifest:
+        """The next commit, which changes nothing yet."""
+        return Manifest(
+            number=self.manifest + 1,
+            source_id=source.id,
+            kind=kind,
+            run=run,
+            date_partition=source.date_partition,
+            naming=source.naming,
+        )
+
+    def after(self, manifest: Manifest) -> "SourceState":
+        """The state once a manifest is applied; one that is in it already changes nothing."""
+        if manifest.number <= self.manifest:
+            return self
+        index = {d: f for d, f in self.index.items() if d not in manifest.index_days_replaced}
+        for file in manifest.index_added:
+            index[file.day] = (*index.get(file.day, ()), file)
+        layout = Layout(manifest.date_partition, manifest.naming)
+        wishes = _wishes(self.wishes, manifest)
+        rows, dropped = dict(self.rows), dict(self.dropped)
+        for change in manifest.partitions:
+            rows[change.table] = rows.get(change.table, 0) + change.rows - change.rows_before
+            if change.dropped:
+                dropped[change.table] = dropped.get(change.table, set()) | {change.values}
+        return SourceState(
+            source_id=self.source_id,
+            manifest=manifest.number,
+            start=self.start or manifest.start,
+            tables=self.tables | {table.key: table for table in manifest.tables},
+            layouts=dict.fromkeys((table.key for table in manifest.tables), layout) | self.layouts,
+            rows=rows,
+            dropped=dropped,
+            index=index,
+            index_from=max(filter(None, (self.index_from, manifest.index_from)), default=None),
+            wishes=wishes,
+            shadows=_shadows(self.shadows, manifest),
+            replays=self.replays.after(
+                manifest.replay,
+                DoneDay(manifest.number, manifest.run_id),
+                finished=manifest.finish_time is not None,
+            ),
+        )
+
+
+def _wishes(
+    known: dict[str, dict[str, LakeType]], manifest: Manifest
+) -> dict[str, dict[str, LakeType]]:
+    wishes = {table: types for table, types in known.items() if table not in manifest.retyped}
+    for wish in manifest.wishes:
+        types = {c: t for c, t in wishes.pop(wish.table, {}).items() if c != wish.column}
+        if wish.type is not None:
+            types[wish.column] = wish.type
+        if types:
+            wishes[wish.table] = types
+    return wishes
+
+
+def _shadows(known: dict[str, Shadows], manifest: Manifest) -> dict[str, Shadows]:
+    """A shadow holds only what its partition holds, and only in the types that are wished now."""
+    over = {*manifest.retyped, *(wish.table for wish in manifest.wishes)}
+    shadows = {table: dict(held) for table, held in known.items() if table not in over}
+    for table in manifest.switching:
+        shadows.setdefault(table, {})
+    for change in manifest.partitions:
+        shadows.get(change.table, {}).pop(partition_name(change.values), None)
+    for shadow in manifest.shadows:
+        shadows[shadow.table][partition_name(shadow.values)] = CatalogPartition(
+            shadow.values, shadow.location, manifest.number, shadow.rows, shadow.bytes, shadow.files
+        )
+    return shadows
+
+
+def partition_name(values: tuple[str, ...]) -> str:
+    return "/".join(values)
+
+
+def read_state(storage: Storage, source_id: str) -> SourceState:
+    path = paths.state_file(source_id)
+    data = storage.read(path)
+    return SourceState(source_id) if data is None else decode(data, SourceState, path)
+
+
+class _Reached(msgspec.Struct, frozen=True):
+    """How far a state has come: all that is looked at before it is replaced."""
+
+    manifest: int = 0
+
+
+def write_state(storage: Storage, state: SourceState) -> None:
+    """Put the state in place, unless somebody has gone further in the meantime."""
+    path = paths.state_file(state.source_id)
+
+    def newest(data: bytes | None) -> bytes | None:
+        known = 0 if data is None else decode(data, _Reached, path).manifest
+        return encode(state) if known <= state.manifest else None
+
+    storage.update(path, newest)

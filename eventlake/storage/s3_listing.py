@@ -1,0 +1,110 @@
+"""What lies in a bucket: a thousand keys a request, many requests at once."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from eventlake.storage.base import THREADS
+from eventlake.storage.s3_pages import read_pages_quickly
+
+_PARTS = 2 * THREADS
+
+
+class Listed(NamedTuple):
+    """An object as listings have it."""
+
+    key: str
+    size: int
+    etag: str
+    modified_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Lists one bucket."""
+
+    client: Any
+    bucket: str
+
+    def __post_init__(self) -> None:
+        read_pages_quickly(self.client)
+
+    def any(self, prefix: str) -> bool:
+        """Whether there is any object with this prefix."""
+        page = self.client.list_objects_v2(Bucket=self.bucket, Prefix=prefix, MaxKeys=1)
+        return bool(page.get("KeyCount"))
+
+    def flat(self, prefix: str) -> list[Listed]:
+        """What lies directly in a folder."""
+        return [found for page in self._pages(prefix, Delimiter="/") for found in _objects(page)]
+
+    def folders(self, prefix: str, after: str = "") -> list[str]:
+        """The prefixes of the folders directly in a folder, from some key on."""
+        return [
+            folder["Prefix"]
+            for page in self._pages(prefix, Delimiter="/", StartAfter=after)
+            for folder in page.get("CommonPrefixes", ())
+        ]
+
+    def deep(self, prefix: str) -> list[Listed]:
+        """All below a prefix. Much is listed in parts at once, each from one folder to another.
+
+        That takes hardly more requests than one after the other, since a part goes over the
+        borders of folders.
+        """
+        first = self._page(prefix)
+        found = _objects(first)
+        if not first.get("IsTruncated"):
+            return found
+        begin = found[-1].key
+        folders = [folder for folder in self.folders(prefix, begin) if folder > begin]
+        step = -(-len(folders) // _PARTS) or 1
+        edges: list[str | None] = [begin, *folders[step::step], None]
+        with ThreadPoolExecutor(THREADS) as pool:
+            for part in pool.map(lambda edge: self._part(prefix, *edge), pairwise(edges)):
+                found += part
+        return found
+
+    def _part(self, prefix: str, after: str | None, end: str | None) -> list[Listed]:
+        part: list[Listed] = []
+        for page in self._pages(prefix, StartAfter=after or ""):
+            found = _objects(page)
+            if end is not None and found and found[-1].key >= end:
+                part += (one for one in found if one.key < end)
+                break
+            part += found
+        return part
+
+    def _pages(self, prefix: str, **more: str) -> Iterator[dict[str, Any]]:
+        page = self._page(prefix, **more)
+        yield page
+        while page.get("IsTruncated"):
+            page = self._page(prefix, **more, ContinuationToken=page["NextContinuationToken"])
+            yield page
+
+    def _page(self, prefix: str, **more: str) -> dict[str, Any]:
+        given = {name: value for name, value in more.items() if value}
+        page: dict[str, Any] = self.client.list_objects_v2(
+            Bucket=self.bucket, Prefix=prefix, **given
+        )
+        return page
+
+
+def _nanoseconds(moment: str | datetime) -> int:
+    read = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+    return int(read.timestamp() * 1000) * 1_000_000
+
+
+def _objects(page: dict[str, Any]) -> list[Listed]:
+    return [
+        Listed(
+            one["Key"],
+            one["Size"],
+            one["ETag"].strip('"'),
+            _nanoseconds(one["LastModified"]),
+        )
+        for one in page.get("Contents", ())
+    ]

@@ -1,0 +1,97 @@
+"""Rows of suppressed people that are in the lake still: loaded before, and not replayed since."""
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from eventlake.lake import Lake
+from eventlake.names import STANDARD_COLUMNS
+from eventlake.settings import Source
+from eventlake.state.source_state import read_state
+from eventlake.storage import Storage
+from eventlake.suppression.id_set import IdSet
+from eventlake.suppression.people import IdKind, People
+from eventlake.suppression.suppression import Suppression
+
+_DAY = timedelta(days=1)
+_THREADS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Remaining:
+    """So many rows in a table (`name` as in the catalog), received on a day."""
+
+    table: str
+    name: str
+    day: date
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayRange:
+    """Days, one after the other, and the tables that have rows on any of them."""
+
+    first: date
+    end: date  # the day after the last
+    tables: tuple[str, ...]
+
+
+def remaining(
+    lake: Lake, source: Source, progress: Callable[[str], None] = lambda _: None
+) -> list[Remaining]:
+    """By table and day; two columns of every file are read."""
+    lake = lake.for_source(source)
+    suppression = Suppression.of(lake.storage, source)
+    if suppression is None:
+        return []
+    people = suppression.people(lake.storage)
+    columns = [c.name(source.naming) for k in IdKind for c in STANDARD_COLUMNS if c.field == k]
+    found: list[Remaining] = []
+    for table, schema in read_state(lake.storage, source.id).tables_of(source).items():
+        progress(f"{schema.key}")
+        days: dict[date, list[str]] = {}
+        for partition in lake.catalog.partitions(schema.database, schema.name):
+            day = source.date_partition.parse(partition.values).date()
+            days.setdefault(day, []).append(partition.location)
+        with ThreadPoolExecutor(_THREADS) as pool:
+            counts = pool.map(lambda at: _rows(lake.storage, at, columns, people), days.values())
+            for day, rows in zip(days, counts, strict=True):
+                if rows:
+                    found.append(Remaining(table, schema.name, day, rows))
+    return found
+
+
+def replay_ranges(found: Iterable[Remaining]) -> Iterator[ReplayRange]:
+    """What to replay so that nothing remains."""
+    tables: dict[date, set[str]] = {}
+    for one in found:
+        tables.setdefault(one.day, set()).add(one.table)
+    days = sorted(tables)
+    while days:
+        first = end = days[0]
+        needed: set[str] = set()
+        while days and days[0] == end:
+            needed |= tables[days.pop(0)]
+            end += _DAY
+        yield ReplayRange(first, end, tuple(sorted(needed)))
+
+
+def _rows(storage: Storage, folders: list[str], columns: list[str], people: People) -> int:
+    rows = 0
+    for file in (file for folder in folders for file in storage.files(folder, recursive=False)):
+        with storage.open_input(file.path) as stream:
+            users, visitors = pq.ParquetFile(stream).read(columns).select(columns).columns
+        named = pc.or_(_among(users, people.users), _among(visitors, people.anonymous))
+        rows += pc.sum(named).as_py() or 0
+    return rows
+
+
+def _among(ids: pa.ChunkedArray, suppressed: IdSet) -> pa.ChunkedArray:
+    """Which of them are: each is looked up once, however often it is there."""
+    hits = [id for id in pc.unique(ids).to_pylist() if id is not None and id in suppressed]
+    return pc.is_in(ids, pa.array(hits, pa.string()))

@@ -1,0 +1,137 @@
+"""The records that were not loaded, read once more from their raw files: payload and reason."""
+
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from eventlake.envelope import Envelope, message_id, open_envelope
+from eventlake.names import catalog_table, table_name
+from eventlake.parse import parse_line
+from eventlake.rejects import Reason, Reject
+from eventlake.staging.hours import partition_of
+from eventlake.staging.job import RawFile
+from eventlake.staging.line_block import LineBlock
+from eventlake.staging.raw_lines import RawLines
+from eventlake.staging.seen import SKIPPED, SUPPRESSED
+from eventlake.tracking.log_job import DUPLICATE, OTHER_PAYLOAD, LogJob, NotLoaded
+from eventlake.tracking.records import BatchType, RecordLog
+
+_BATCH_TYPES = {
+    SKIPPED: BatchType.SKIPPED,
+    SUPPRESSED: BatchType.SUPPRESSED,
+    DUPLICATE: BatchType.DUPLICATE,
+    OTHER_PAYLOAD: BatchType.DUPLICATE,
+    Reason.NO_MESSAGE_ID: BatchType.NULL,
+}
+BATCH, BATCH_BYTES = 10_000, 32 << 20  # records and payloads held as Python objects
+
+
+def log_not_loaded(job: LogJob, files: Sequence[NotLoaded]) -> None:
+    """Write the records of those lines of some files that were not loaded."""
+    with RecordLog(job.storage, job.folder, job.operation) as log:
+        for one in files:
+            for batch_type, records in _records(job, one):
+                log.add(batch_type, pa.Table.from_pylist(records), f"not loaded: {one.file.path}")
+
+
+def _records(job: LogJob, one: NotLoaded) -> Iterator[tuple[BatchType, list[dict[str, Any]]]]:
+    """Records by batch type, a bounded number at a time."""
+    reasons = dict(zip(one.lines.tolist(), one.reasons, strict=True))
+    pending: dict[BatchType, list[dict[str, Any]]] = {}
+    count, size = 0, 0
+    for number, line, broken in _lines(job, one.file, reasons):
+        reason = reasons[number]
+        batch_type = _BATCH_TYPES.get(reason, BatchType.REJECTED)
+        record = _record(job, one.file, number, line, reason, broken)
+        pending.setdefault(batch_type, []).append(record)
+        count, size = count + 1, size + len(line)
+        if count >= BATCH or size >= BATCH_BYTES:
+            yield from pending.items()
+            pending, count, size = {}, 0, 0
+    yield from pending.items()
+
+
+def _lines(
+    job: LogJob, file: RawFile, wanted: dict[int, str]
+) -> Iterator[tuple[int, bytes, Reject | None]]:
+    """The lines asked for; at the place where the file is broken there is none, but the cause."""
+    lines = RawLines(lambda: job.storage.open_stream(file.path), job.limits.line_bytes)
+    block, before = LineBlock(job.limits.line_bytes), 0
+    for piece in lines.pieces():
+        before += yield from _taken(block, block.add(piece), before, wanted)
+    before += yield from _taken(block, block.end(whole=lines.broken is None), before, wanted)
+    if lines.broken and before + 1 in wanted:
+        yield before + 1, b"", Reject(Reason.CUT_OFF, lines.broken)
+
+
+def _taken(
+    block: LineBlock, count: int, before: int, wanted: dict[int, str]
+) -> Generator[tuple[int, bytes, Reject | None], None, int]:
+    """Those that are asked for of so many lines that have ended; how many these were."""
+    asked = sorted(line for line in wanted if before < line <= before + count)
+    starts, ends = block.starts(), block.ends()
+    for number in asked:
+        at = number - before - 1
+        line = block.text(int(starts[at]), int(ends[at]))
+        yield number, line[: block.limit + 1], None
+    block.clear()
+    return count
+
+
+def _record(
+    job: LogJob, file: RawFile, number: int, line: bytes, reason: str, broken: Reject | None
+) -> dict[str, Any]:
+    event, envelope, why = _read(job, line) if broken is None else (None, None, broken)
+    identity = message_id(event) if event is not None else None
+    record = {
+        "identifier": identity or f"{file.path}:{number}",
+        "record_payload": _payload(job, line, reason, event),
+        "status_message": _message(job, reason, why),
+        "raw_file": file.path,
+        "raw_line": number,
+        "table_name": None,
+        "partition": None,
+    }
+    if envelope is not None:
+        table = table_name(envelope.type, envelope.event, job.naming)
+        record["table_name"] = catalog_table(table, job.table_prefix)
+        record["partition"] = partition_of(job.date_partition, envelope.received_at)
+    return record
+
+
+def _payload(job: LogJob, line: bytes, reason: str, event: dict[str, Any] | None) -> str | None:
+    """The line as it is, but nothing of people who are suppressed, whyever it was not loaded."""
+    if reason == SUPPRESSED:
+        return None
+    if job.suppression is not None:
+        people = job.suppression.people(job.storage)
+        if people.are_named_in(line) if event is None else people.has(event):
+            return None
+    return line.decode(errors="replace") or None
+
+
+def _read(job: LogJob, line: bytes) -> tuple[dict[str, Any] | None, Envelope | None, Reject | None]:
+    """As much of a line as can be read, and what stops it."""
+    event: dict[str, Any] | None = None
+    try:
+        event = parse_line(line, job.limits)
+        return event, open_envelope(event), None
+    except Reject as reject:
+        return event, None, reject
+
+
+def _message(job: LogJob, reason: str, why: Reject | None) -> str:
+    if reason in (DUPLICATE, OTHER_PAYLOAD):
+        other = "; its payload is another" if reason == OTHER_PAYLOAD else ""
+        return (
+            f"An event with the same messageId, received within {job.dedup_days} days of this one, "
+            f"is in the lake{other}."
+        )
+    if reason == SKIPPED:
+        return "Its table is listed in `skip_events`."
+    if reason == SUPPRESSED:
+        return "Its user is suppressed."
+    if why is not None and why.reason == reason:
+        return str(why)
+    return str(Reject(Reason(reason)))

@@ -1,0 +1,131 @@
+"""The records of a run as Parquet files: all batch types have the same columns."""
+
+from enum import StrEnum
+from hashlib import sha256
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from eventlake.clock import now
+from eventlake.storage import Storage
+
+RECORDS_PER_FILE = 100_000
+BYTES_PER_FILE = 256 << 20  # in memory: a payload may be as long as the longest line
+_MISTAKEN = 0.01
+"""How often a file's filter says that an identifier may be in it which is not."""
+
+
+class BatchType(StrEnum):
+    """Which files a record is in, by what became of it."""
+
+    LOADED = "records_loaded"
+    REJECTED = "records_rejected"
+    DUPLICATE = "records_duplicate"
+    NULL = "records_null"
+    SUPPRESSED = "records_suppressed"
+    SKIPPED = "records_skipped"
+
+    @property
+    def status(self) -> str:
+        return _STATUS.get(self, "rejected")
+
+
+_STATUS = {
+    BatchType.LOADED: "succeeded",
+    BatchType.DUPLICATE: "DUPLICATE",
+    BatchType.NULL: "NULL",
+}
+
+SCHEMA = pa.schema(
+    [
+        ("identifier", pa.string()),
+        ("record_payload", pa.string()),
+        ("operation", pa.string()),
+        ("status", pa.string()),
+        ("status_message", pa.string()),
+        ("batch_started_at", pa.timestamp("us", tz="UTC")),
+        ("batch_ended_at", pa.timestamp("us", tz="UTC")),
+        ("raw_file", pa.string()),
+        ("raw_line", pa.int64()),
+        ("table_name", pa.string()),
+        ("partition", pa.string()),
+        ("data_file", pa.string()),
+    ]
+)
+
+
+class RecordLog:
+    """Gathers the records of a task and writes them in files of a bounded size.
+
+    Files are named after the first thing a task does, so that a task Spark runs again writes the
+    same files again.
+    """
+
+    def __init__(self, storage: Storage, folder: str, operation: str) -> None:
+        self._storage, self._folder, self._operation = storage, folder, operation
+        self._pending: dict[BatchType, list[pa.Table]] = {}
+        self._bytes: dict[BatchType, int] = {}  # of what is pending
+        self._written: dict[BatchType, int] = {}
+        self._name = ""
+        self._began = now()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        if error is None:
+            for batch_type in self._pending:
+                self._write(batch_type, whole_files=False)
+
+    def add(self, batch_type: BatchType, records: pa.Table, origin: str) -> None:
+        """Take in records; columns of the schema they do not have are filled in."""
+        self._name = self._name or sha256(origin.encode()).hexdigest()[:16]
+        pending = self._pending.setdefault(batch_type, [])
+        pending.append(records)
+        self._bytes[batch_type] = self._bytes.get(batch_type, 0) + records.nbytes
+        too_large = self._bytes[batch_type] >= BYTES_PER_FILE
+        if too_large or sum(map(len, pending)) >= RECORDS_PER_FILE:
+            self._write(batch_type, whole_files=not too_large)
+
+    def _write(self, batch_type: BatchType, whole_files: bool) -> None:
+        records = pa.concat_tables(self._pending[batch_type], promote_options="default")
+        while len(records) >= (RECORDS_PER_FILE if whole_files else 1):
+            number = self._written.get(batch_type, 0)
+            path = f"{self._folder}/{batch_type}-{self._name}-{number}.parquet"
+            filled = self._filled(batch_type, records[:RECORDS_PER_FILE])
+            with self._storage.open_output(path) as out:
+                pq.write_table(
+                    filled,
+                    out,
+                    compression="zstd",
+                    store_schema=False,
+                    # Who looks for one identifier passes over nearly all files that lack it.
+                    bloom_filter_options={"identifier": {"ndv": len(filled), "fpp": _MISTAKEN}},
+                )
+            self._written[batch_type] = number + 1
+            records = records[RECORDS_PER_FILE:]
+        self._pending[batch_type] = [records]
+        self._bytes[batch_type] = records.nbytes
+
+    def _filled(self, batch_type: BatchType, records: pa.Table) -> pa.Table:
+        same = {
+            "operation": self._operation,
+            "status": batch_type.status,
+            "batch_started_at": self._began,
+            "batch_ended_at": now(),
+        }
+        columns = []
+        for field in SCHEMA:
+            if field.name in records.column_names:
+                columns.append(records[field.name].cast(field.type))
+            else:
+                value = pa.scalar(same.get(field.name), field.type)
+                columns.append(pa.repeat(value, len(records)))
+        return pa.Table.from_arrays(columns, schema=SCHEMA)

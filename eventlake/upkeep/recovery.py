@@ -1,0 +1,51 @@
+"""What a run left undone when it died is done by whoever comes next, or when somebody asks."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from eventlake.lake import Lake
+from eventlake.settings import Source
+from eventlake.state.lease import Lease, read_lease, remove_dead_lease
+from eventlake.state.source_state import read_state
+from eventlake.upkeep.clean_up import CleanUp, clean_up
+from eventlake.work.dead_runs import close_dead_runs
+from eventlake.work.publish import catch_up
+
+_AS_LONG_AS_IT_TAKES = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """What was done for a source, and who is at work on it."""
+
+    source: Source
+    applied: tuple[int, ...]  # manifests that were committed, but not seen by readers yet
+    closed: tuple[str, ...]  # runs that had no report
+    freed: Lease | None  # the lease of a dead holder
+    cleaned: CleanUp
+    at_work: Lease | None
+
+    def __bool__(self) -> bool:
+        return bool(self.applied or self.closed or self.freed or self.cleaned)
+
+
+def recover(lake: Lake, source: Source, now: datetime) -> Recovery:
+    """Finish what is committed, close what is dead, clear away what nobody needs. Whoever lives is
+    left alone; repeated, it does nothing."""
+    lake = lake.for_source(source)
+    storage, catalog = lake.storage, lake.catalog
+    before = read_state(storage, source.id).manifest
+    state = catch_up(storage, catalog, source.id)
+    applied = tuple(range(before + 1, state.manifest + 1))
+    closed = close_dead_runs(storage, catalog, source.id, now)
+    state = read_state(storage, source.id)
+    freed = remove_dead_lease(storage, source.id)
+    cleaned = clean_up(storage, catalog, source, state, now, _AS_LONG_AS_IT_TAKES)
+    return Recovery(
+        source=source,
+        applied=applied,
+        closed=tuple(closed),
+        freed=freed,
+        cleaned=cleaned,
+        at_work=read_lease(storage, source.id),
+    )

@@ -1,0 +1,201 @@
+"""The upkeep of a source: small files put together, and what nobody needs any more removed."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from eventlake import paths
+from eventlake.compaction.compact import Compacted, compact, to_compact
+from eventlake.errors import LakeError
+from eventlake.state.source_state import read_state
+from eventlake.upkeep.areas import Amount, measured
+from eventlake.upkeep.clean_up import clean_up
+from eventlake.upkeep.index_days import drop_index_days, spare_days
+from eventlake.upkeep.manifests import prune_manifests, spare_manifests
+from eventlake.upkeep.orphans import look_for_orphans, remove_orphans
+from eventlake.upkeep.record_logs import expired_logs, remove_expired_logs
+from eventlake.upkeep.removal import Removed, counted
+from eventlake.upkeep.replaced import due_places
+from eventlake.upkeep.report import UpkeepReport, write_report
+from eventlake.work.run_context import Listener, RunContext, now
+from eventlake.work.running import Run
+
+_AS_LONG_AS_IT_TAKES = float("inf")
+
+
+@dataclass
+class _Heard:
+    """Passes on what a run has to say, and remembers what is in the way of it."""
+
+    listener: Listener
+    warnings: list[str] = field(default_factory=list)
+
+    def log(self, message: str) -> None:
+        self.listener.log(message)
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
+        self.listener.warn(message)
+
+
+class UpkeepBroken(LakeError):
+    """Parts of an upkeep failed; the others were done, and its report tells of both."""
+
+    def __init__(self, report: UpkeepReport, problems: Sequence[str]) -> None:
+        self.report = report
+        super().__init__("\n".join(problems))
+
+
+def upkeep(context: RunContext, at: datetime) -> UpkeepReport:
+    """All that is due. What one part of it fails at does not keep the others from being done."""
+    heard = _Heard(context.listener)
+    upkeep = _Upkeep(Run(replace(context, listener=heard)), at, heard)
+    report = upkeep.report()
+    if upkeep.problems:
+        raise UpkeepBroken(report, upkeep.problems)
+    return report
+
+
+@dataclass
+class _Upkeep:
+    run: Run
+    at: datetime
+    heard: _Heard
+    problems: list[str] = field(default_factory=list)
+    compacted: Compacted = field(default_factory=Compacted)
+    index_days: tuple[str, ...] = ()
+    orphans: Removed = field(default_factory=Removed)
+    removed: dict[str, Removed] = field(default_factory=dict)
+
+    def report(self) -> UpkeepReport:
+        context = self.run.context
+        storage, settings, source = context.storage, context.settings, context.source
+        began = now()
+        with self.run.unreported():
+            before = measured(storage, settings, source)
+            for what, do in self._parts():
+                with self._told(what):
+                    do()
+            self._tidy()
+            after = measured(storage, settings, source)
+        report = UpkeepReport(
+            source_id=source.id,
+            run_id=context.run_id,
+            dagster_run_id=context.facts.dagster_run_id,
+            start_time=began,
+            finish_time=now(),
+            before=before,
+            after=after,
+            removed={reason: _amount(removed) for reason, removed in self.removed.items()},
+            compacted=self.compacted,
+            index_days=self.index_days,
+            orphans=_amount(self.orphans),
+            warnings=(*self.heard.warnings, *self.problems),
+        )
+        write_report(storage, report)
+        return report
+
+    def _parts(self) -> Iterator[tuple[str, Callable[[], None]]]:
+        yield "Compaction", self._compact
+        yield "Upkeep of the id index", self._index
+        yield "Clean-up of what was replaced or left behind", self._clean_up
+        yield "Retention of record logs", self._logs
+        yield "The search for orphans", self._orphans
+        yield "Retention of manifests", self._manifests
+
+    @contextmanager
+    def _told(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (LakeError, OSError) as error:
+            self.problems.append(f"{what} broke off: {error}")
+
+    def _compact(self) -> None:
+        for done in compact(self.run, self.at):
+            self.compacted += done
+            self.heard.log(
+                f"Compacted {done.partitions} partitions: {done.files_before} files are "
+                f"{done.files_after}"
+            )
+
+    def _index(self) -> None:
+        self.index_days = tuple(drop_index_days(self.run, self.at))
+
+    def _clean_up(self) -> None:
+        context, state = self.run.context, self.run.catch_up()
+        done = clean_up(
+            context.storage, context.catalog, context.source, state, self.at, _AS_LONG_AS_IT_TAKES
+        )
+        self.removed |= {
+            "replaced": done.replaced,
+            "left behind": done.abandoned,
+            "staging": done.staged,
+        }
+
+    def _logs(self) -> None:
+        context = self.run.context
+        self.removed["record log"] = remove_expired_logs(
+            context.storage, context.settings, context.source, self.at
+        )
+
+    def _orphans(self) -> None:
+        context, source = self.run.context, self.run.context.source
+        state, days = self.run.catch_up(), source.retention.orphan_days
+        found = look_for_orphans(context.storage, context.catalog, state, self.at, days)
+        self.orphans = counted(found.waiting)
+        self.removed["orphans"] = remove_orphans(context.storage, source.id, found, self.at)
+
+    def _manifests(self) -> None:
+        storage = self.run.context.storage
+        self.removed["manifests"] = prune_manifests(storage, self.run.catch_up())
+
+    def _tidy(self) -> None:
+        """Folders in which nothing is left."""
+        context = self.run.context
+        source_id = context.source.id
+        for folder in (f"segment-data/data/{source_id}", paths.id_indexes(source_id)):
+            context.storage.tidy(folder)
+
+
+def planned_upkeep(context: RunContext, at: datetime) -> UpkeepReport:
+    """What an upkeep would do now; nothing is changed."""
+    storage, settings, source = context.storage, context.settings, context.source
+    state = read_state(storage, source.id)
+    chosen = to_compact(context, state, at)
+    lying = measured(storage, settings, source)
+    logs = [f for log in expired_logs(storage, settings, source, at) for f in storage.files(log)]
+    replaced = due_places(storage, context.catalog, state, source.retention.replaced_hours, at)
+    days = source.retention.orphan_days
+    found = look_for_orphans(storage, context.catalog, state, at, days)
+    removed = {
+        "replaced": counted(f for place in replaced for f in storage.files(place)),
+        "record log": counted(logs),
+        "orphans": counted(found.due),
+        "manifests": counted(spare_manifests(storage, state)),
+    }
+    return UpkeepReport(
+        source_id=source.id,
+        run_id=context.run_id,
+        dagster_run_id="",
+        start_time=at,
+        finish_time=at,
+        before=lying,
+        after=lying,
+        removed={reason: _amount(gone) for reason, gone in removed.items()},
+        compacted=Compacted(
+            partitions=len(chosen),
+            rows=sum(one.partition.rows for one in chosen),
+            files_before=sum(one.partition.files for one in chosen),
+            files_after=sum(one.partition.files - one.saved for one in chosen),
+            bytes_before=sum(one.partition.bytes for one in chosen),
+            bytes_after=sum(one.partition.bytes for one in chosen),
+        ),
+        index_days=tuple(spare_days(state, source, at)),
+        orphans=_amount(counted(found.waiting)),
+        dry_run=True,
+    )
+
+
+def _amount(removed: Removed) -> Amount:
+    return Amount(removed.files, removed.bytes)

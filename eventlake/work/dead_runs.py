@@ -1,0 +1,82 @@
+"""Runs whose process is gone: each gets its failed report, and what it staged goes.
+
+Who is believed to be dead may only have been asleep, and come back with a manifest in its hands
+that needs what it staged. So before anything of it goes, an empty manifest takes the next number:
+whoever planned before it loses the race for the commit, and plans again.
+"""
+
+from datetime import datetime
+
+import msgspec
+
+from eventlake import paths
+from eventlake.catalog.base import Catalog
+from eventlake.clock import new_run_id
+from eventlake.errors import CommitConflict
+from eventlake.report import Failure, RunFacts
+from eventlake.state.codec import decode
+from eventlake.state.lease import read_lease
+from eventlake.state.manifest import Manifest, RunKind, commit, read_manifest
+from eventlake.storage import Storage
+from eventlake.work.open_runs import OpenRun, close_failed_run, close_upkeep, report_failure
+from eventlake.work.publish import apply, catch_up
+
+INTERRUPTED = Failure(
+    "Segment.Internal",
+    "The run was interrupted: its process ended without a report. What it had published stays; "
+    "the next run goes on from there.",
+)
+
+
+def dead_runs(storage: Storage, source_id: str) -> list[OpenRun]:
+    """Runs that have begun, are not closed, and whose holder is dead."""
+    files = [file.path for file in storage.files(paths.open_runs(source_id))]
+    read = zip(files, storage.read_many(files), strict=True)
+    runs = [decode(data, OpenRun, path) for path, data in read if data is not None]
+    return [run for run in runs if not run.holder.alive]
+
+
+def close_dead_runs(storage: Storage, catalog: Catalog, source_id: str, now: datetime) -> list[str]:
+    """Give a failed report to runs that ended without one; their ids.
+
+    While somebody is at work on the source, what the dead had staged stays: the living would lose
+    the race, too, and do its work twice.
+    """
+    dead = dead_runs(storage, source_id)
+    if not dead:
+        return []
+    catch_up(storage, catalog, source_id)  # what is committed counts, and needs what is staged
+    reported = [
+        one.run.run_id
+        for one in dead
+        if not one.upkeep and report_failure(storage, one.run, one.after_manifest, now, INTERRUPTED)
+    ]
+    if read_lease(storage, source_id) is None:
+        _overtake(storage, catalog, dead[0].run)
+        for one in dead:
+            if one.upkeep:
+                close_upkeep(storage, one.run)
+            else:
+                close_failed_run(storage, catalog, one.run, one.after_manifest, now, INTERRUPTED)
+    return reported
+
+
+def _overtake(storage: Storage, catalog: Catalog, dead: RunFacts) -> None:
+    """Commit a manifest in which nothing stands, on top of all that the dead committed."""
+    while True:
+        state = catch_up(storage, catalog, dead.source_id)
+        last = read_manifest(storage, dead.source_id, state.manifest)
+        nothing = Manifest(
+            number=state.manifest + 1,
+            source_id=dead.source_id,
+            kind=RunKind.CLOSED,
+            run=msgspec.structs.replace(dead, run_id=new_run_id()),
+            date_partition=last.date_partition if last else "day/hour",
+            naming=last.naming if last else "native",
+        )
+        try:
+            commit(storage, nothing)
+        except CommitConflict:
+            continue
+        apply(storage, catalog, state, nothing)
+        return

@@ -1,0 +1,97 @@
+"""What a run that fails leaves behind: a report that tells why, wherever one can be written."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from eventlake import paths
+from eventlake.aws.refusals import recognised
+from eventlake.catalog.base import Catalog
+from eventlake.counts import UnitReport
+from eventlake.errors import LakeError, UsageError
+from eventlake.report import Failure, RunFacts
+from eventlake.storage import Storage
+from eventlake.work.full_disk import full_disk
+from eventlake.work.open_runs import close_failed_run, committed, opened_run, write_failure
+from eventlake.work.run_context import now
+
+CANCELLED = Failure("Segment.Internal", "The run was cancelled before it was done.")
+_NOTHING_COMMITTED = sys.maxsize  # a manifest's number that no manifest comes after
+
+
+@contextmanager
+def failure_told(storage: Storage, catalog: Catalog, run: RunFacts) -> Iterator[None]:
+    """Errors come out as the lake's own, and are in the run's report, also if it never began."""
+    try:
+        yield
+    except Exception as error:
+        told = recognised(error) or full_disk(error)
+        if not (run.replay and isinstance(told, UsageError)):  # whoever asked for it is told
+            _report_unopened(storage, catalog, run, failure_of(error))
+        if told is None or told is error:
+            raise
+        raise told from error
+
+
+def close_failed(
+    storage: Storage,
+    catalog: Catalog,
+    run: RunFacts,
+    after_manifest: int,
+    failure: Failure,
+    catch_up: Callable[[], object],
+) -> None:
+    """End a run that was opened; what does not succeed here is left to the next run.
+
+    What it has committed is applied before, since that may need what is staged. Where this, or
+    the rest, is refused, there is at least a report; should the run have committed all its work,
+    whoever can apply it later makes a finished one of it.
+    """
+    try:
+        catch_up()
+        # First, since on a full disk it makes room for the report.
+        storage.delete_folder(paths.stage(run.source_id, run.run_id))
+        close_failed_run(storage, catalog, run, after_manifest, now(), failure)
+    except Exception:
+        _report_only(storage, run, after_manifest, failure)
+
+
+def _report_only(storage: Storage, run: RunFacts, after_manifest: int, failure: Failure) -> None:
+    done = UnitReport()
+    with suppress(Exception):
+        done = committed(storage, run, after_manifest)
+    with suppress(Exception):
+        write_failure(storage, run, done, now(), failure)
+
+
+def failure_of(error: BaseException) -> Failure:
+    """What a report says of an error."""
+    if isinstance(error, KeyboardInterrupt) or type(error).__name__.endswith("InterruptedError"):
+        return CANCELLED
+    if isinstance(error, GeneratorExit):
+        return Failure("Segment.Internal", "The run was stopped between two units of its work.")
+    told = error if isinstance(error, LakeError) else recognised(error) or full_disk(error)
+    if told is not None:
+        return Failure(told.error_code, str(told))
+    return Failure("Segment.Internal", _in_a_line(error))
+
+
+def _report_unopened(storage: Storage, catalog: Catalog, run: RunFacts, failure: Failure) -> None:
+    try:
+        if storage.read(paths.report(run.source_id, run.day, run.run_id)) is not None:
+            return
+        if storage.read(paths.open_run(run.source_id, run.run_id)) is not None:
+            return  # it was opened, and the next run closes it
+        # Opened for the moment, so that what does not succeed now is done by the next run.
+        with opened_run(storage, run, _NOTHING_COMMITTED):
+            close_failed_run(storage, catalog, run, _NOTHING_COMMITTED, now(), failure)
+    except Exception:
+        _report_only(storage, run, _NOTHING_COMMITTED, failure)
+
+
+def _in_a_line(error: BaseException) -> str:
+    """What went wrong, without the stack trace that Spark sends along."""
+    told = [line for line in str(error).splitlines() if line.strip()]
+    traced = any(line.startswith("Traceback") for line in told)
+    text = told[-1].strip() if traced else " ".join(told)
+    return text if traced else f"{type(error).__name__}: {text}"

@@ -1,0 +1,212 @@
+"""Where a unit's files are written, and what becomes of each partition they belong to."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from zlib import crc32
+
+import msgspec
+
+from eventlake import paths
+from eventlake.catalog.base import CatalogPartition
+from eventlake.loading.task import LoadedFile
+from eventlake.partitions import DatePartition
+from eventlake.resolve import ResolvedTable
+from eventlake.schema import TableSchema
+from eventlake.staging.rows_blob import rows_key
+from eventlake.staging.seen import Seen
+from eventlake.state.manifest import NewFile, PartitionChange
+from eventlake.storage import Storage
+from eventlake.work.unit import Unit
+from eventlake.work.unit_work import UnitWork
+
+SPLIT_BYTES = 512 << 20
+"""Of staged rows, which make some 256 MB of Parquet: more become several files."""
+
+
+class Placement(msgspec.Struct, frozen=True):
+    """A partition's folder from now on, and where its new files lie until then: their paths,
+    without number and ending."""
+
+    schema: TableSchema
+    partition: str
+    location: str
+    written_to: str
+    splits: int
+    before: CatalogPartition | None
+    keeps: bool  # whether what the partition held stays in it
+
+    @property
+    def moves(self) -> bool:
+        return self.before is not None and self.before.location != self.location
+
+
+def splits(staged_bytes: int) -> int:
+    return max(1, -(-staged_bytes // SPLIT_BYTES))
+
+
+WAITING = 2
+"""Folders that files wait in, and so threads that bring them to their places."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placer:
+    """Decides by the rule of publication: one file more goes into the partition's folder, and so
+    does all of a new partition; anything else makes the partition anew in a version folder."""
+
+    source_id: str
+    run_id: str
+    unit: Unit
+
+    def place(
+        self,
+        schema: TableSchema,
+        partition: str,
+        staged: int,
+        before: CatalogPartition | None,
+        own_folder: bool = True,
+    ) -> Placement:
+        count = splits(staged)
+        replaces = self.unit.window is not None
+        if not replaces and (before is None or count == 1) and (before or own_folder):
+            location = (
+                before.location
+                if before
+                else paths.partition_folder(self.source_id, schema.table, partition)
+            )
+            aside = self.aside(schema, partition)
+            return Placement(schema, partition, location, aside, count, before, keeps=True)
+        location = self.version_folder(schema, partition)
+        stem = self.inside(location)
+        return Placement(schema, partition, location, stem, count, before, keeps=not replaces)
+
+    def aside(self, schema: TableSchema, partition: str, inside: str = "") -> str:
+        """Where files wait that are to go into a folder which readers know.
+
+        Few of these: folders for each table would be made only to be removed again, which a disk
+        that is told of free space (`discard`) does some 3 ms for each. Not one: who moves files
+        out of a folder has it for himself meanwhile.
+        """
+        place = crc32(schema.table.encode()) % WAITING
+        stage = f"{paths.stage(self.source_id, self.run_id)}/{self.unit.number}/{place}"
+        return f"{stage}/{inside}{paths.waiting_name(schema.table, partition, self.file_stem)}"
+
+    def inside(self, folder: str) -> str:
+        return f"{folder}/{self.file_stem}"
+
+    def version_folder(self, schema: TableSchema, partition: str, kind: str = "") -> str:
+        """A folder of this unit's own."""
+        # A later unit of the same run may make the same partition anew once more.
+        version = f"{self.run_id}-{self.unit.number}" if self.unit.number else self.run_id
+        return paths.version_folder(self.source_id, version + kind, schema.table, partition)
+
+    @property
+    def file_stem(self) -> str:
+        return f"{self.run_id}-{self.unit.number}"
+
+
+def place(work: UnitWork, seen: Seen, resolved: dict[str, ResolvedTable]) -> dict[str, Placement]:
+    """Where the rows of each table and partition go."""
+    source = work.context.source
+    placer = Placer(source.id, work.context.run_id, work.unit)
+    placements: dict[str, Placement] = {}
+    staged = {key: size for key, size in seen.staged_bytes().items() if key[0] in resolved}
+    before = _before(work, seen, {table: resolved[table] for table, _ in staged})
+    # What was dropped still lies in its folder, and would be there again with the partition.
+    dropped = {t: work.state.dropped.get(one.schema.key, ()) for t, one in resolved.items()}
+    for (table, partition), size in sorted(staged.items()):
+        schema = resolved[table].schema
+        values = partition_values(partition)
+        own_folder = schema.owns_folder and values not in dropped[table]
+        placements[rows_key(table, partition)] = placer.place(
+            schema, partition, size, before.get((table, values)), own_folder
+        )
+    return placements
+
+
+def _before(
+    work: UnitWork, seen: Seen, resolved: dict[str, ResolvedTable]
+) -> dict[tuple[str, tuple[str, ...]], CatalogPartition]:
+    """The partitions that there are in the days of the rows, by table and values."""
+    if not resolved:
+        return {}
+    days = seen.days()
+    old = {table: one.schema for table, one in resolved.items() if not one.is_new}
+    found = work.partitions(old, (days[0], days[-1]))
+    return {(table, p.values): p for table, held in found.items() for p in held}
+
+
+@lru_cache(maxsize=10_000)  # the same hours, in every table
+def partition_values(partition: str) -> tuple[str, ...]:
+    """The values in a partition's path: `day=2026-10-01/hr=07`."""
+    return tuple(part.split("=", 1)[1] for part in partition.split("/"))
+
+
+def partition_dict(layout: DatePartition, partition: str) -> dict[str, str]:
+    return dict(zip(layout.keys, partition_values(partition), strict=True))
+
+
+def partition_changes(
+    work: UnitWork, placements: Mapping[str, Placement], loaded: Iterable[LoadedFile]
+) -> list[PartitionChange]:
+    """What the manifest says of each partition that got files."""
+    files: dict[str, list[LoadedFile]] = {}
+    for file in loaded:
+        if file.path:
+            files.setdefault(rows_key(file.table, file.partition), []).append(file)
+    if not work.dry:
+        storage = work.context.storage
+        kept = storage.each(lambda key: _kept(storage, placements[key]), sorted(files))
+        storage.copy_all([copy for copies in kept for copy in copies])
+    return [_change(placements[key], new) for key, new in sorted(files.items())]
+
+
+def _kept(storage: Storage, placement: Placement) -> list[tuple[str, str]]:
+    """The files that go with their partition, each with its new place."""
+    if not placement.moves or placement.before is None or not placement.keeps:
+        return []
+    held = storage.files(placement.before.location)
+    return [(file.path, f"{placement.location}/{file.name}") for file in held]
+
+
+def _change(placement: Placement, new: list[LoadedFile]) -> PartitionChange:
+    before = placement.before if placement.keeps else None
+    return PartitionChange(
+        table=placement.schema.key,
+        values=partition_values(placement.partition),
+        location=placement.location,
+        added=new_files(new, placement.location),
+        rows=(before.rows if before else 0) + sum([file.rows for file in new]),
+        bytes=(before.bytes if before else 0) + sum([file.size for file in new]),
+        files=(before.files if before else 0) + len(new),
+        rows_before=placement.before.rows if placement.before else 0,
+        left=placement.before.location if placement.before and placement.moves else None,
+    )
+
+
+def new_files(written: list[LoadedFile], location: str) -> tuple[NewFile, ...]:
+    """Written files, each with its place in the folder it belongs into."""
+    return tuple(
+        NewFile(file.path, f"{location}/{paths.published_name(file.path)}", file.rows, file.size)
+        for file in sorted(written, key=lambda file: paths.published_name(file.path))
+    )
+
+
+def emptied(work: UnitWork, loaded: list[LoadedFile]) -> list[PartitionChange]:
+    """Partitions of a replay's range in which no row is left."""
+    window = work.unit.window
+    if window is None:
+        return []
+    source = work.context.source
+    chosen = {
+        table: schema
+        for table, schema in work.tables.items()
+        if work.unit.tables is None or table in work.unit.tables
+    }
+    filled = {(file.table, partition_values(file.partition)) for file in loaded if file.path}
+    return [
+        PartitionChange(chosen[table].key, p.values, p.location, (), 0, 0, 0, p.rows, dropped=True)
+        for table, held in work.partitions(chosen, window.days).items()
+        for p in held
+        if window.holds(source.date_partition.parse(p.values)) and (table, p.values) not in filled
+    ]

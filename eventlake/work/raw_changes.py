@@ -1,0 +1,138 @@
+"""Raw files that are no longer what the rows of a range were loaded from."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from eventlake import paths
+from eventlake.catalog.base import Catalog
+from eventlake.errors import ConsentNeeded
+from eventlake.settings import Source
+from eventlake.state.codec import decode
+from eventlake.state.ledger import LedgerEntry
+from eventlake.state.manifest import Manifest
+from eventlake.state.replays import RawVersion
+from eventlake.state.source_state import SourceState
+from eventlake.storage import Storage, StoredFile
+from eventlake.work.plan import RawFiles
+from eventlake.work.unit import Window
+
+SHOWN = 10
+
+Version = LedgerEntry | RawVersion
+Versions = Mapping[str, RawVersion]
+
+
+@dataclass(frozen=True, slots=True)
+class RawChange:
+    """A raw file as it was loaded, and as it is now; None: it is gone."""
+
+    path: str
+    then: Version
+    now: StoredFile | None
+
+    @property
+    def loaded(self) -> str:
+        """How much was loaded from it, as far as that is known."""
+        if isinstance(self.then, RawVersion):
+            return f"{self.then.rows:,} rows of a day loaded by a replay"
+        return f"{self.then.lines:,} lines loaded"
+
+    def __str__(self) -> str:
+        if self.now is None:
+            return f"removed: {self.path} ({self.loaded})"
+        sizes = f"{self.then.size:,} bytes then, {self.now.size:,} now"
+        return f"changed: {self.path} ({sizes}; {self.loaded})"
+
+
+def raw_changes(
+    storage: Storage, state: SourceState, raw: RawFiles, window: Window
+) -> list[RawChange]:
+    """Files that rows of the range came from and that were changed or removed since, by path."""
+    replayed = _replayed(storage, state, window)
+    found: dict[str, RawChange] = {}
+    for path, then in _sources(raw, replayed, window):
+        now = raw.now(path)
+        if _differs(then, now):
+            found[path] = RawChange(path, then, now)
+    return [found[path] for path in sorted(found)]
+
+
+def _sources(
+    raw: RawFiles, replayed: Mapping[str, Versions], window: Window
+) -> Iterator[tuple[str, Version]]:
+    """What each day came from: the files that syncs loaded, or as a replay has read them since."""
+    first, end = window.hours
+    for path, entry in raw.ledger.items():
+        for day in {hour[:10] for hour in entry.hours if first <= hour < end}:
+            yield path, replayed.get(day, {}).get(path, entry)
+    for versions in replayed.values():
+        for path, version in versions.items():
+            if version.rows and path not in raw.ledger:
+                yield path, version
+
+
+def _differs(then: Version, now: StoredFile | None) -> bool:
+    if isinstance(then, LedgerEntry) and then.broken and now is not None:
+        return False  # the whole of a broken file is what everybody waits for
+    if then.stamp is None:
+        return False  # it was gone already, and somebody had agreed to that
+    return now is None or (then.size, then.stamp) != (now.size, now.stamp)
+
+
+def _replayed(storage: Storage, state: SourceState, window: Window) -> dict[str, Versions]:
+    """The files of the last replay of each day, if it was of all tables."""
+    first, last = window.days
+    days = {day: n for day, n in state.replays.days.items() if first <= day <= last}
+    files = [paths.manifest(state.source_id, number) for number in days.values()]
+    found: dict[str, Versions] = {}
+    for day, path, data in zip(days, files, storage.read_many(files), strict=True):
+        step = decode(data, Manifest, path).replay if data else None
+        found[day] = {version.path: version for version in step.raw} if step else {}
+    return found
+
+
+def rows_held(
+    catalog: Catalog,
+    source: Source,
+    state: SourceState,
+    window: Window,
+    tables: frozenset[str] | None,
+) -> int:
+    """The rows that a replay would replace."""
+    return sum(
+        partition.rows
+        for table, schema in state.tables_of(source).items()
+        if tables is None or table in tables
+        for partition in catalog.partitions(schema.database, schema.name, window.days)
+        if window.holds(source.date_partition.parse(partition.values))
+    )
+
+
+def what_changed(window: Window, changes: list[RawChange]) -> str:
+    """The files, as far as they fit."""
+    listed = [f"  {change}" for change in changes[:SHOWN]]
+    if len(changes) > SHOWN:
+        listed.append(f"  … and {len(changes) - SHOWN} more")
+    head = f"Raw files that rows of {window} were loaded from are no longer the same:"
+    return "\n".join([head, *listed])
+
+
+def refusal(window: Window, changes: list[RawChange], rows: int) -> ConsentNeeded:
+    """Says what changed, what a replay would do, and how to have it done all the same."""
+    return ConsentNeeded(
+        f"{what_changed(window, changes)}\n"
+        f"Nothing was replayed. The range holds {rows:,} rows in the tables to be replayed; a "
+        "replay would take changed files as they are now, and rows that only removed files had "
+        "would be gone. Put the files back; or see what would change with `datalake replay "
+        "--dry-run` and replay with --accept-changes (from Dagster's UI: with the tag "
+        "`datalake/accept_changes: true`, or `accept_changes: true` in the run's config)."
+    )
+
+
+def agreed(changes: list[RawChange]) -> str:
+    """What a replay does that was told to go on, or has nothing to lose."""
+    gone = sum(change.now is None for change in changes)
+    return (
+        f"Takes {len(changes) - gone} raw files that changed after loading as they are now, and "
+        f"does without {gone} that are gone."
+    )

@@ -1,0 +1,149 @@
+"""A replay that is launched again goes on after the days that are in the lake."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import groupby
+
+import msgspec
+
+from eventlake.settings import Source
+from eventlake.state.manifest import read_manifest
+from eventlake.state.replays import DoneDay, OpenReplay, RawVersion, Replay, ReplayStep
+from eventlake.state.source_state import SourceState
+from eventlake.suppression.suppression import Suppression
+from eventlake.work.plan import RawFiles, plan_replay
+from eventlake.work.run_context import RunContext
+from eventlake.work.unit import Window
+
+_IMMATERIAL = {
+    *("enabled", "slug", "start", "tracking", "retention", "compaction", "alerts"),
+    *("schedule", "schedule_timezone", "first_sync_hours"),
+    "suppression",  # who is suppressed counts by itself
+    *("region", "emr_cluster_id", "glue_catalog_id", "iam_role_arn", "external_id"),
+}
+"""Settings that change nothing in the tables; any other begins a replay anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Which replay this is, who began it, and the days it need not do again."""
+
+    replay: Replay
+    begun: str
+    done: frozenset[str] = frozenset()
+
+    def step(self, day: Window | None = None, gone: Iterable[str] = ()) -> ReplayStep:
+        """What a manifest says of it; with a day, it brings that."""
+        if day is None:
+            return ReplayStep(self.replay, self.begun)
+        raw = tuple(RawVersion(path, 0, None) for path in gone)
+        return ReplayStep(self.replay, self.begun, day.days[0], day.is_whole_day, raw)
+
+    def has(self, state: SourceState, day: Window) -> DoneDay | None:
+        """Who has brought a day in the meantime: the same replay may run elsewhere, too."""
+        current = state.replays.find(self.replay)
+        if current is None or current.begun != self.begun:
+            return None
+        return current.days.get(day.days[0])
+
+
+def replay_of(
+    source: Source,
+    state: SourceState,
+    window: Window,
+    tables: frozenset[str] | None,
+    suppression: Suppression | None = None,
+) -> Replay:
+    """What identifies a replay, whatever process or machine it runs on."""
+    settings = source.model_dump(mode="json", exclude=_IMMATERIAL)
+    wishes = {
+        schema.key: state.wishes[schema.key]
+        for table, schema in state.tables_of(source).items()
+        if schema.key in state.wishes and (tables is None or table in tables)
+    }
+    return Replay(
+        start=window.start,
+        end=window.end,
+        tables=None if tables is None else tuple(sorted(tables)),
+        settings=_fingerprint(settings),
+        types=_fingerprint(wishes),
+        suppressed=suppression.fingerprint if suppression else "",
+    )
+
+
+def _fingerprint(value: object) -> str:
+    return sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()[:16]
+
+
+def progress(
+    context: RunContext,
+    state: SourceState,
+    raw: RawFiles,
+    replay: Replay,
+    days: Collection[Window],
+    unready: Collection[str],
+) -> Progress:
+    """Where a replay stands when it is launched; it says what it takes over, and why not.
+
+    `unready` are days that lack files in the types wished, though the replay is to bring them.
+    """
+    listener, anew = context.listener, Progress(replay, context.run_id)
+    current = state.replays.find(replay)
+    if current is None:
+        for other in state.replays.open:
+            if (other.replay.start, other.replay.end) == (replay.start, replay.end):
+                differ = " and ".join(replay.differences(other.replay))
+                listener.log(
+                    f"A replay of the same range was interrupted (begun by run {other.begun}), but "
+                    f"with other {differ}: this one begins at its first day."
+                )
+        return anew
+    units = {day.days[0]: day for day in days}
+    why = _changed(context, raw, current, units)
+    if why is None and (lost := sorted({*current.days} & {*unready})):
+        why = f"{lost[0]} is no longer there in the types wished"
+    if why is not None:
+        listener.warn(
+            f"The replay that run {current.begun} began was interrupted, and cannot go on: {why}. "
+            "It begins anew at its first day."
+        )
+        return anew
+    listener.log(
+        f"Goes on with the replay that run {current.begun} began: {len(current.days)} of "
+        f"{len(days)} days are in the lake ({_by_run(current)})."
+    )
+    return Progress(replay, current.begun, frozenset(current.days))
+
+
+def _changed(
+    context: RunContext, raw: RawFiles, current: OpenReplay, units: dict[str, Window]
+) -> str | None:
+    """Why days that were done would not be the same now: other raw files."""
+    tables = None if current.replay.tables is None else frozenset(current.replay.tables)
+    for day, done in sorted(current.days.items()):
+        manifest = read_manifest(context.storage, context.source.id, done.manifest)
+        if manifest is None or manifest.replay is None:
+            return f"what {day} was made from is no longer known"
+        read = {version.path: version for version in manifest.replay.raw}
+        for path, version in read.items():
+            now = raw.now(path)
+            if (now.stamp if now else None) != version.stamp:
+                return f"{path}, of which {day} was made, is no longer the same"
+        for file in plan_replay(raw, units[day], tables).files:
+            entry = raw.ledger.get(file.path)
+            synced = entry is not None and entry.stamp == file.stamp
+            if file.path not in read and not synced:
+                return f"{file.path} may have rows of {day}, and came later"
+    return None
+
+
+def _by_run(current: OpenReplay) -> str:
+    """The days that are done, as ranges, each with the run that did them."""
+    days = sorted(current.days.items())
+    parts: list[str] = []
+    for run_id, group in groupby(days, key=lambda item: item[1].run_id):
+        names = [day for day, _ in group]
+        span = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+        parts.append(f"{span} by run {run_id}")
+    return ", ".join(parts)

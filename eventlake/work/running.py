@@ -1,0 +1,151 @@
+"""A run under way: what it has done so far, its lease, its commits, and its report in the end."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import date
+
+import msgspec
+
+from eventlake.counts import UnitReport
+from eventlake.errors import LakeError
+from eventlake.garbage import uncollected
+from eventlake.state.lease import Lease, held_lease, make_way, remove_dead_lease
+from eventlake.state.manifest import Manifest, commit
+from eventlake.state.replays import Replay
+from eventlake.state.source_state import SourceState
+from eventlake.suppression.suppression import Suppression
+from eventlake.upkeep.clean_up import clean_up
+from eventlake.work.dead_runs import close_dead_runs
+from eventlake.work.failing import close_failed, failure_of
+from eventlake.work.layout import refuse_changed_layout
+from eventlake.work.open_runs import close_run, close_upkeep, opened_run
+from eventlake.work.process import process
+from eventlake.work.publish import apply, catch_up
+from eventlake.work.record_log import last_numbers
+from eventlake.work.run_context import Published, RunContext, now
+from eventlake.work.unit import Unit
+from eventlake.work.unit_work import UnitWork
+
+
+@dataclass
+class Run:
+    """What a run has done so far."""
+
+    context: RunContext
+    done: UnitReport = field(default_factory=UnitReport)
+    finished: bool = False
+    log_files: dict[str, int] = field(default_factory=dict)
+    attempts: int = 0
+    state: SourceState = field(init=False)
+    suppression: Suppression | None = field(init=False)  # as it was when the run was planned
+
+    def __post_init__(self) -> None:
+        context = self.context
+        storage, catalog, source = context.storage, context.catalog, context.source
+        for run_id in close_dead_runs(storage, catalog, source.id, now()):
+            context.listener.warn(
+                f"Run {run_id} had died without a report; it now has a failed one."
+            )
+        self.catch_up()
+        self.look_up_people()
+        refuse_changed_layout(source, self.state)
+
+    def catch_up(self) -> SourceState:
+        """Finish what another run left undone, and build on it."""
+        context = self.context
+        self.state = catch_up(context.storage, context.catalog, context.source.id)
+        return self.state
+
+    def look_up_people(self) -> None:
+        """Leave out, from here on, who is suppressed by now."""
+        self.suppression = Suppression.of(self.context.storage, self.context.source)
+
+    @contextmanager
+    def reported(self, replay: Replay | None = None) -> Iterator[None]:
+        """Whatever happens inside, the run has one report in the end, and leaves no staging."""
+        context = self.context
+        storage, catalog, facts = context.storage, context.catalog, context.facts
+        before = self.state.manifest
+        with opened_run(storage, facts, before, replay):
+            try:
+                yield
+                if not self.finished:
+                    close_run(storage, catalog, facts, self.done, now())
+            except BaseException as error:
+                failure = failure_of(error)
+                close_failed(storage, catalog, facts, before, failure, self.catch_up)
+                raise
+        self._clean_up()
+
+    @contextmanager
+    def unreported(self) -> Iterator[None]:
+        """A run that loads nothing: it is known while it goes on, and has no report."""
+        context = self.context
+        remove_dead_lease(context.storage, context.source.id)  # there may be no need to take it
+        with opened_run(context.storage, context.facts, self.state.manifest, upkeep=True):
+            try:
+                yield
+            except BaseException:
+                with suppress(Exception):  # else the next run does it
+                    self.catch_up()
+                    close_upkeep(context.storage, context.facts)
+                raise
+
+    def _clean_up(self) -> None:
+        """Remove what is due; the run is over and has done its work, whatever becomes of it."""
+        context = self.context
+        try:
+            done = clean_up(context.storage, context.catalog, context.source, self.state, now())
+        except (LakeError, OSError) as error:
+            context.listener.warn(f"Clean-up broke off; the next run goes on with it. {error}")
+            return
+        if removed := done.replaced + done.abandoned:
+            context.listener.log(
+                f"Removed {removed.files} files, {removed.bytes / 1e6:,.1f} MB, that were replaced "
+                "or left behind some time ago"
+            )
+
+    @contextmanager
+    def lease(self, work: str) -> Iterator[None]:
+        """Hold the source's lease; a run that has held it before lets others have it first."""
+        context = self.context
+        if self.attempts:
+            make_way(context.storage, context.source.id, context.run_id)
+
+        def waiting(lease: Lease) -> None:
+            context.listener.log(f"Waiting for {lease} on source {context.source.slug}")
+
+        with held_lease(context.storage, context.source.id, context.run_id, work, waiting):
+            yield
+
+    def publish(self, unit: Unit, final: bool, start: date | None = None) -> Published:
+        """Carry one unit into the lake: the manifest is the commit, the rest follows from it."""
+        context = self.context
+        # Files are named by this number, and a run that plans again begins with its first unit.
+        unit = replace(unit, number=self.attempts)
+        self.attempts += 1
+        flow = context.dataflow()
+        work = UnitWork(context, unit, self.state, flow, start, self.suppression, self.log_files)
+        with uncollected():
+            try:
+                prepared = process(work)
+            finally:
+                flow.release()
+            manifest = msgspec.structs.replace(
+                prepared.manifest,
+                report=self.done + prepared.report,
+                finish_time=now() if final else None,
+            )
+            self.commit(manifest)
+        for warning in prepared.report.warnings:
+            context.listener.warn(warning)
+        return Published(manifest, prepared.report, prepared.checks)
+
+    def commit(self, manifest: Manifest) -> None:
+        storage, catalog = self.context.storage, self.context.catalog
+        storage.settle(manifest.written)
+        commit(storage, manifest)
+        self.done, self.finished = manifest.report, manifest.finish_time is not None
+        self.log_files |= last_numbers(manifest.records)
+        self.state = apply(storage, catalog, self.state, manifest)

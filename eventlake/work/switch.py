@@ -1,0 +1,161 @@
+"""The switch of a table to the types wished of it: all of its files and the catalog, by one commit.
+
+A replay that leaves out no day of the table writes shadows of its partitions (`eventlake.work.shadows`),
+day by day, and at its end moves all partitions there. Days that no replay can be asked for, because
+they lie before the source's first day or in the future, are taken along.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date, datetime, timedelta
+
+from msgspec.structs import replace
+
+from eventlake.catalog.base import CatalogPartition
+from eventlake.counts import UnitReport
+from eventlake.schema import TableSchema
+from eventlake.state.manifest import Manifest, PartitionChange
+from eventlake.state.source_state import SourceState, partition_name
+from eventlake.types import LakeType
+from eventlake.upkeep.unused import with_unused
+from eventlake.work.run_context import RunContext, now
+from eventlake.work.unit import Window
+
+DAY = timedelta(days=1)
+
+
+class Switches:
+    """The tables that a replay is to switch, and what is left to do for it."""
+
+    def __init__(
+        self,
+        context: RunContext,
+        state: SourceState,
+        window: Window,
+        tables: frozenset[str] | None,
+        first_day: date | None,
+    ) -> None:
+        self._context = context
+        self._window = window
+        self._first_day = first_day or date.min
+        self._chosen = {
+            table: schema
+            for table, schema in state.tables_of(context.source).items()
+            if tables is None or table in tables
+        }
+        self.tables = frozenset(
+            table
+            for table, schema in self._chosen.items()
+            if schema.key in state.wishes and self._covered(schema, state.wishes[schema.key])
+        )
+
+    def possible(self, state: SourceState) -> bool:
+        """Whether the run may end with a switch."""
+        return bool(self.tables) or any(s.key in state.shadows for s in self._chosen.values())
+
+    def left_out(self, state: SourceState) -> Iterator[Window]:
+        """Days without shadows of which no replay can be asked for."""
+        days: set[date] = set()
+        for schema in (self._chosen[table] for table in self.tables):
+            stray = [p for p in self._partitions(schema) if self._is_stray(p)]
+            days |= {self._day(p) for p in self._lacking(schema, state, stray)}
+        for day in sorted(days - {date.max}):  # which has no morrow
+            midnight = datetime(day.year, day.month, day.day, tzinfo=self._window.start.tzinfo)
+            yield Window(midnight, midnight + DAY)
+
+    def unready(self, state: SourceState) -> set[str]:
+        """Days that lack files in the types that are wished."""
+        return {
+            self._day(partition).isoformat()
+            for schema in (self._chosen[table] for table in self.tables)
+            for partition in self._lacking(schema, state, self._partitions(schema))
+        }
+
+    def manifest(self, state: SourceState, done: UnitReport) -> Manifest | None:
+        """The commit of the switch, of all tables that are ready; says which are not, and why."""
+        ready: list[TableSchema] = []
+        for table, schema in self._chosen.items():
+            if schema.key not in state.shadows:
+                continue
+            lacking = self._lacking(schema, state, self._partitions(schema))
+            if not lacking:
+                ready.append(state.tables[schema.key])
+            elif table in self.tables:
+                self._context.listener.warn(_not_yet(schema, lacking))
+        if not ready:
+            return None
+        source = self._context.source
+        manifest = replace(
+            state.next_manifest(source, self._context.kind, self._context.facts),
+            tables=tuple(s.with_types(state.wishes[s.key]) for s in ready),
+            partitions=tuple(change for schema in ready for change in self._moved(schema, state)),
+            report=done,
+            finish_time=now(),
+            retyped=tuple(schema.key for schema in ready),
+        )
+        return with_unused(state, manifest, now())
+
+    def _covered(self, schema: TableSchema, wishes: Mapping[str, LakeType]) -> bool:
+        left_out = [
+            partition
+            for partition in self._partitions(schema)
+            if not self._window.holds(self._start(partition)) and not self._is_stray(partition)
+        ]
+        if left_out:
+            wished = ", ".join(f"{column} {type.sql}" for column, type in wishes.items())
+            days = sorted({self._day(partition) for partition in left_out})
+            self._context.listener.warn(
+                f"{schema.key} keeps its types, though wished is {wished}: this replay leaves out "
+                f"{len(days)} of the table's days ({days[0]} to {days[-1]}), and files of one "
+                "table have one type. Replay all of its days to switch."
+            )
+        return not left_out
+
+    def _lacking(
+        self, schema: TableSchema, state: SourceState, partitions: list[CatalogPartition]
+    ) -> list[CatalogPartition]:
+        """Partitions whose rows are not, all of them, there in the types that are wished."""
+        shadows = state.shadows.get(schema.key, {})
+        with ThreadPoolExecutor(16) as pool:
+            ready = pool.map(
+                self._is_ready,
+                partitions,
+                (shadows.get(partition_name(p.values)) for p in partitions),
+            )
+            return [p for p, stands in zip(partitions, ready, strict=True) if not stands]
+
+    def _moved(self, schema: TableSchema, state: SourceState) -> Iterator[PartitionChange]:
+        """All partitions of a table, each to where its shadow lies."""
+        before = {p.values: p.location for p in self._partitions(schema)}
+        for shadow in state.shadows[schema.key].values():
+            yield PartitionChange.whole(schema.key, shadow, before[shadow.values])
+
+    def _is_ready(self, partition: CatalogPartition, shadow: CatalogPartition | None) -> bool:
+        """Whether a shadow belongs to what its partition holds now, and is there."""
+        if shadow is None or (shadow.version, shadow.rows) != (partition.version, partition.rows):
+            return False
+        files = self._context.storage.files(shadow.location, recursive=False)
+        return (len(files), sum(f.size for f in files)) == (shadow.files, shadow.bytes)
+
+    def _partitions(self, schema: TableSchema) -> list[CatalogPartition]:
+        return self._context.catalog.partitions(schema.database, schema.name)
+
+    def _start(self, partition: CatalogPartition) -> datetime:
+        return self._context.source.date_partition.parse(partition.values)
+
+    def _day(self, partition: CatalogPartition) -> date:
+        return self._start(partition).date()
+
+    def _is_stray(self, partition: CatalogPartition) -> bool:
+        """Whether a partition lies outside the days that can be replayed: the first to today."""
+        today = self._context.facts.start_time.date()
+        return not self._first_day <= self._day(partition) <= today
+
+
+def _not_yet(schema: TableSchema, lacking: Iterable[CatalogPartition]) -> str:
+    first, *more = (partition_name(partition.values) for partition in lacking)
+    others = f" and {len(more)} more partitions" if more else ""
+    return (
+        f"{schema.key} keeps its types for now: {first}{others} came, or the wish changed, while "
+        "the replay was under way. Replay all of the table's days once more to switch."
+    )

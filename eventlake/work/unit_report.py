@@ -1,0 +1,140 @@
+"""The counts of one unit of work, from what staging saw, dedup decided and footers say."""
+
+from collections.abc import Iterable, Mapping
+from functools import reduce
+
+from eventlake.counts import NewColumn, TableReport, UnitReport, add_casts
+from eventlake.dedup.task import TableIds
+from eventlake.loading.task import LoadedFile
+from eventlake.rejects import Reason
+from eventlake.resolve import ResolvedTable
+from eventlake.schema import TableSchema
+from eventlake.settings import Source
+from eventlake.staging.seen import Seen
+from eventlake.work.placing import partition_dict, partition_values
+from eventlake.work.unit import Unit
+from eventlake.work.unit_work import UnitWork
+
+
+def unit_report(
+    work: UnitWork,
+    seen: Seen,
+    resolved: Mapping[str, ResolvedTable],
+    ids: Mapping[str, TableIds],
+    loaded: Iterable[LoadedFile],
+) -> UnitReport:
+    """Every count from where it is first known, so that the balance of them proves something."""
+    source, unit = work.context.source, work.unit
+    files: dict[str, list[LoadedFile]] = {}
+    for file in sorted(loaded, key=lambda f: (f.table, f.partition, f.path)):
+        if file.path:
+            # What a replay writes to switch a table is what it leaves there in the end.
+            lasting = file.shadow or file if file.table in unit.switches else file
+            files.setdefault(file.table, []).append(lasting)
+    staged = seen.staged_rows()
+    return UnitReport(
+        tables={
+            one.schema.key: _table_report(
+                source,
+                one,
+                staged[table],
+                seen.rejected.get(table, {}),
+                seen.suppressed.get(table, 0),
+                ids[table],
+                files.get(table, []),
+            )
+            for table, one in resolved.items()
+        }
+        | _left_out(seen, {t: s for t, s in work.tables.items() if t not in resolved}),
+        rows_in=seen.rows_in,
+        duplicates=sum(table.duplicates for table in ids.values()),
+        rejected=sum(sum(reasons.values()) for reasons in seen.rejected.values()),
+        suppressed=sum(seen.suppressed.values()),
+        skipped=seen.skipped,
+        raw_files=len(seen.files),
+        warnings=(*_warnings(unit, seen), *_conflicts(ids)),
+    )
+
+
+def _table_report(
+    source: Source,
+    one: ResolvedTable,
+    staged: int,
+    rejected: Mapping[str, int],
+    suppressed: int,
+    ids: TableIds,
+    files: list[LoadedFile],
+) -> TableReport:
+    layout = source.date_partition
+    day_rows: dict[str, int] = {}
+    for file in files:
+        day = layout.parse(partition_values(file.partition)).date().isoformat()
+        day_rows[day] = day_rows.get(day, 0) + file.rows
+    return TableReport(
+        table=one.schema.table,
+        name=one.schema.name,
+        rows_in=staged + sum(rejected.values()) + suppressed,
+        row_count=sum(file.rows for file in files),
+        duplicates=ids.duplicates,
+        other_payload=ids.other_payload,
+        rejected=sum(rejected.values()),
+        suppressed=suppressed,
+        partitions=tuple(
+            partition_dict(layout, partition)
+            for partition in dict.fromkeys(file.partition for file in files)
+        ),
+        day_rows=day_rows,
+        new_columns=tuple(NewColumn(c.name, c.type.sql) for c in one.new_columns),
+        is_new=one.is_new,
+        rescued_cells=sum(file.rescued_cells for file in files),
+        files_written=len(files),
+        bytes_written=sum(file.size for file in files),
+        casts=reduce(add_casts, (file.casts for file in files), {}),
+    )
+
+
+def _left_out(seen: Seen, tables: Mapping[str, TableSchema]) -> dict[str, TableReport]:
+    """Tables of the lake that had rows to load, and got none of them."""
+    found: dict[str, TableReport] = {}
+    for table, schema in tables.items():
+        rejected = sum(seen.rejected.get(table, {}).values())
+        suppressed = seen.suppressed.get(table, 0)
+        if rows := rejected + suppressed:
+            found[schema.key] = TableReport(
+                table, schema.name, rows, rejected=rejected, suppressed=suppressed
+            )
+    return found
+
+
+def _warnings(unit: Unit, seen: Seen) -> Iterable[str]:
+    """What the owner of the data should hear, with a place to look at."""
+    paths = {file.number: file.path for file in unit.files}
+    for file in seen.files:
+        if file.broken:
+            yield (
+                f"{paths[file.number]}: {file.broken}. The {file.lines} lines before were read; "
+                "put the whole file there and the next sync loads the rest."
+            )
+    totals: dict[str, int] = {}
+    for reasons in seen.rejected.values():
+        for reason, rows in reasons.items():
+            totals[reason] = totals.get(reason, 0) + rows
+    for reason, rows in sorted(totals.items()):
+        first = min((s for s in seen.samples if s.reason == reason), key=lambda s: (s.file, s.line))
+        place = f"{paths[first.file]} line {first.line}"
+        if reason != Reason.CUT_OFF:
+            yield f"{rows} rows rejected, the first in {place}: {first.detail}"
+    if seen.early:
+        yield f"{seen.early} rows were received before the source's start; they were loaded."
+    if seen.ahead:
+        yield f"{seen.ahead} rows claim to be received more than a day ahead; they were loaded."
+
+
+def _conflicts(ids: Mapping[str, TableIds]) -> Iterable[str]:
+    """Duplicates that were no mere copies: somebody uses ids twice."""
+    other = {table: found.other_payload for table, found in ids.items() if found.other_payload}
+    if other:
+        yield (
+            f"{sum(other.values())} duplicates have another payload than the event that is kept "
+            f"(in {', '.join(sorted(other))}): a sender uses message ids twice."
+        )

@@ -1,5 +1,0 @@
-"""The catalog in AWS Glue, which Athena, Redshift Spectrum, EMR and Spark read."""
-
-from lake.catalog.glue.catalog import GlueCatalog
-
-__all__ = ["GlueCatalog"]

@@ -1,5 +1,0 @@
-"""SQL over the lake, by DuckDB: the tables and files are those of the catalog, never a glob."""
-
-from lake.sql.engine import LakeSql
-
-__all__ = ["LakeSql"]

@@ -1,0 +1,94 @@
+"""A lake whose runs are only reported, at any time one likes, looks at it, and ways to nowhere."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from eventlake.alerts.attempt import Attempt, CheckRun
+from eventlake.alerts.channels.channel import NotSent
+from eventlake.alerts.fate import Fates, unknown
+from eventlake.alerts.look import Look
+from eventlake.alerts.message import Message
+from eventlake.alerts.state import AlertState, read_alerts
+from eventlake.counts import TableReport, UnitReport
+from eventlake.lake import Lake
+from eventlake.report import Failure, RunFacts
+from eventlake.settings import Settings, Source
+from eventlake.work.open_runs import close_run
+
+BEGIN = datetime(2026, 10, 20, tzinfo=UTC)
+REFUSED = Failure("Segment.InsufficientPermissions", "S3 bucket b: s3:PutObject was refused.")
+
+
+@dataclass
+class Way:
+    """A way to nowhere, which remembers what went along."""
+
+    address: str
+    sent: list[Message] = field(default_factory=list)
+    down: bool = False
+    dies: bool = False
+
+    def send(self, message: Message) -> str:
+        if self.down:
+            raise NotSent("out of order")
+        self.sent.append(message)
+        if self.dies:
+            raise KeyboardInterrupt
+        return ""
+
+    def look(self) -> str:
+        return ""
+
+    @property
+    def titles(self) -> list[str]:
+        return [message.title.removeprefix("shop: ") for message in self.sent]
+
+
+class WatchedLake:
+    """One source, `S1` with slug `shop`."""
+
+    def __init__(self, root: Path | str, storage: str = "", **alerts: Any) -> None:
+        source = {"id": "S1", "slug": "shop", "alerts": alerts}
+        given = {"workspace_id": "W1", "storage": storage or str(root), "sources": [source]}
+        self.lake = Lake.open(Settings.model_validate(given))
+        self.source: Source = self.lake.settings.sources[0]
+        self.runs = 0
+
+    def run(
+        self,
+        at: datetime,
+        failure: Failure | None = None,
+        replay: bool = False,
+        dagster_run_id: str = "",
+        rows: int = 0,
+        rejected: int = 0,
+        started: datetime | None = None,
+    ) -> str:
+        """A run that ended at a time, with its report; its id."""
+        self.runs += 1
+        started = started or at - timedelta(minutes=3)
+        facts = RunFacts(
+            "W1", "S1", "shop", f"R{self.runs}", started, "", "", dagster_run_id, replay
+        )
+        table = TableReport("page", "page", rows + rejected, row_count=rows, rejected=rejected)
+        done = UnitReport({"shop.page": table}, rows + rejected, rejected=rejected)
+        close_run(self.lake.storage, self.lake.catalog, facts, done, at, failure)
+        return facts.run_id
+
+    def look(
+        self,
+        now: datetime,
+        environ: Mapping[str, str],
+        fates: Fates = unknown,
+        failures: Sequence[Attempt] = (),
+        check_runs: Sequence[CheckRun] = (),
+        ui: str | None = None,
+    ) -> list[str]:
+        return Look(self.lake, now, environ, ui, fates).at(self.source, failures, check_runs)
+
+    @property
+    def state(self) -> AlertState:
+        return read_alerts(self.lake.storage, "S1")

@@ -1,0 +1,115 @@
+"""What a message shows of records that were rejected or rescued, from real syncs."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventlake.alerts.look import Look
+from eventlake.alerts.message import Message
+from eventlake.alerts.state import read_alerts
+from eventlake.lake import Lake
+from eventlake.suppression.entries import WHOLE_LAKE
+from eventlake.suppression.people import IdKind
+from eventlake.suppression.versions import change
+from eventlake.work.run_context import now
+from tests.eventlake.archive import track
+from tests.eventlake.runs import Runs, utc
+
+DAY = "2026-10-01"
+NOWHERE = {"webhook": "http://localhost:1/nowhere"}
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Runs:
+    return Runs(tmp_path)
+
+
+def messages(runs: Runs, **alerts: Any) -> list[Message]:
+    """What is to be told after a first look, which finds the syncs that have been."""
+    runs.set(alerts={**NOWHERE, **alerts})
+    lake = Lake(runs.settings, runs.storage, runs.catalog)
+    Look(lake, now(), {}).at(runs.source)
+    return [letter.message for letter in read_alerts(runs.storage, runs.source.id).letters]
+
+
+def test_the_first_rejected_record_is_shown_with_its_place_and_reason(runs: Runs) -> None:
+    good = [track("Order", f"m{n}", DAY) for n in range(3)]
+    runs.archive.day(DAY).file("a", *good, "<h1>Bad Gateway</h1>", "null")
+    runs.sync()
+    [message] = messages(runs, rejected_percent=20)
+    assert message.title == "shop: 40 % of the rows of a sync rejected"
+    assert message.text.splitlines()[1:5] == [
+        "Since: the sync of 2026-10-20 00:01 UTC",
+        "How bad: 2 of 5 rows, more than 20 % (alerts.rejected_percent)",
+        "First bad record: segment-logs/S1/1790812800000/a.gz:4: "
+        "The line is not JSON: expecting value at character 1.",
+        "  <h1>Bad Gateway</h1>",
+    ]
+    assert "`datalake records --run R1 --status rejected`" in message.text
+    assert message.fields["record_content"] == "<h1>Bad Gateway</h1>"
+
+
+def test_records_are_not_shown_where_that_is_switched_off(runs: Runs) -> None:
+    runs.archive.day(DAY).file("a", track("Order", None, DAY, secret="own-secret"))
+    runs.sync()
+    [message] = messages(runs, rejected_percent=0, show_record=False)
+    assert "a.gz:1" in message.text
+    assert "own-secret" not in message.text + str(message.fields)
+
+
+def test_a_rescued_record_is_shown_from_the_table_with_the_most_of_them(runs: Runs) -> None:
+    runs.archive.day(DAY).file(
+        "a", track("Order", "m1", DAY, price=1), track("Ping", "m2", DAY, n=1)
+    )
+    runs.sync()
+    runs.archive.day("2026-10-02").file(
+        "b",
+        track("Order", "m3", "2026-10-02", price=2),
+        track("Order", "m4", "2026-10-02", price="12,50"),
+        track("Order", "m5", "2026-10-02", price="-"),
+        track("Ping", "m6", "2026-10-02", n="?"),
+    )
+    runs.sync()
+    [message] = messages(runs, rescued_percent=50)
+    assert message.title == "shop: 75 % as many rescued cells as rows in a sync"
+    assert message.text.splitlines()[3:5] == [
+        "First bad record: shop.track_order (m4): 2 cells of this table went to rescued_data",
+        '  {"/properties/price":"12,50"}',
+    ]
+
+
+def suppress(runs: Runs, user: str) -> None:
+    change(
+        runs.storage,
+        lambda entries: entries.with_ids([user], IdKind.USER, WHOLE_LAKE, now()),
+        now(),
+    )
+
+
+def test_nothing_of_suppressed_people_is_shown_whenever_they_were_suppressed(runs: Runs) -> None:
+    """A record that was logged, or loaded, before somebody was suppressed is passed over."""
+    ann, bob = {"userId": "ann"}, {"userId": "bob"}
+    runs.archive.day(DAY).file("a", track("Order", "m1", DAY, price=1))
+    runs.sync()
+    runs.archive.day(DAY).file(
+        "b",
+        *(track("Order", None, DAY) | person for person in (ann, bob)),
+        *(track("Order", f"{person}", DAY, price="?") | person for person in (ann, bob)),
+    )
+    runs.sync()
+    suppress(runs, "ann")
+    rejected, rescued = messages(runs, rejected_percent=1, rescued_percent=1)
+    assert "b.gz:2" in rejected.text and '"bob"' in rejected.text
+    assert "shop.track_order ({'userId': 'bob'})" in rescued.text
+    assert "ann" not in rejected.text + rescued.text
+
+
+def test_a_log_that_is_gone_leaves_the_message_without_its_record(runs: Runs) -> None:
+    runs.archive.day(DAY).file("a", "null")
+    runs.sync()
+    runs.storage.delete_folder("sync_tracking_datasets")
+    [message] = messages(runs, rejected_percent=1)
+    assert "First bad record" not in message.text
+    assert message.at - utc("2026-10-20T00:00:00") > timedelta()

@@ -1,0 +1,55 @@
+"""A lake of two days and two tables in which all is well."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from eventlake.audit.audit import audit
+from eventlake.audit.report import Audit
+from eventlake.audit.scope import Scope, Span
+from eventlake.lake import Lake
+from tests.eventlake.archive import identify, track
+from tests.eventlake.runs import Runs, utc
+
+Audited = Callable[..., Audit]
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Runs:
+    runs = Runs(tmp_path)
+    runs.archive.day("2026-10-01").file(
+        "a",
+        track("Order", "m1", "2026-10-01T07:00"),
+        track("Order", "m2", "2026-10-01T07:30"),
+        track("Order", "m3", "2026-10-01T08:00"),
+        track("Order", "m1", "2026-10-01T09:00"),
+        identify("i1", "2026-10-01T07:00"),
+        "{",
+        identify(None, "2026-10-01T07:00"),
+    )
+    runs.archive.day("2026-10-02").file(
+        "b",
+        track("Order", "m4", "2026-10-02T07:00"),
+        track("Order", "m3", "2026-10-02T08:00"),
+        "",
+    )
+    runs.sync()
+    return runs
+
+
+@pytest.fixture
+def audited(runs: Runs) -> Audited:
+    """Audit the lake as it is now: all of it, or from one time to another."""
+
+    def carry_out(start: str | None = None, end: str | None = None) -> Audit:
+        span = Span(utc(start) if start else None, utc(end) if end else None)
+        return audit(Lake.open(runs.settings), Scope(runs.source, span))
+
+    return carry_out
+
+
+@pytest.fixture(autouse=True)
+def _no_power_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda _: None)

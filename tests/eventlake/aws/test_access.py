@@ -1,0 +1,107 @@
+"""Who we are on AWS: chain, role, external id, renewal; and that no secret leaks."""
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from eventlake.aws import sessions
+from eventlake.aws.access import ATTEMPTS, AwsAccess
+from eventlake.aws.sessions import client_config
+from eventlake.errors import InvalidSetting
+from eventlake.settings import Settings
+from tests.aws_server import REGION, SECRET, AwsServer
+
+ROLE = "arn:aws:iam::123456789012:role/datalake"
+
+
+def settings(**more: Any) -> Settings:
+    base = {"workspace_id": "P3IMS7SBDH", "storage": "lake"}
+    return Settings.model_validate({**base, "sources": [{"id": "a", "slug": "a"}], **more})
+
+
+def test_the_external_id_is_the_workspace_unless_the_settings_or_the_source_say_another() -> None:
+    sources = [{"id": "a", "slug": "a"}, {"id": "b", "slug": "b", "external_id": "own"}]
+    read = settings(iam_role_arn=ROLE, region="eu-west-1", sources=sources)
+    assert AwsAccess.of(read) == AwsAccess("eu-west-1", ROLE, "P3IMS7SBDH")
+    assert AwsAccess.of(read.source("a")) == AwsAccess("eu-west-1", ROLE, "P3IMS7SBDH")
+    assert AwsAccess.of(read.source("b")) == AwsAccess("eu-west-1", ROLE, "own")
+
+
+def test_without_a_role_the_usual_chain_holds(aws: AwsServer) -> None:
+    assert AwsAccess().credentials().secret_key == SECRET
+    assert AwsAccess().region_name() == REGION
+    assert AwsAccess("us-west-2").client("glue").meta.region_name == "us-west-2"
+
+
+def test_a_role_is_assumed_with_its_external_id(aws: AwsServer) -> None:
+    aws.bucket()
+    access = AwsAccess(role_arn=aws.role(), external_id="P3IMS7SBDH")
+    who = access.client("sts").get_caller_identity()["Arn"]
+    assert who.endswith(":assumed-role/datalake/datalake")
+    assert access.client("s3").list_buckets()["Buckets"][0]["Name"] == "lake-bucket"
+    assert access.credentials().token
+    assert access.without_role().credentials().token is None
+
+
+def test_the_assumed_role_is_renewed_before_it_expires(
+    aws: AwsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    access = AwsAccess(role_arn=aws.role(), external_id="P3IMS7SBDH")
+    first = access.credentials()
+    assert access.credentials() == first
+    in_51_minutes = datetime.now(UTC) + timedelta(minutes=51)  # of the 60 it is good for
+    monkeypatch.setattr("botocore.credentials._local_now", lambda: in_51_minutes)
+    access.session().get_credentials()._time_fetcher = lambda: in_51_minutes
+    later = access.credentials()
+    assert later.access_key != first.access_key
+    assert later.token != first.token
+
+
+def test_who_assumes_the_role_may_be_nobody_until_it_is_needed(
+    aws: AwsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    client = AwsAccess(role_arn=ROLE).client("s3")
+    with pytest.raises(InvalidSetting, match="invalid AWS credentials: none were found"):
+        client.list_buckets()
+
+
+def test_one_client_serves_all_threads(aws: AwsServer) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        clients = set(pool.map(lambda _: AwsAccess().client("glue"), range(32)))
+    assert len(clients) == 1
+
+
+def test_an_access_travels_without_secrets(aws: AwsServer) -> None:
+    access = AwsAccess(role_arn=aws.role(), external_id="P3IMS7SBDH")
+    keys = access.credentials()
+    travelled = pickle.dumps(access)
+    assert pickle.loads(travelled) == access
+    for secret in (keys.secret_key, keys.token, SECRET):
+        assert secret.encode() not in travelled
+        assert secret not in repr(access)
+
+
+def test_trouble_of_the_service_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_MAX_ATTEMPTS", raising=False)
+    assert client_config().retries == {"mode": "standard", "total_max_attempts": ATTEMPTS}
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "2")
+    assert "total_max_attempts" not in client_config().retries
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2026-10-01T07:08:09.123Z", datetime(2026, 10, 1, 7, 8, 9, 123_000, UTC)),
+        ("2026-10-01T07:08:09Z", datetime(2026, 10, 1, 7, 8, 9, 0, UTC)),
+        ("Thu, 01 Oct 2026 07:08:09 GMT", datetime(2026, 10, 1, 7, 8, 9, 0, UTC)),
+        ("2026-10-01T09:08:09+02:00", datetime(2026, 10, 1, 7, 8, 9, 0, UTC)),
+        (1790838489, datetime(2026, 10, 1, 7, 8, 9, 0, UTC)),
+    ],
+)
+def test_times_in_answers_are_read_in_all_forms(text: Any, moment: datetime) -> None:
+    assert sessions._moment(text) == moment

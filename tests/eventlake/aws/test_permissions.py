@@ -1,0 +1,247 @@
+"""Every permission that can be missing: a real refusal, and what people are told of it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from eventlake.aws.permissions import granted_by
+from eventlake.aws.refusals import Doing, aws_call, recognised
+from eventlake.errors import InsufficientPermissions
+from tests.aws_server import AwsServer
+from tests.eventlake.aws.enforced import User, enforced
+
+LAKE = "lake-bucket"
+BUCKET_ARN = f"arn:aws:s3:::{LAKE}"
+RAW = "segment-logs/9IP56Shn6/1756684800000/a.gz"
+STAGED = "segment-stage/9IP56Shn6/R1/a"
+DATA = "segment-data/data/9IP56Shn6/a.parquet"
+TABLE = "ios_prod.track_order"
+GLUE = "arn:aws:glue:*:*"
+GLUE_ARNS = [f"{GLUE}:catalog", f"{GLUE}:database/ios_prod", f"{GLUE}:table/ios_prod/*"]
+CLUSTER = "j-3SXSUSDNPIS"
+EMR_ARN = f"arn:aws:elasticmapreduce:*:*:cluster/{CLUSTER}"
+TAGGED = {"StringEquals": {"elasticmapreduce:ResourceTag/vendor": "segment"}}
+STEP = {"Name": "x", "HadoopJarStep": {"Jar": "command-runner.jar"}}
+CONFIG = {
+    "Name": "replay",
+    "Instances": {"MasterInstanceType": "m5.xlarge", "InstanceCount": 1},
+}
+
+
+@dataclass(frozen=True)
+class Refused:
+    """What is done, by which call, with which right missing, and what is told."""
+
+    doing: Doing
+    resource: str
+    call: Callable[[Any], Any]
+    begins: str
+    action: str
+    arn: str
+    grants: list[str] | str | None = None  # the resources of the statement; None: the arn
+    actions: list[str] | None = None  # of the statement, where it has more than the one
+    condition: dict[str, Any] | None = None
+
+    @property
+    def id(self) -> str:
+        return f"{self.doing.name}-{self.action}"
+
+    @property
+    def service(self) -> str:
+        return "emr" if self.doing.service == "elasticmapreduce" else self.doing.service
+
+    @property
+    def statement(self) -> dict[str, Any]:
+        told: dict[str, Any] = {
+            "Effect": "Allow",
+            "Action": self.actions or self.action,
+            "Resource": self.grants or self.arn,
+        }
+        return {**told, "Condition": self.condition} if self.condition else told
+
+
+def s3(
+    doing: Doing, key: str, begins: str, action: str, call: Callable[[Any], Any], **more: Any
+) -> Refused:
+    arn = f"{BUCKET_ARN}/{key}" if key else BUCKET_ARN
+    folder = f"{BUCKET_ARN}/{key.split('/')[0]}/*" if key else None
+    return Refused(doing, f"{LAKE}/{key}", call, begins, action, arn, **{"grants": folder, **more})
+
+
+def glue(doing: Doing, begins: str, action: str, call: Callable[[Any], Any]) -> Refused:
+    arn = f"{GLUE}:table/ios_prod/track_order"
+    return Refused(doing, TABLE, call, begins, f"glue:{action}", arn, GLUE_ARNS)
+
+
+def emr(doing: Doing, begins: str, action: str, call: Callable[[Any], Any]) -> Refused:
+    action = f"elasticmapreduce:{action}"
+    return Refused(doing, CLUSTER, call, begins, action, EMR_ARN, condition=TAGGED)
+
+
+NO = "Datalake does not have permissions to "
+FETCH = f"{NO}fetch schema information from Glue catalog: "
+CREATE = f"{NO}create tables in Glue catalog: "
+CHANGE = f"{NO}change tables of Glue catalog: "
+DROP = f"{NO}delete table from Glue catalog: "
+LISTED = [f"{BUCKET_ARN}/segment-logs/*", BUCKET_ARN]
+PARTITION: dict[str, Any] = {"Values": ["2026-10-01"]}
+IN_TABLE = {"DatabaseName": "ios_prod", "TableName": "track_order"}
+
+REFUSALS = [
+    s3(
+        Doing.STAGE,
+        STAGED,
+        f"{NO}upload staging data to S3 bucket {LAKE}: ",
+        "s3:PutObject",
+        lambda s3: s3.put_object(Bucket=LAKE, Key=STAGED, Body=b""),
+    ),
+    s3(
+        Doing.DOWNLOAD,
+        RAW,
+        f"{NO}download objects from S3 bucket {LAKE}: ",
+        "s3:GetObject",
+        lambda s3: s3.get_object(Bucket=LAKE, Key=RAW),
+        actions=["s3:GetObject", "s3:ListBucket"],
+        grants=LISTED,
+    ),
+    s3(
+        Doing.UPLOAD,
+        DATA,
+        f"{NO}upload objects to S3 bucket {LAKE}: ",
+        "s3:PutObject",
+        lambda s3: s3.put_object(Bucket=LAKE, Key=DATA, Body=b""),
+    ),
+    s3(
+        Doing.UPLOAD,
+        DATA,
+        f"{NO}upload objects to S3 bucket {LAKE}: ",
+        "s3:PutObject",
+        lambda s3: s3.create_multipart_upload(Bucket=LAKE, Key=DATA),
+    ),
+    s3(
+        Doing.DELETE,
+        DATA,
+        f"{NO}delete objects from S3 bucket {LAKE}: ",
+        "s3:DeleteObject",
+        lambda s3: s3.delete_object(Bucket=LAKE, Key=DATA),
+    ),
+    s3(
+        Doing.LIST,
+        "",
+        f"{NO}list objects of S3 bucket {LAKE}: ",
+        "s3:ListBucket",
+        lambda s3: s3.list_objects_v2(Bucket=LAKE),
+    ),
+    emr(
+        Doing.SUBMIT_STEP,
+        f"{NO}submit an EMR job to cluster {CLUSTER}: ",
+        "AddJobFlowSteps",
+        lambda emr: emr.add_job_flow_steps(JobFlowId=CLUSTER, Steps=[STEP]),
+    ),
+    emr(
+        Doing.POLL_STEP,
+        f"{NO}check the status of an EMR job on cluster {CLUSTER}: ",
+        "DescribeStep",
+        lambda emr: emr.describe_step(ClusterId=CLUSTER, StepId="s-1"),
+    ),
+    emr(
+        Doing.CANCEL_STEP,
+        f"{NO}cancel an EMR job on cluster {CLUSTER}: ",
+        "CancelSteps",
+        lambda emr: emr.cancel_steps(ClusterId=CLUSTER, StepIds=["s-1"]),
+    ),
+    emr(
+        Doing.LOOK_AT_CLUSTER,
+        f"{NO}look at EMR cluster {CLUSTER}: ",
+        "DescribeCluster",
+        lambda emr: emr.describe_cluster(ClusterId=CLUSTER),
+    ),
+    emr(
+        Doing.END_CLUSTER,
+        f"{NO}terminate EMR cluster {CLUSTER}: ",
+        "TerminateJobFlows",
+        lambda emr: emr.terminate_job_flows(JobFlowIds=[CLUSTER]),
+    ),
+    Refused(
+        Doing.START_CLUSTER,
+        "",
+        lambda emr: emr.run_job_flow(**CONFIG),
+        f"{NO}start an EMR cluster: ",
+        "elasticmapreduce:RunJobFlow",
+        "arn:aws:elasticmapreduce:*:*:cluster/*",
+        condition={"StringEquals": {"aws:RequestTag/vendor": "segment"}},
+    ),
+    *(
+        glue(Doing.FETCH_SCHEMA, FETCH, action, call)
+        for action, call in {
+            "GetDatabase": lambda glue: glue.get_database(Name="ios_prod"),
+            "GetTable": lambda glue: glue.get_table(DatabaseName="ios_prod", Name="track_order"),
+            "GetTables": lambda glue: glue.get_tables(DatabaseName="ios_prod"),
+            "GetPartitions": lambda glue: glue.get_partitions(**IN_TABLE),
+            "BatchGetPartition": lambda glue: glue.batch_get_partition(
+                **IN_TABLE, PartitionsToGet=[PARTITION]
+            ),
+        }.items()
+    ),
+    *(
+        glue(Doing.CREATE_SCHEMA, CREATE, action, call)
+        for action, call in {
+            "CreateDatabase": lambda glue: glue.create_database(DatabaseInput={"Name": "x"}),
+            "CreateTable": lambda glue: glue.create_table(
+                DatabaseName="ios_prod", TableInput={"Name": "track_order"}
+            ),
+            "BatchCreatePartition": lambda glue: glue.batch_create_partition(
+                **IN_TABLE, PartitionInputList=[PARTITION]
+            ),
+        }.items()
+    ),
+    *(
+        glue(Doing.CHANGE_SCHEMA, CHANGE, action, call)
+        for action, call in {
+            "UpdateTable": lambda glue: glue.update_table(
+                DatabaseName="ios_prod", TableInput={"Name": "track_order"}
+            ),
+            "UpdatePartition": lambda glue: glue.update_partition(
+                **IN_TABLE, PartitionValueList=["2026-10-01"], PartitionInput=PARTITION
+            ),
+        }.items()
+    ),
+    *(
+        glue(Doing.DELETE_TABLE, DROP, action, call)
+        for action, call in {
+            "DeleteTable": lambda glue: glue.delete_table(
+                DatabaseName="ios_prod", Name="track_order"
+            ),
+            "BatchDeletePartition": lambda glue: glue.batch_delete_partition(
+                **IN_TABLE, PartitionsToDelete=[PARTITION]
+            ),
+        }.items()
+    ),
+]
+
+
+@pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case.id)
+def test_a_refusal_tells_the_action_the_resource_and_the_statement(
+    aws: AwsServer, case: Refused
+) -> None:
+    aws.bucket(LAKE)
+    client = User(aws, denied=[case.action]).client(case.service)
+    with (
+        enforced(aws),
+        pytest.raises(InsufficientPermissions) as caught,
+        aws_call(case.doing, case.resource),
+    ):
+        case.call(client)
+    told = str(caught.value)
+    assert told.startswith(f"{case.begins}{case.action} on {case.arn} was refused")
+    assert granted_by(told) == case.statement
+    assert caught.value.error_code == "Segment.InsufficientPermissions"
+    assert "\n" not in told
+    # Also where nobody said what was being done: by the call, from the error or from its text.
+    answer = caught.value.__cause__
+    for error in (answer, RuntimeError(f"in a task:\n  {answer}\n\tat x")):
+        unexpected = recognised(error) if error else None
+        assert isinstance(unexpected, InsufficientPermissions)
+        assert case.action in str(unexpected)

@@ -1,0 +1,47 @@
+"""The same catalog in all its forms."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from eventlake.aws.access import AwsAccess
+from eventlake.catalog.base import Catalog
+from eventlake.catalog.glue import GlueCatalog
+from eventlake.catalog.local import LocalCatalog
+from eventlake.storage import LocalStorage
+from eventlake.storage.s3 import S3Storage
+from tests.aws_server import ACCOUNT, AwsServer
+from tests.eventlake.catalog.orders import ORDERS
+from tests.strict_glue import StrictGlue, strict_glue
+
+
+@pytest.fixture
+def glue(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[StrictGlue]:
+    """An empty Glue that keeps to its rules."""
+    yield strict_glue(request.getfixturevalue("aws"), monkeypatch)
+
+
+@pytest.fixture
+def glue_catalog(glue: StrictGlue) -> GlueCatalog:
+    return GlueCatalog("s3://lake-bucket/some/prefix", AwsAccess(), ACCOUNT)
+
+
+@pytest.fixture(params=["local", "local on S3", "glue"])
+def empty_catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Catalog:
+    """A catalog without anything in it."""
+    if request.param == "local":
+        return LocalCatalog(LocalStorage(str(tmp_path)))
+    if request.param == "local on S3":
+        server: AwsServer = request.getfixturevalue("aws")
+        return LocalCatalog(S3Storage(f"s3://{server.bucket()}/lake"))
+    found: GlueCatalog = request.getfixturevalue("glue_catalog")
+    return found
+
+
+@pytest.fixture
+def catalog(empty_catalog: Catalog) -> Catalog:
+    """A catalog with the table of orders."""
+    empty_catalog.ensure_database("shop")
+    empty_catalog.create_table(ORDERS)
+    return empty_catalog

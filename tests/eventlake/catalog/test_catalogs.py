@@ -1,0 +1,198 @@
+"""A catalog keeps what it was told, in whatever order and however often, in all its forms."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+import pytest
+
+from eventlake.catalog.base import Catalog, CatalogColumn, CatalogTable
+from eventlake.errors import StateError
+from tests.eventlake.catalog.orders import HOUR, ORDERS, at, locations
+
+
+def test_an_empty_lake_has_an_empty_catalog(empty_catalog: Catalog) -> None:
+    assert empty_catalog.databases() == []
+    assert empty_catalog.tables("shop") == []
+    assert empty_catalog.table("shop", "track_order") is None
+
+
+def test_a_table_comes_back_as_it_was_made(catalog: Catalog) -> None:
+    assert catalog.databases() == ["shop"]
+    assert catalog.tables("shop") == [ORDERS]
+    assert catalog.table("shop", "track_order") == ORDERS
+    assert catalog.partitions("shop", "track_order") == []
+
+
+def test_making_a_table_again_leaves_it_alone(catalog: Catalog) -> None:
+    other = CatalogTable("shop", "track_order", (), ("day",), "elsewhere")
+    assert catalog.create_table(other) is False
+    catalog.ensure_database("shop")
+    assert catalog.table("shop", "track_order") == ORDERS
+
+
+def test_new_columns_go_to_the_end_and_known_ones_keep_place_and_type(
+    catalog: Catalog,
+) -> None:
+    new = [
+        CatalogColumn("price", "decimal(38,6)", "/properties/price"),
+        CatalogColumn("message_id", "bigint"),
+        CatalogColumn("at", "timestamp"),
+    ]
+    catalog.append_columns("shop", "track_order", new)
+    catalog.append_columns("shop", "track_order", reversed(new))
+    table = catalog.table("shop", "track_order")
+    assert table is not None
+    assert [(c.name, c.type) for c in table.columns] == [
+        ("message_id", "string"),
+        ("price", "decimal(38,6)"),
+        ("at", "timestamp"),
+    ]
+
+
+def test_a_partition_moves_when_a_later_manifest_says_so(catalog: Catalog) -> None:
+    catalog.put_partitions("shop", "track_order", [at("first", 1)])
+    catalog.put_partitions("shop", "track_order", [at("moved", 2)])
+    assert catalog.partitions("shop", "track_order") == [at("moved", 2)]
+
+
+def test_a_late_applier_does_not_move_a_partition_back(catalog: Catalog) -> None:
+    catalog.put_partitions("shop", "track_order", [at("moved", 2)])
+    catalog.put_partitions("shop", "track_order", [at("first", 1)])
+    assert locations(catalog) == ["moved"]
+
+
+def test_the_same_manifest_may_be_applied_again(catalog: Catalog) -> None:
+    for location in ("first", "corrected"):
+        catalog.put_partitions("shop", "track_order", [at(location, 1)])
+    assert locations(catalog) == ["corrected"]
+
+
+def test_a_dropped_partition_comes_back_only_by_a_later_manifest(catalog: Catalog) -> None:
+    catalog.put_partitions("shop", "track_order", [at("first", 1)])
+    catalog.drop_partitions("shop", "track_order", [HOUR], version=3)
+    catalog.put_partitions("shop", "track_order", [at("late", 2)])
+    assert locations(catalog) == []
+    catalog.put_partitions("shop", "track_order", [at("again", 4)])
+    assert locations(catalog) == ["again"]
+
+
+def test_a_partition_is_dropped_before_its_late_creation(catalog: Catalog) -> None:
+    catalog.drop_partitions("shop", "track_order", [list(HOUR)], version=2)
+    catalog.put_partitions("shop", "track_order", [at("late", 1)])
+    assert locations(catalog) == []
+
+
+def test_an_old_drop_leaves_a_newer_partition(catalog: Catalog) -> None:
+    catalog.put_partitions("shop", "track_order", [at("newer", 2)])
+    catalog.drop_partitions("shop", "track_order", [HOUR], version=1)
+    assert locations(catalog) == ["newer"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "values", "day"),
+    [
+        (("day", "hr"), ("2026-10-31", "23"), "2026-10-31"),
+        (("year", "month", "day", "hr"), ("2026", "10", "31", "23"), "2026-10-31"),
+        (("year", "month", "day"), ("2026", "10", "31"), "2026-10-31"),
+        (("day",), ("2026-10-31",), "2026-10-31"),
+        (("source_id", "day"), ("S1", "2026-10-31"), "2026-10-31"),
+    ],
+)
+def test_partitions_are_found_by_day_in_every_layout(
+    catalog: Catalog, keys: tuple[str, ...], values: tuple[str, ...], day: str
+) -> None:
+    catalog.create_table(CatalogTable("shop", "t", (), keys, "t"))
+    catalog.put_partitions("shop", "t", [at("here", 1, values)])
+    assert len(catalog.partitions("shop", "t", (day, day))) == 1
+    assert catalog.partitions("shop", "t", ("2026-10-01", "2026-10-30")) == []
+    assert catalog.partitions("shop", "t", ("2026-11-01", "2026-11-30")) == []
+    assert len(catalog.partitions("shop", "t", ("2026-09-15", "2026-11-15"))) == 1
+
+
+def test_partitions_come_in_the_order_of_their_values(catalog: Catalog) -> None:
+    days = ["2026-11-01", "2026-09-30", "2026-10-02"]
+    catalog.put_partitions("shop", "track_order", [at(d, 1, (d, "00")) for d in days])
+    assert locations(catalog) == sorted(days)
+
+
+def test_many_tables_are_made_and_filled_each_for_itself(catalog: Catalog) -> None:
+    names = ["a", "track_order", "b"]
+    tables = [msgspec.structs.replace(ORDERS, name=name) for name in names]
+    assert catalog.create_tables(tables) == [True, False, True]
+    assert [table.name for table in catalog.tables("shop")] == ["a", "b", "track_order"]
+    catalog.put_partitions("shop", "b", [at("later", 3)])
+    next_month = ("2026-11-01", "00")
+    catalog.put_all(
+        {
+            ("shop", "a"): [at("first", 1), at("next", 1, next_month)],
+            ("shop", "b"): [at("late", 2)],
+            ("shop", "track_order"): [],
+        }
+    )
+    found = {name: [p.location for p in catalog.partitions("shop", name)] for name in names}
+    assert found == {"a": ["first", "next"], "b": ["later"], "track_order": []}
+    with pytest.raises(StateError, match=r"shop\.nope is not in the catalog"):
+        catalog.put_all({("shop", "a"): [at("x", 4)], ("shop", "nope"): [at("x", 4)]})
+    assert catalog.create_tables([]) == []
+    catalog.put_all({})
+
+
+def test_changing_a_table_that_does_not_exist_is_refused(catalog: Catalog) -> None:
+    with pytest.raises(StateError, match=r"shop\.nope is not in the catalog"):
+        catalog.put_partitions("shop", "nope", [at("x", 1)])
+    with pytest.raises(StateError, match=r"shop\.nope is not in the catalog"):
+        catalog.append_columns("shop", "nope", [])
+    assert [table.name for table in catalog.tables("shop")] == ["track_order"]
+
+
+def test_appliers_of_one_table_lose_nothing_of_each_other(catalog: Catalog) -> None:
+    def apply(day: str) -> None:
+        for hour in range(4):
+            values = (day, f"{hour:02}")
+            catalog.put_partitions("shop", "track_order", [at("/".join(values), 1, values)])
+            new = CatalogColumn(f"c_{day[-2:]}_{hour}", "string")
+            catalog.append_columns("shop", "track_order", [new])
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(apply, ["2026-10-01", "2026-10-02", "2026-10-03"]))
+    table = catalog.table("shop", "track_order")
+    assert table is not None
+    assert len({column.name for column in table.columns}) == len(table.columns) == 1 + 12
+    assert len(locations(catalog)) == 12
+
+
+def test_hundreds_of_partitions_come_and_move_and_go(catalog: Catalog) -> None:
+    hours = [(f"2026-10-{day:02}", f"{hour:02}") for day in range(1, 12) for hour in range(24)]
+    old = [at("/".join(hour), 1, hour) for hour in hours[:250]]
+    new = [at(f"new/{'/'.join(hour)}", 2, hour) for hour in hours]
+    catalog.put_partitions("shop", "track_order", old)
+    assert catalog.partitions("shop", "track_order") == old
+    catalog.put_partitions("shop", "track_order", new)
+    assert catalog.partitions("shop", "track_order") == new
+    assert catalog.partitions("shop", "track_order", ("2026-10-03", "2026-10-04")) == new[48:96]
+    catalog.drop_partitions("shop", "track_order", hours[:60], 3)
+    assert catalog.partitions("shop", "track_order") == new[60:]
+
+
+def test_what_does_not_fit_into_a_comment_comes_back_as_it_was(catalog: Catalog) -> None:
+    long, odd = "/properties/" + "é" * 300, "/properties/a\nb\u0000"
+    told = CatalogTable(
+        database="shop",
+        name="track_long",
+        columns=(CatalogColumn("long", "string", long), CatalogColumn("odd", "string", odd)),
+        partition_keys=("day",),
+        location="long",
+        comment="L\u0001" + "o" * 3000 + "ng",
+    )
+    catalog.create_table(told)
+    catalog.append_columns("shop", "track_long", [CatalogColumn("more", "string", long + "/x")])
+    table = catalog.table("shop", "track_long")
+    assert table is not None
+    assert [column.comment for column in table.columns] == [long, odd, long + "/x"]
+    assert table.comment == told.comment
+
+
+def test_limits_are_held_against_what_there_is(catalog: Catalog) -> None:
+    assert catalog.count_databases() == 1
+    assert catalog.names("shop") == {"track_order"}
+    assert catalog.names("elsewhere") is None

@@ -1,0 +1,450 @@
+"""The lake's tables in Glue, whatever others do to them before, after and meanwhile."""
+
+import copy
+from typing import Any
+
+import pytest
+from moto.core.responses import ActionResult
+
+from eventlake.aws.access import AwsAccess
+from eventlake.catalog.base import CatalogColumn, CatalogTable
+from eventlake.catalog.glue import GlueCatalog
+from eventlake.catalog.sync_reports import SYNC_REPORTS, ensure_reports_table
+from eventlake.errors import InsufficientPermissions, InvalidSetting
+from tests.aws_server import ACCOUNT
+from tests.eventlake.catalog.orders import HOUR, ORDERS, at, locations
+from tests.strict_glue import StrictGlue, momentary, refusal
+
+PRICE = CatalogColumn("price", "decimal(38,6)", "/properties/price")
+TITLE = CatalogColumn("title", "string", "/properties/title")
+
+
+@pytest.fixture
+def catalog(glue_catalog: GlueCatalog) -> GlueCatalog:
+    glue_catalog.ensure_database("shop")
+    glue_catalog.create_table(ORDERS)
+    return glue_catalog
+
+
+def table(glue: StrictGlue) -> dict[str, Any]:
+    """The table as Glue has it."""
+    found: dict[str, Any] = glue.client.get_table(DatabaseName="shop", Name="track_order")
+    return found["Table"]
+
+
+def edit(glue: StrictGlue, **changes: Any) -> None:
+    """What a person does to the table in the console."""
+    now = table(glue)
+    known = glue.client.meta.service_model.shape_for("TableInput").members
+    wanted = {key: value for key, value in now.items() if key in known} | changes
+    glue.client.update_table(DatabaseName="shop", TableInput=wanted)
+
+
+def columns(glue: StrictGlue) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = table(glue)["StorageDescriptor"]["Columns"]
+    return found
+
+
+def edit_columns(glue: StrictGlue, columns: list[dict[str, Any]]) -> None:
+    edit(glue, StorageDescriptor={**table(glue)["StorageDescriptor"], "Columns": columns})
+
+
+def partition(glue: StrictGlue, values: tuple[str, ...] = HOUR) -> dict[str, Any]:
+    answer = glue.client.get_partition(
+        DatabaseName="shop", TableName="track_order", PartitionValues=list(values)
+    )
+    found: dict[str, Any] = answer["Partition"]
+    return found
+
+
+def test_a_table_is_what_athena_spectrum_and_spark_expect(
+    catalog: GlueCatalog, glue: StrictGlue
+) -> None:
+    made = table(glue)
+    assert made["TableType"] == "EXTERNAL_TABLE"
+    assert made["Description"] == "Order"
+    assert made["PartitionKeys"] == [
+        {"Name": "day", "Type": "string"},
+        {"Name": "hr", "Type": "string"},
+    ]
+    assert made["Parameters"] == {
+        "EXTERNAL": "TRUE",
+        "classification": "parquet",
+        "source_id": "S1",
+    }
+    assert made["StorageDescriptor"] == {
+        "Columns": [{"Name": "message_id", "Type": "string", "Comment": "/messageId"}],
+        "Location": ("s3://lake-bucket/some/prefix/segment-data/data/S1/segment_type=track_order/"),
+        "InputFormat": "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat",
+        "OutputFormat": "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",
+        "SerdeInfo": {
+            "SerializationLibrary": "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe",
+            "Parameters": {"serialization.format": "1"},
+        },
+    }
+    catalog.put_partitions("shop", "track_order", [at("some/folder", 4)])
+    made_partition = partition(glue)
+    assert made_partition["Parameters"] == {
+        "datalake.version": "4",
+        "numRows": "3",
+        "totalSize": "100",
+        "numFiles": "1",
+    }
+    stored = made["StorageDescriptor"]
+    assert made_partition["StorageDescriptor"] == {
+        **stored,
+        "Location": "s3://lake-bucket/some/prefix/some/folder/",
+    }
+
+
+def test_the_table_of_reports_is_read_as_json(glue_catalog: GlueCatalog, glue: StrictGlue) -> None:
+    ensure_reports_table(glue_catalog)
+    ensure_reports_table(glue_catalog)
+    assert glue_catalog.tables("__segment_datalake") == [SYNC_REPORTS]
+    made = glue.client.get_table(DatabaseName="__segment_datalake", Name="sync_reports")["Table"]
+    stored = made["StorageDescriptor"]
+    assert stored["SerdeInfo"]["SerializationLibrary"] == "org.openx.data.jsonserde.JsonSerDe"
+    assert stored["InputFormat"] == "org.apache.hadoop.mapred.TextInputFormat"
+    types = {column["Name"]: column["Type"] for column in stored["Columns"]}
+    assert types["partitions"] == "array<map<string,string>>"
+    assert types["new_columns"] == "array<struct<name:string,type:string>>"
+    assert [key["Name"] for key in made["PartitionKeys"]] == ["source_id", "day"]
+    assert glue.count("update_table") == 0
+
+
+def test_a_database_is_made_only_where_there_is_none(
+    catalog: GlueCatalog, glue: StrictGlue
+) -> None:
+    glue.before("create_database", momentary("AccessDeniedException"))
+    catalog.ensure_database("shop")
+    with pytest.raises(InsufficientPermissions, match="glue:CreateDatabase"):
+        catalog.ensure_database("elsewhere")
+    glue.before("create_database", lambda: make_database(glue, "elsewhere"))
+    catalog.ensure_database("elsewhere")
+
+
+def make_database(glue: StrictGlue, name: str) -> None:
+    """Somebody else is faster."""
+    glue.client.create_database(DatabaseInput={"Name": name})
+
+
+def test_of_all_databases_only_the_lakes_own_are_listed(
+    catalog: GlueCatalog, glue: StrictGlue
+) -> None:
+    for name in ("finance", "web"):
+        make_database(glue, name)
+    assert catalog.databases() == ["shop"]
+    named = GlueCatalog(catalog.place, catalog.access, ACCOUNT, named=("web", "not_made_yet"))
+    assert named.databases() == ["shop", "web"]
+    other_lake = GlueCatalog("s3://other-bucket", catalog.access)
+    assert other_lake.databases() == []
+    assert catalog.count_databases() == 3
+
+
+def test_every_call_is_about_the_catalog_of_the_settings(
+    catalog: GlueCatalog, glue: StrictGlue
+) -> None:
+    catalog.put_partitions("shop", "track_order", [at("first", 1)])
+    catalog.append_columns("shop", "track_order", [PRICE])
+    catalog.drop_partitions("shop", "track_order", [HOUR], 2)
+    catalog.partitions("shop", "track_order")
+    catalog.tables("shop")
+    catalog.databases()
+    assert {told["CatalogId"] for _, told in glue.asked} == {ACCOUNT}
+
+
+def test_new_columns_come_by_one_update_that_leaves_no_old_versions(
+    catalog: GlueCatalog, glue: StrictGlue
+) -> None:
+    catalog.append_columns("shop", "track_order", [PRICE, TITLE])
+    catalog.append_columns("shop", "track_order", [PRICE, TITLE])
+    [told] = [told for name, told in glue.asked if name == "update_table"]
+    assert (told["VersionId"], told["SkipArchive"]) == ("1", True)
+    versions = glue.client.get_table_versions(DatabaseName="shop", TableName="track_order")
+    assert [version["VersionId"] for version in versions["TableVersions"]] == ["2"]
+
+
+def test_what_people_say_of_a_table_stays(catalog: GlueCatalog, glue: StrictGlue) -> None:
+    theirs = {"Name": "score", "Type": "double", "Parameters": {"unit": "points"}}
+    edit(
+        glue,
+        Description="All orders, see the handbook",
+        Owner="finance",
+        Retention=365,
+        Parameters={**table(glue)["Parameters"], "team": "finance"},
+        StorageDescriptor={
+            **table(glue)["StorageDescriptor"],
+            "Columns": [
+                {
+                    "Name": "message_id",
+                    "Type": "string",
+                    "Comment": "Unique",
+                    "Parameters": {"pii": "no"},
+                },
+                theirs,
+            ],
+            "SortColumns": [{"Column": "message_id", "SortOrder": 1}],
+        },
+    )
+    before = table(glue)
+    catalog.append_columns("shop", "track_order", [PRICE])
+    catalog.put_partitions("shop", "track_order", [at("first", 1)])
+    catalog.drop_partitions("shop", "track_order", [HOUR], 2)
+    catalog.retype("shop", "track_order", {"price": "string"}, [], 3)
+    after = table(glue)
+    expected = copy.deepcopy(before)
+    expected["StorageDescriptor"]["Columns"].append(
+        {"Name": "price", "Type": "string", "Comment": "/properties/price"}
+    )
+    expected["Parameters"] |= {"datalake.dropped": "2", "datalake.retyped": "3"}
+    times = ("UpdateTime", "VersionId")
+    assert {k: v for k, v in after.items() if k not in times} == {
+        k: v for k, v in expected.items() if k not in times
+    }
+    seen = catalog.table("shop", "track_order")
+    assert seen is not None
+    assert [(c.name, c.comment) for c in seen.columns] == [
+        ("message_id", "Unique"),
+        ("score", ""),
+        ("price", "/properties/price"),
+    ]
+
+
+def test_a_comment_written_over_one_that_was_cut_counts_more(
+    catalog: GlueCatalog, glue: StrictGlue
+) -> None:
+    catalog.append_columns("shop", "track_order", [CatalogColumn("n", "bigint", "/" + "n" * 300)])
+    *others, cut = columns(glue)
+    assert len(cut["Comment"].encode()) == 255
+    edit_columns(glue, [*others, {**cut, "Comment": "How many"}])
+    seen = catalog.table("shop", "track_order")
+    assert seen is not None
+    assert seen.columns[-1].comment == "How many"
+
+
+def test_a_comment_edited_between_our_look_and_our_update_stays(
+    catalog: GlueCatalog, glue: StrictGlue
+) -> None:
+    def comment() -> None:
+        edit_columns(glue, [{"Name": "message_id", "Type": "string", "Comment": "Unique"}])
+
+    glue.before("update_table", comment)
+    catalog.append_columns("shop", "track_order", [PRICE])
+    assert [(c["Name"], c["Comment"]) for c in columns(glue)] == [
+        ("message_id", "Unique"),
+        ("price", "/properties/price"),
+    ]
+    edited, refused, ours = [told for name, told in glue.asked if name == "update_table"][-3:]
+    assert [t.get("VersionId") for t in (edited, refused, ours)] == [None, "1", "2"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["ConcurrentModificationException", "OperationTimeoutException", "ResourceNotReadyException"],
+)
+def test_glue_that_is_busy_is_asked_again(
+    catalog: GlueCatalog, glue: StrictGlue, code: str
+) -> None:
+    for operation in ("get_table", "update_table", "batch_get_partition", "batch_create_partition"):
+        glue.before(operation, momentary(code))
+    catalog.append_columns("shop", "track_order", [PRICE])
+    catalog.put_partitions("shop", "track_order", [at("first", 1)])
+    assert len(columns(glue)) == 2
+    assert locations(catalog) == ["first"]
+
+
+def test_partitions_come_in_batches_and_those_that_are_right_are_left_alone(
+    catalog: GlueCatalog, glue: StrictGlue
+) -> None:
+    hours = [(f"2026-10-{day:02}", f"{hour:02}") for day in range(1, 12) for hour in range(24)]
+    wanted = [at("/".join(hour), 1, hour) for hour in hours]
+    catalog.put_partitions("shop", "track_order", wanted[:250])
+    assert glue.batches("batch_create_partition", "PartitionInputList") == [100, 100, 50]
+    catalog.put_partitions("shop", "track_order", wanted[:251])
+    assert glue.batches("batch_create_partition", "PartitionInputList")[3:] == [1]
+    moved = [at("new", 2, hour) for hour in hours[:120]]
+    catalog.put_partitions("shop", "track_order", moved + wanted[120:])
+    assert glue.batches("batch_update_partition", "Entries") == [100, 20]
+    catalog.drop_partitions("shop", "track_order", hours[:60], 3)
+    assert glue.batches("batch_delete_partition", "PartitionsToDelete") == [25, 25, 10]
+
+
+def test_of_wide_tables_fewer_partitions_go_into_a_call(
+    catalog: GlueCatalog, glue: StrictGlue
+) -> None:
+    wide = [CatalogColumn(f"column_{n}", "string", f"/properties/{n}") for n in range(500)]
+    catalog.append_columns("shop", "track_order", wide)
+    hours = [("2026-10-01", f"{hour:02}") for hour in range(24)]
+    hours += [("2026-10-02", f"{hour:02}") for hour in range(24)]
+    catalog.put_partitions("shop", "track_order", [at("here", 1, hour) for hour in hours])
+    sizes = glue.batches("batch_create_partition", "PartitionInputList")
+    assert len(sizes) > 1
+    assert sum(sizes) == 48
+
+
+def test_a_partition_that_somebody_makes_meanwhile_is_moved_if_it_is_older(
+    catalog: GlueCatalog, glue: StrictGlue
+) -> None:
+    other = GlueCatalog(catalog.place, AwsAccess())
+    older, newer = ("2026-10-01", "01"), ("2026-10-01", "02")
+
+    def make() -> None:
+        partitions = [at("older", 1, older), at("newer", 9, newer)]
+        other.put_partitions("shop", "track_order", partitions)
+
+    glue.before("batch_create_partition", make)
+    ours = [at("ours", 5, values) for values in (older, newer, HOUR)]
+    catalog.put_partitions("shop", "track_order", ours)
+    found = {p.values: p.location for p in catalog.partitions("shop", "track_order")}
+    assert found == {older: "ours", newer: "newer", HOUR: "ours"}
+
+
+def test_a_partition_that_is_removed_meanwhile_is_made_again(
+    catalog: GlueCatalog, glue: StrictGlue
+) -> None:
+    catalog.put_partitions("shop", "track_order", [at("first", 1)])
+
+    def remove() -> None:
+        glue.client.delete_partition(
+            DatabaseName="shop", TableName="track_order", PartitionValues=list(HOUR)
+        )
+
+    glue.before("batch_update_partition", remove)
+    catalog.put_partitions("shop", "track_order", [at("moved", 2)])
+    assert locations(catalog) == ["moved"]
+
+
+def test_single_partitions_that_fail_are_tried_again_or_told(
+    catalog: GlueCatalog, glue: StrictGlue
+) -> None:
+    def failing(code: str) -> ActionResult:
+        detail = {"ErrorCode": code, "ErrorMessage": f"no {code}"}
+        return ActionResult({"Errors": [{"PartitionValues": list(HOUR), "ErrorDetail": detail}]})
+
+    glue.before("batch_create_partition", lambda: failing("ThrottlingException"))
+    catalog.put_partitions("shop", "track_order", [at("first", 1)])
+    assert locations(catalog) == ["first"]
+    later = ("2026-10-01", "08")
+    glue.before("batch_create_partition", lambda: failing("AccessDeniedException"))
+    with pytest.raises(InsufficientPermissions, match="glue:BatchCreatePartition"):
+        catalog.put_partitions("shop", "track_order", [at("second", 2, later)])
+
+
+def test_partitions_that_an_answer_leaves_out_are_asked_for_again(
+    catalog: GlueCatalog, glue: StrictGlue
+) -> None:
+    catalog.put_partitions("shop", "track_order", [at("first", 1)])
+    nothing = {"Partitions": [], "UnprocessedKeys": [{"Values": list(HOUR)}]}
+    glue.before("batch_get_partition", lambda: ActionResult(nothing))
+    catalog.put_partitions("shop", "track_order", [at("first", 1)])
+    assert (glue.count("batch_create_partition"), glue.count("batch_update_partition")) == (1, 0)
+
+
+def test_what_people_say_of_a_partition_stays_when_it_moves(
+    catalog: GlueCatalog, glue: StrictGlue
+) -> None:
+    catalog.put_partitions("shop", "track_order", [at("first", 1)])
+    now = partition(glue)
+    glue.client.update_partition(
+        DatabaseName="shop",
+        TableName="track_order",
+        PartitionValueList=list(HOUR),
+        PartitionInput={
+            "Values": list(HOUR),
+            "StorageDescriptor": now["StorageDescriptor"] | {"Compressed": True},
+            "Parameters": now["Parameters"] | {"checked_by": "finance"},
+        },
+    )
+    catalog.append_columns("shop", "track_order", [PRICE])
+    catalog.put_partitions("shop", "track_order", [at("moved", 2)])
+    moved = partition(glue)
+    assert moved["Parameters"]["checked_by"] == "finance"
+    assert moved["Parameters"]["datalake.version"] == "2"
+    assert moved["StorageDescriptor"]["Compressed"] is True
+    assert moved["StorageDescriptor"]["Location"].endswith("/prefix/moved/")
+    assert [c["Name"] for c in moved["StorageDescriptor"]["Columns"]] == ["message_id", "price"]
+
+
+def test_a_late_applier_that_meets_a_drop_takes_back_what_it_made(
+    catalog: GlueCatalog, glue: StrictGlue
+) -> None:
+    """It looked before the drop was noted, and makes its partition after it was carried out."""
+    other = GlueCatalog(catalog.place, AwsAccess())
+
+    def drop() -> None:
+        other.drop_partitions("shop", "track_order", [HOUR], 2)
+
+    glue.before("batch_create_partition", drop)
+    catalog.put_partitions(
+        "shop", "track_order", [at("late", 1), at("late", 1, ("2026-10-02", "00"))]
+    )
+    assert ("late", HOUR) not in [
+        (p.location, p.values) for p in catalog.partitions("shop", "track_order")
+    ]
+
+
+def test_listings_of_many_pages_are_read_to_the_end(catalog: GlueCatalog, glue: StrictGlue) -> None:
+    glue.page = 7
+    hours = [(f"2026-10-{day:02}", f"{hour:02}") for day in (1, 2, 3) for hour in range(24)]
+    wanted = [at("/".join(hour), 1, hour) for hour in hours]
+    catalog.put_partitions("shop", "track_order", wanted)
+    assert catalog.partitions("shop", "track_order") == wanted
+    assert catalog.partitions("shop", "track_order", ("2026-10-02", "2026-10-02")) == wanted[24:48]
+    names = [f"track_{number:02}" for number in range(20)]
+    for name in names:
+        catalog.create_table(CatalogTable("shop", name, (), ("day",), name))
+        catalog.ensure_database(name)
+    assert [one.name for one in catalog.tables("shop")] == [*names, "track_order"]
+    assert catalog.names("shop") == {*names, "track_order"}
+    assert catalog.databases() == ["shop", *names]
+
+
+def test_only_large_tables_are_listed_in_parallel(catalog: GlueCatalog, glue: StrictGlue) -> None:
+    catalog.put_partitions("shop", "track_order", [at("first", 1), at("b", 1, ("2026-10-02", "0"))])
+    catalog.partitions("shop", "track_order")
+    assert glue.count("get_partitions") == 1
+    glue.page = 1
+    assert len(catalog.partitions("shop", "track_order")) == 2
+    segments = {
+        told["Segment"]["SegmentNumber"]
+        for name, told in glue.asked
+        if name == "get_partitions" and "Segment" in told
+    }
+    assert segments == set(range(8))
+
+
+def test_tables_of_others_are_neither_shown_nor_changed(
+    catalog: GlueCatalog, glue: StrictGlue
+) -> None:
+    theirs = {
+        "Name": "track_refund",
+        "TableType": "EXTERNAL_TABLE",
+        "StorageDescriptor": {
+            **table(glue)["StorageDescriptor"],
+            "Location": "s3://their-bucket/r",
+        },
+    }
+    view = {"Name": "orders_a_day", "TableType": "VIRTUAL_VIEW", "ViewOriginalText": "/* … */"}
+    for one in (theirs, view):
+        glue.client.create_table(DatabaseName="shop", TableInput=one)
+    assert [one.name for one in catalog.tables("shop")] == ["track_order"]
+    assert catalog.table("shop", "track_refund") is None
+    assert catalog.table("shop", "orders_a_day") is None
+    assert catalog.names("shop") == {"track_order", "track_refund", "orders_a_day"}
+    refund = CatalogTable("shop", "track_refund", (), ("day",), "refund")
+    assert catalog.create_table(refund) is False
+    with pytest.raises(InvalidSetting, match="it lies in s3://their-bucket/r, not below s3://lake"):
+        catalog.append_columns("shop", "track_refund", [PRICE])
+    assert glue.count("update_table") == 0
+
+
+def test_a_full_account_is_told_as_what_it_is(catalog: GlueCatalog, glue: StrictGlue) -> None:
+    def full() -> None:
+        raise refusal("ResourceNumberLimitExceededException", "Number of tables exceeds 200000")
+
+    glue.before("create_table", full)
+    with pytest.raises(InvalidSetting, match=r"shop\.more is over a limit.*catalog_tables"):
+        catalog.create_table(CatalogTable("shop", "more", (), ("day",), "more"))
+    glue.before("create_database", full)
+    with pytest.raises(InvalidSetting, match=r"more is over a limit.*catalog_databases"):
+        catalog.ensure_database("more")

@@ -1,0 +1,112 @@
+"""How old the newest event of a source may be."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventlake.checking.freshness import check_freshness, judge_freshness
+from eventlake.settings import Source
+from eventlake.work.checks import Severity
+from tests.eventlake.archive import track
+from tests.eventlake.retyping import lake_of
+from tests.eventlake.runs import Runs, utc
+
+HOUR = timedelta(hours=1)
+START = utc("2026-10-05")  # a Monday
+
+
+def always(days: int) -> set[datetime]:
+    return {START + n * HOUR for n in range(24 * days)}
+
+
+def at_work(days: int) -> set[datetime]:
+    """Weekdays from 8 to 18."""
+    return {at for at in always(days) if at.weekday() < 5 and 8 <= at.hour < 18}
+
+
+def without(hours: Iterable[datetime], first: datetime, last: datetime) -> set[datetime]:
+    return {at for at in hours if not first <= at < last}
+
+
+END = START + timedelta(days=28)
+OUTAGE = (START + timedelta(days=10), START + timedelta(days=14))
+
+
+@pytest.mark.parametrize(
+    ("hours", "setting", "within"),
+    [
+        (always(28), None, 6),  # nothing but the way into the lake
+        (at_work(28), None, 62 + 6),  # weekends, Friday 18 to Monday 8
+        (without(always(28), *OUTAGE), None, 6),  # one outage is not what is usual
+        (without(at_work(28), *OUTAGE), None, 62 + 6),
+        (always(14), None, 72),  # not long enough known
+        (set(), None, 72),
+        (at_work(28), 12, 12),
+    ],
+)
+def test_how_long_a_silence_is_usual(
+    hours: set[datetime], setting: int | None, within: int
+) -> None:
+    source = Source(id="S1", slug="shop", freshness_hours=setting)
+    now = max(hours, default=END) + HOUR
+    result = judge_freshness(source, hours, now)
+    assert result.passed
+    assert result.evidence["expected_within_hours"] == within
+    if hours:
+        assert judge_freshness(source, hours, now + within * HOUR).passed
+        late = judge_freshness(source, hours, now + within * HOUR + timedelta(minutes=1))
+        assert not late.passed and late.severity is Severity.WARN
+        assert late.evidence["first_problems"] == (
+            f"no event since {now:%Y-%m-%d %H:%M} UTC, {within} hours ago",
+        )
+
+
+def test_events_dated_ahead_do_not_hide_a_silence() -> None:
+    source = Source(id="S1", slug="shop")
+    hours = always(28) | {END + timedelta(days=3)}
+    assert not judge_freshness(source, hours, END + 12 * HOUR).passed
+
+
+@pytest.mark.parametrize(
+    ("schedule", "within"),
+    [
+        ("0 */2 * * *", 4 + 2),
+        ("0 5 * * *", 4 + 24),
+        ("0 5 * * 1", 4 + 168),
+        ("0 5,6 * * *", 4 + 23),
+    ],
+)
+def test_who_syncs_rarely_is_given_more_time(schedule: str, within: int) -> None:
+    source = Source(id="S1", slug="shop", schedule=schedule)
+    result = judge_freshness(source, always(28), END)
+    assert result.evidence["expected_within_hours"] == within
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"enabled": False}, "the source is switched off (`enabled: false`)"),
+        ({"schedule": "off"}, "its syncs are not scheduled (`schedule: off`)"),
+    ],
+)
+def test_a_source_that_nobody_syncs_is_not_judged(settings: dict[str, Any], why: str) -> None:
+    source = Source(id="S1", slug="shop", **settings)
+    result = judge_freshness(source, always(28), END + timedelta(days=90))
+    assert result.passed
+    assert result.evidence["not_judged"] == why
+
+
+def test_the_hours_are_those_of_loaded_files(tmp_path: Path) -> None:
+    runs = Runs(tmp_path)
+    nothing = check_freshness(lake_of(runs), runs.source, utc("2026-10-01"))
+    assert nothing.passed and nothing.evidence["not_judged"] == "nothing is loaded yet"
+    runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:30"))
+    runs.sync()
+    result = check_freshness(lake_of(runs), runs.source, utc("2026-10-04T09:00"))
+    assert result.table == "__segment_datalake.sync_reports.shop"
+    assert result.evidence["age_hours"] == 73.0
+    assert result.evidence["newest_hour"] == "2026-10-01T07"
+    assert not result.passed

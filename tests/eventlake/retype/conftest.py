@@ -1,0 +1,12 @@
+"""A lake of its own for each test."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.eventlake.runs import Runs
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Runs:
+    return Runs(tmp_path)

@@ -1,0 +1,120 @@
+"""Whatever an archive holds, a table with other types is the one that the plain rules make."""
+
+import os
+from datetime import date, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from eventlake.names import RESCUED_DATA, STANDARD_COLUMNS
+from eventlake.reference import ReferenceLake, Scope
+from eventlake.resolve import RESCUED
+from eventlake.retype.target import find_column
+from eventlake.retype.wish import record_wish
+from eventlake.state.manifest import RunKind
+from eventlake.types import LakeType
+from eventlake.work.in_process import InProcess
+from eventlake.work.run import replay_units
+from eventlake.work.unit import Window
+from tests.eventlake.random_archives import DAYS, Story, Sync, stories
+from tests.eventlake.retyping import lake_of
+from tests.eventlake.runs import Runs, utc
+from tests.eventlake.test_reference import DAY, Told, check_index, check_lake, micros, play
+
+FIRST, END = utc(DAYS[0]), utc("2026-10-16")  # after the last day that events are received on
+Wishes = dict[str, dict[str, LakeType]]
+
+
+def make_wishes(runs: Runs, lake: ReferenceLake, draw: st.DataObject) -> Wishes:
+    """Other types for some of the columns that may have one, by table."""
+    fixed = {column.name(runs.source.naming) for column in STANDARD_COLUMNS} | {RESCUED_DATA}
+    free = [(t, c) for t, table in lake.tables.items() for c in table.columns if c not in fixed]
+    wishes: Wishes = {}
+    assume(free)
+    chosen = st.lists(st.sampled_from(free), min_size=1, max_size=3, unique=True)
+    for table, column in draw.draw(chosen):
+        type = draw.draw(st.sampled_from(LakeType))
+        if type is not lake.tables[table].columns[column].type:
+            wishes.setdefault(table, {})[column] = type
+            name = f"shop.{runs.source.catalog_table(table)}.{column}"
+            record_wish(lake_of(runs), find_column(lake_of(runs), name), type, print)
+    return wishes
+
+
+def stray_days(lake: ReferenceLake, tables: Wishes) -> dict[str, set[date]]:
+    """Days of tables that the replay of all days does not name."""
+    found: dict[str, set[date]] = {}
+    for name in tables:
+        for row in lake.tables[name].rows:
+            at = utc("1970-01-01") + timedelta(microseconds=row.received)
+            if not FIRST <= at < END:
+                found.setdefault(name, set()).add(at.date())
+    return found
+
+
+def replay_day(told: Told, start: int, tables: frozenset[str] | None) -> None:
+    files = [told.archive[place] for place in sorted(told.archive)]
+    told.lake.load(files, Scope(start, start + micros(utc("1970-01-02")), tables))
+
+
+def follow_rescued_data(runs: Runs, lake: ReferenceLake) -> None:
+    """The column may come with the first day that needs it, before others that come later."""
+    for name, table in lake.tables.items():
+        columns = [column for column, _, _ in runs.columns(runs.source.catalog_table(name))]
+        known = {**table.columns, RESCUED_DATA: RESCUED}
+        assert set(table.columns) <= set(columns) <= set(known)
+        if RESCUED_DATA in columns:
+            order = [c for c in table.columns if c != RESCUED_DATA]
+            order.insert(columns.index(RESCUED_DATA), RESCUED_DATA)
+            table.columns = {column: known[column] for column in order}
+
+
+def _ends_with_a_sync(story: Story) -> bool:
+    return len(story.steps) > 1 and isinstance(story.steps[-1], Sync)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.filter_too_much])
+@given(stories().filter(_ends_with_a_sync), st.data())
+def test_a_retyped_table_is_what_the_plain_rules_make_of_the_archive(
+    story: Story, draw: st.DataObject
+) -> None:
+    """The last sync of the story comes between two days of the replay."""
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        runs = Runs(Path(folder), **story.settings)
+        patch.setattr(InProcess, "slots", story.tasks)
+        told = Told(runs)
+        *before, last = story.steps
+        for step in before:
+            play(step, runs)
+            _ = told.sync(step) if isinstance(step, Sync) else told.replay(step)
+        wishes = make_wishes(runs, told.lake, draw)
+        check_lake(runs, told.lake)
+        tables = frozenset(wishes) or None
+        strays = stray_days(told.lake, wishes)
+        window = Window(FIRST, END)
+        units = replay_units(runs.context(RunKind.REPLAY, window), window, tables)
+        when = draw.draw(st.integers(0, (END - FIRST) // DAY - 1))
+        for number in range((END - FIRST) // DAY):
+            next(units)
+            replay_day(told, micros(FIRST + number * DAY), tables)
+            if number == when:
+                assert isinstance(last, Sync)
+                play(last, runs)
+                told.sync(last)
+        for day in sorted(set().union(*strays.values()) - {date.max}):
+            next(units)
+            replay_day(told, micros(utc(f"{day}")), tables)
+        list(units)
+        left = {table for table, days in strays.items() if date.max in days}  # no replay gets there
+        assert {key.split(".")[1] for key in runs.state().wishes} == set(
+            map(runs.source.catalog_table, left)
+        )
+        for table in wishes.keys() - left:
+            told.lake.retype(table, wishes[table])
+        follow_rescued_data(runs, told.lake)
+        check_lake(runs, told.lake)
+        check_index(runs, told.lake)

@@ -1,0 +1,15 @@
+"""A small lake to ask: two databases, one table with partitions, the empty table of reports."""
+
+from pathlib import Path
+
+import pytest
+
+from eventlake.catalog.sync_reports import ensure_reports_table
+from tests.eventlake.sql.small_lake import SmallLake
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> SmallLake:
+    lake = SmallLake(tmp_path)
+    ensure_reports_table(lake.catalog)
+    return lake

@@ -1,0 +1,260 @@
+"""The lease: one run at a time, the living are waited for and the dead are not."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from eventlake import paths
+from eventlake.state import holder, lease
+from eventlake.state.codec import encode
+from eventlake.state.holder import Holder, myself
+from eventlake.state.lease import Lease, held_lease, make_way, read_lease
+from eventlake.state.process_birth import birth
+from eventlake.storage import LocalStorage, Storage
+from eventlake.storage.base import Change
+from eventlake.storage.s3 import S3Storage
+from tests.aws_server import AwsServer
+
+LATER = datetime.now(UTC) + timedelta(days=1)
+
+
+@pytest.fixture(params=["folder", "bucket"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    if request.param == "folder":
+        return LocalStorage(str(tmp_path))
+    server: AwsServer = request.getfixturevalue("aws")
+    return S3Storage(f"s3://{server.bucket()}")
+
+
+@pytest.fixture
+def dead_pid() -> int:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def nobody(found: Lease) -> None:
+    raise AssertionError(f"waited for {found}")
+
+
+def leave_lease(storage: Storage, who: Holder, run: str = "R1") -> None:
+    storage.write(paths.lease("S1"), encode(Lease(run, "sync", who)))
+
+
+def test_the_lease_is_held_while_the_block_runs_and_free_afterwards(storage: Storage) -> None:
+    assert read_lease(storage, "S1") is None
+    with held_lease(storage, "S1", "R1", "sync", nobody):
+        found = read_lease(storage, "S1")
+        assert found is not None
+        assert (found.run_id, found.work, found.holder.pid) == ("R1", "sync", os.getpid())
+        assert str(found).startswith(f"sync (run R1, process {os.getpid()} on ")
+        with held_lease(storage, "S2", "R2", "sync", nobody):  # another source
+            pass
+    assert read_lease(storage, "S1") is None
+    with suppress(ValueError), held_lease(storage, "S1", "R1", "sync", nobody):
+        raise ValueError
+    assert storage.read(paths.lease("S1")) is None
+
+
+def test_a_second_run_waits_for_a_living_holder_and_says_for_whom_once(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "POLL_SECONDS", 0.001)
+    leave_lease(storage, myself())
+    polls: Iterator[int] = iter(range(5))
+    heard: list[str] = []
+
+    def sleep(_: float) -> None:
+        if next(polls) == 4:
+            storage.delete(paths.lease("S1"))
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    with held_lease(storage, "S1", "R2", "sync", lambda found: heard.append(found.run_id)):
+        assert heard == ["R1"]
+        now = read_lease(storage, "S1")
+        assert now is not None
+        assert now.run_id == "R2"
+
+
+def test_a_dead_process_on_this_machine_holds_nothing(storage: Storage, dead_pid: int) -> None:
+    here = myself().host
+    leave_lease(storage, Holder(here, dead_pid, LATER))
+    assert read_lease(storage, "S1") is None
+    with held_lease(storage, "S1", "R2", "sync", nobody):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("born", "alive"),
+    [(myself().born, True), ("", True), ("0ld-1", False)],
+    ids=["mine", "unknown", "other"],
+)
+def test_a_number_that_another_process_has_by_now_holds_nothing(born: str, alive: bool) -> None:
+    assert Holder(myself().host, os.getpid(), LATER, born).alive is alive
+
+
+def test_what_remains_of_a_killed_process_is_dead() -> None:
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    assert birth(process.pid) not in (None, birth(os.getpid()))
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # dead, but nobody has looked
+    assert birth(process.pid) is None
+    process.communicate()
+    assert birth(process.pid) is None
+
+
+def test_a_holder_written_by_an_earlier_release_is_known_by_its_number(storage: Storage) -> None:
+    host, pid = myself().host, os.getpid()
+    holder = f'{{"host": "{host}", "pid": {pid}, "expires": "{LATER.isoformat()}"}}'
+    old = f'{{"format_version": 1, "run_id": "R1", "work": "sync", "holder": {holder}}}'
+    storage.write(paths.lease("S1"), old.encode())
+    assert read_lease(storage, "S1") == Lease("R1", "sync", Holder(host, pid, LATER))
+
+
+def test_a_process_elsewhere_is_believed_until_its_time_is_up(
+    storage: Storage, dead_pid: int
+) -> None:
+    elsewhere = Holder("another-machine", dead_pid, LATER)
+    assert elsewhere.alive
+    expired = Holder("another-machine", dead_pid, datetime.now(UTC) - timedelta(seconds=1))
+    assert not expired.alive
+    leave_lease(storage, expired)
+    with held_lease(storage, "S1", "R2", "sync", nobody):
+        pass
+
+
+def test_whoever_lost_the_lease_does_not_take_it_from_its_new_holder(storage: Storage) -> None:
+    with held_lease(storage, "S1", "R1", "sync", nobody):
+        leave_lease(storage, myself(), run="R2")
+    found = read_lease(storage, "S1")
+    assert found is not None
+    assert found.run_id == "R2"
+
+
+def test_the_lease_is_renewed_while_its_holder_works(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(holder, "RENEWAL_SECONDS", 0.001)
+    with held_lease(storage, "S1", "R1", "sync", nobody):
+        first = read_lease(storage, "S1")
+        deadline = time.monotonic() + 10
+        while read_lease(storage, "S1") == first and time.monotonic() < deadline:
+            time.sleep(0.001)
+        renewed = read_lease(storage, "S1")
+    assert first is not None
+    assert renewed is not None
+    assert renewed.holder.expires > first.holder.expires
+
+
+def test_a_renewal_that_fails_once_is_tried_again(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(holder, "RENEWAL_SECONDS", 0.001)
+    tries: list[int] = []
+
+    def update(self: Storage, path: str, change: Change) -> None:
+        tries.append(1)
+        if len(tries) == 2:  # the first one takes the lease
+            raise OSError("the network is gone for a moment")
+
+    monkeypatch.setattr(type(storage), "update", update)
+    with held_lease(storage, "S1", "R1", "sync", nobody):
+        deadline = time.monotonic() + 10
+        while len(tries) < 4 and time.monotonic() < deadline:
+            time.sleep(0.001)
+    assert len(tries) >= 4
+
+
+def test_whoever_lost_the_lease_does_not_renew_it_against_its_new_holder(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(holder, "RENEWAL_SECONDS", 0.001)
+    with held_lease(storage, "S1", "R1", "sync", nobody):
+        # As everybody takes it: not between a renewal's look and its write.
+        storage.update(paths.lease("S1"), lambda _: encode(Lease("R2", "sync", myself())))
+        time.sleep(0.05)
+        found = read_lease(storage, "S1")
+        assert found is not None and found.run_id == "R2"
+
+
+def test_what_a_run_could_not_give_back_is_still_its_own(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Storage, path: str) -> None:
+        raise OSError("the network is gone for a moment")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(storage), "delete", refuse)
+        with held_lease(storage, "S1", "R1", "day 1", nobody):
+            pass
+    assert read_lease(storage, "S1") is not None
+    with held_lease(storage, "S1", "R1", "day 2", nobody):
+        found = read_lease(storage, "S1")
+        assert found is not None and found.work == "day 2"
+    assert read_lease(storage, "S1") is None
+
+
+def test_who_waits_leaves_a_sign_until_it_has_the_lease(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "POLL_SECONDS", 0.001)
+    leave_lease(storage, myself())
+    signs: list[str] = []
+
+    def told(_: Lease) -> None:
+        signs.extend(file.name for file in storage.files(paths.waiting("S1")))
+        storage.delete(paths.lease("S1"))
+
+    with held_lease(storage, "S1", "R2", "sync", told):
+        assert signs == ["R2.json"]
+        assert storage.files(paths.waiting("S1")) == []
+
+
+def test_who_takes_the_lease_again_and_again_lets_others_have_it_first(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other looks every 300 ms; the first gives the lease back for a moment only."""
+    monkeypatch.setattr(lease, "POLL_SECONDS", 0.3)
+    order: list[str] = []
+    waits = threading.Event()
+
+    def wait_in_line() -> None:
+        with held_lease(storage, "S1", "sync", "sync", lambda _: waits.set()):
+            order.append("sync")
+
+    thread = threading.Thread(target=wait_in_line)
+    for day in range(4):
+        if day:
+            make_way(storage, "S1", "replay")
+        with held_lease(storage, "S1", "replay", "replay", lambda _: None):
+            order.append("day")
+            if day == 1:
+                thread.start()
+                assert waits.wait(10)
+    thread.join()
+    assert order == ["day", "day", "sync", "day", "day"]
+
+
+def test_nobody_makes_way_for_the_dead_for_oneself_or_for_long(
+    storage: Storage, dead_pid: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sleep(seconds: float) -> None:
+        raise AssertionError(f"slept {seconds} s")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "sleep", sleep)
+        dead = Lease("R1", "sync", Holder(myself().host, dead_pid, LATER))
+        storage.write(paths.waiting_run("S1", "R1"), encode(dead))
+        storage.write(paths.waiting_run("S1", "R2"), encode(Lease("R2", "sync", myself())))
+        make_way(storage, "S1", "R2")
+        assert [file.name for file in storage.files(paths.waiting("S1"))] == ["R2.json"]
+    monkeypatch.setattr(lease, "POLL_SECONDS", 0.01)
+    make_way(storage, "S1", "R3")  # R2 never comes, and yet this ends

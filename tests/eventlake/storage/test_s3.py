@@ -1,0 +1,319 @@
+"""What only S3 has: conditions, parts, pages, lost answers, keys that expire."""
+
+import pickle
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from botocore.awsrequest import AWSResponse
+
+from eventlake.aws.access import AwsAccess, forget_sessions
+from eventlake.errors import InsufficientPermissions, InvalidSetting, ServiceTrouble
+from eventlake.storage import s3_copy, s3_output
+from eventlake.storage.s3 import S3Storage
+from tests.aws_server import AwsServer
+
+FIVE_MB = 5 << 20
+
+
+def uploads(aws: AwsServer) -> list[str]:
+    page = aws.client("s3").list_multipart_uploads(Bucket="lake-bucket")
+    return [upload["Key"] for upload in page.get("Uploads", ())]
+
+
+def begin(aws: AwsServer, *keys: str) -> None:
+    for key in keys:
+        aws.client("s3").create_multipart_upload(Bucket="lake-bucket", Key=key)
+
+
+@contextmanager
+def answers(storage: S3Storage, operation: str, *statuses: int, done: bool) -> Iterator[list[int]]:
+    """The first requests of a kind are answered like this, whether they were carried out or not."""
+    left, asked = list(statuses), []
+    events = storage.client.meta.events
+
+    def answer(request: Any, **_: Any) -> AWSResponse | None:
+        asked.append(1)
+        if not left:
+            return None
+        if done:
+            storage.client._endpoint.http_session.send(request)
+        return AWSResponse(request.url, left.pop(0), {}, _Body(b""))
+
+    events.register(f"before-send.s3.{operation}", answer)
+    try:
+        yield asked
+    finally:
+        events.unregister(f"before-send.s3.{operation}", answer)
+
+
+class _Body:
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def stream(self, **_: Any) -> Iterator[bytes]:
+        yield self._data
+
+    def read(self, *_: Any) -> bytes:
+        return self._data
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", _at_once)
+
+
+def _at_once(*_: Any) -> float:
+    return 0.0
+
+
+@pytest.mark.parametrize("status", [500, 503])
+def test_trouble_of_the_service_is_tried_again(s3: S3Storage, status: int) -> None:
+    with answers(s3, "PutObject", status, status, status, done=False) as asked:
+        s3.write("a", b"x")
+    assert len(asked) == 4
+    assert s3.read("a") == b"x"
+
+
+def test_trouble_that_does_not_end_is_told(s3: S3Storage) -> None:
+    trouble = pytest.raises(ServiceTrouble, match="did not answer as it should")
+    with answers(s3, "GetObject", *[503] * 20, done=False) as asked, trouble:
+        s3.read("a")
+    assert len(asked) == 8
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_who_created_a_file_knows_it_though_the_answer_was_lost(s3: S3Storage, first: bool) -> None:
+    if not first:
+        s3.write("m/1", b"another's")
+    with answers(s3, "PutObject", 500, done=True):
+        assert s3.create("m/1", b"mine") is first
+    assert s3.read("m/1") == (b"mine" if first else b"another's")
+
+
+def test_a_change_whose_answer_was_lost_is_made_once(s3: S3Storage) -> None:
+    s3.write("n", b"0")
+    with answers(s3, "PutObject", 500, done=True):
+        s3.update("n", lambda old: (old or b"") + b"1")
+    assert s3.read("n") == b"01"
+
+
+def test_a_file_that_vanishes_while_it_is_changed_is_made_anew(s3: S3Storage) -> None:
+    s3.write("n", b"0")
+    seen: list[bytes | None] = []
+
+    def change(old: bytes | None) -> bytes:
+        if not seen:
+            s3.delete("n")
+        seen.append(old)
+        return b"new"
+
+    s3.update("n", change)
+    assert (seen, s3.read("n")) == ([b"0", None], b"new")
+
+
+def test_a_bucket_that_is_not_there_is_a_wrong_setting(aws: AwsServer) -> None:
+    nowhere = S3Storage("s3://no-such-bucket/lake")
+    for ask in (nowhere.read, nowhere.exists, nowhere.files, nowhere.folders, nowhere.open_input):
+        with pytest.raises((InvalidSetting, FileNotFoundError), match="no-such-bucket"):
+            ask("a")
+    with pytest.raises(InvalidSetting, match="no-such-bucket"):
+        nowhere.write("a", b"")
+
+
+def test_a_bucket_elsewhere_is_found(aws: AwsServer) -> None:
+    aws.bucket("far-away", region="ap-southeast-2")
+    far = S3Storage("s3://far-away", AwsAccess("eu-west-1"))
+    far.write("a", b"x")
+    with far.open_input("a") as file:
+        assert file.read() == b"x"
+    assert far.fs.region == "ap-southeast-2"
+
+
+class TestUploads:
+    """Files that are written in parts."""
+
+    @pytest.fixture(autouse=True)
+    def _small_parts(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(s3_output, "PART_BYTES", FIVE_MB)
+
+    def test_one_that_fails_is_aborted(self, aws: AwsServer, s3: S3Storage) -> None:
+        with pytest.raises(RuntimeError), s3.open_output("o/x") as out:
+            out.write(bytes(2 * FIVE_MB + 1))
+            assert uploads(aws) == ["lake/o/x"]
+            raise RuntimeError("the task is killed")
+        assert (uploads(aws), s3.files("")) == ([], [])
+
+    @pytest.mark.parametrize("operation", ["UploadPart", "CompleteMultipartUpload"])
+    def test_a_part_that_does_not_arrive_fails_the_file(
+        self, aws: AwsServer, s3: S3Storage, operation: str
+    ) -> None:
+        trouble = pytest.raises(ServiceTrouble)
+        with answers(s3, operation, *[500] * 50, done=False), trouble, s3.open_output("o/x") as out:
+            out.write(bytes(2 * FIVE_MB + 1))
+        assert (uploads(aws), s3.files("")) == ([], [])
+
+    def test_those_of_a_dead_run_are_aborted_with_it(self, aws: AwsServer, s3: S3Storage) -> None:
+        begin(aws, "lake/d/_v/R1/x", "lake/d/ids/R1-0.arrow", "lake/d/_v/R2/x", "other/R1")
+        s3.abandon("d", "R1")
+        assert uploads(aws) == ["lake/d/_v/R2/x", "other/R1"]
+
+    def test_those_in_a_folder_go_with_it(self, aws: AwsServer, s3: S3Storage) -> None:
+        begin(aws, "lake/stage/R1/x", "lake/stage/R1/y", "lake/stage/R10/x")
+        s3.delete_folder("stage/R1")
+        assert uploads(aws) == ["lake/stage/R10/x"]
+
+    def test_what_is_too_large_for_one_copy_goes_in_parts(
+        self, aws: AwsServer, s3: S3Storage, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(s3_copy, "LARGEST", 2 * FIVE_MB)
+        monkeypatch.setattr(s3_copy, "PART_BYTES", FIVE_MB)
+        data = bytes(range(256)) * (FIVE_MB // 64)
+        s3.write("a", data)
+        with answers(s3, "UploadPartCopy", done=False) as parts:
+            s3.place("a", "b")
+        assert (len(parts), s3.read("b") == data, uploads(aws)) == (4, True, [])
+
+
+class TestListing:
+    """A thousand keys a request, and several requests at once."""
+
+    DAYS, FILES = 12, 400
+
+    @pytest.fixture
+    def filled(self, aws: AwsServer, s3: S3Storage) -> S3Storage:
+        keys = [f"raw/{day}/{n:03}.gz" for day in range(self.DAYS) for n in range(self.FILES)]
+        keys += ["raw/readme", "raw/00", "raw/zz/1", "raw-other/1"]
+        aws.fill("lake-bucket", [f"lake/{key}" for key in keys])
+        return s3
+
+    def test_many_are_listed_by_few_requests_at_once(
+        self, filled: S3Storage, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        at_once, busy, lock = Counter[str](), 0, threading.Lock()
+        listing = filled.client.list_objects_v2
+
+        def counted(**asked: Any) -> Any:
+            nonlocal busy
+            with lock:
+                busy += 1
+                at_once["most"] = max(at_once["most"], busy)
+                at_once["requests"] += 1
+            time.sleep(0.02)
+            try:
+                return listing(**asked)
+            finally:
+                with lock:
+                    busy -= 1
+
+        monkeypatch.setattr(filled.client, "list_objects_v2", counted)
+        files = filled.files("raw")
+        expected = [f"raw/{d}/{n:03}.gz" for d in range(self.DAYS) for n in range(self.FILES)]
+        assert [f.path for f in files] == sorted([*expected, "raw/readme", "raw/00", "raw/zz/1"])
+        assert at_once["most"] > 4
+        assert at_once["requests"] <= len(files) // 1000 + self.DAYS + 4
+
+    def test_pages_say_what_botocore_reads_in_them(self, aws: AwsServer, s3: S3Storage) -> None:
+        odd = ["a b+c%41&<>.gz", "ü/日本.gz", "'quoted\"", "plain"]
+        for name in odd:
+            s3.write(f"odd/{name}", name.encode())
+        plain = AwsAccess("us-west-2").client("s3")  # one that reads its pages itself
+        page = plain.list_objects_v2(Bucket="lake-bucket", Prefix="lake/odd/")
+        expected = [
+            (o["Key"], o["Size"], o["ETag"].strip('"'), o["LastModified"].timestamp())
+            for o in page["Contents"]
+        ]
+        found = [(f"lake/{f.path}", f.size, f.stamp, f.modified_ns / 1e9) for f in s3.files("odd")]
+        assert found == expected
+        assert len(found) == len(odd)
+
+    def test_folders_go_over_many_pages_and_many_are_deleted(self, filled: S3Storage) -> None:
+        assert len(filled.folders("raw")) == self.DAYS + 1
+        filled.delete_folder("raw")
+        assert [file.path for file in filled.files("")] == ["raw-other/1"]
+
+    def test_what_is_refused_of_many_is_told(
+        self, s3: S3Storage, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        refused = {"Key": "lake/a/1", "Code": "AccessDenied", "Message": "Access Denied"}
+        monkeypatch.setattr(s3.client, "delete_objects", lambda **_: {"Errors": [refused]})
+        s3.write("a/1", b"")
+        with pytest.raises(Exception, match="does not have permissions to delete objects"):
+            s3.delete_folder("a")
+
+
+class TestKeys:
+    """Of an assumed role, which are good for an hour."""
+
+    @pytest.fixture
+    def assumed(self, aws: AwsServer) -> S3Storage:
+        access = AwsAccess(role_arn=aws.role(), external_id="P3IMS7SBDH")
+        return S3Storage(f"s3://{aws.bucket()}", access)
+
+    def test_arrow_gets_new_ones_before_they_expire(
+        self, assumed: S3Storage, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assumed.write("a", b"x")
+        first = assumed.fs
+        assert assumed.fs is first
+        later = datetime.now(UTC) + timedelta(minutes=51)
+        monkeypatch.setattr("botocore.credentials._local_now", lambda: later)
+        assumed.access.session().get_credentials()._time_fetcher = lambda: later
+        assert assumed.fs is not first
+        assert assumed.fs != first
+        with assumed.open_input("a") as file:
+            assert file.read() == b"x"
+
+    def test_they_do_not_travel(self, assumed: S3Storage) -> None:
+        assumed.write("a", b"x")
+        assert assumed.open_input("a").read() == b"x"
+        keys = assumed.access.credentials()
+        travelled = pickle.dumps(assumed)
+        for secret in (keys.access_key, keys.secret_key, keys.token):
+            assert secret.encode() not in travelled
+            assert secret not in repr(assumed)
+        forget_sessions()  # as in another process
+        assert pickle.loads(travelled).read("a") == b"x"
+        assert pickle.loads(travelled).access.credentials() != keys
+
+
+class _Forbidding:
+    def open_input_file(self, *_: Any, **__: Any) -> None:
+        raise OSError("When reading: AWS Error ACCESS_DENIED during HeadObject operation: No body.")
+
+    open_input_stream = open_input_file
+
+
+def test_what_s3_does_not_say_is_missing_is_looked_for_before_it_is_read(
+    s3: S3Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s3.write("there", b"x")
+    monkeypatch.setattr(S3Storage, "fs", _Forbidding())
+    for opener in (s3.open_input, s3.open_stream):
+        with pytest.raises(FileNotFoundError, match="s3://lake-bucket/lake/missing"):
+            opener("missing")
+        with pytest.raises(InsufficientPermissions, match="s3:GetObject"):
+            opener("there")
+
+
+def test_what_s3_does_not_say_is_missing_is_looked_for(s3: S3Storage) -> None:
+    """Who may list only some folders is refused what is not there, as if it were there."""
+    s3.write("there", b"x")
+    for path, found in (("there", False), ("missing", True), ("the", True)):
+        with answers(s3, "GetObject", 403, done=False):
+            if found:
+                assert s3.read(path) is None
+            else:
+                with pytest.raises(InsufficientPermissions):
+                    s3.read(path)
+        with answers(s3, "HeadObject", 403, done=False):
+            if found:
+                assert not s3.exists(path)
+            else:
+                with pytest.raises(InsufficientPermissions):
+                    s3.exists(path)

@@ -1,0 +1,100 @@
+"""The tree of errors: drawn as it is, and with the codes that commands and reports show."""
+
+import re
+
+import pytest
+
+from eventlake import errors
+from eventlake.errors import (
+    InsufficientPermissions,
+    LakeError,
+    Problem,
+    SettingsError,
+    did_you_mean,
+    told_in,
+)
+
+
+def test_the_drawing_shows_every_error_below_its_parent() -> None:
+    parents: list[str] = []
+    for indent, name in re.findall(r"(?m)^([│├└─ ]*)(\w+) ", errors.__doc__ or ""):
+        del parents[len(indent) // 4 :]
+        assert not parents or getattr(errors, name).__base__.__name__ == parents[-1]
+        parents.append(name)
+    drawn = set(re.findall(r"(?m)^[│├└─ ]*(\w+) ", errors.__doc__ or ""))
+    defined = {
+        name
+        for name, value in vars(errors).items()
+        if isinstance(value, type) and issubclass(value, LakeError)
+    }
+    assert defined <= drawn
+
+
+@pytest.mark.parametrize(
+    ("name", "exit_code", "error_code"),
+    [
+        ("LakeError", 1, "Segment.Internal"),
+        ("SettingsError", 2, "Segment.InvalidSettings"),
+        ("UsageError", 2, "Segment.InvalidSettings"),
+        ("UnknownSource", 2, "Segment.InvalidSettings"),
+        ("InvalidSetting", 1, "Segment.InvalidSettings"),
+        ("InsufficientPermissions", 1, "Segment.InsufficientPermissions"),
+        ("ServiceTrouble", 1, "Segment.Internal"),
+        ("StateError", 1, "Segment.Internal"),
+        ("ConservationError", 1, "Segment.Internal"),
+        ("CheckFailed", 1, "Segment.Internal"),
+        ("CommitConflict", 1, "Segment.Internal"),
+        ("LeaseHeld", 1, "Segment.Internal"),
+    ],
+)
+def test_an_error_has_its_codes(name: str, exit_code: int, error_code: str) -> None:
+    error = getattr(errors, name)
+    assert (error.exit_code, error.error_code) == (exit_code, error_code)
+
+
+def test_a_settings_error_lists_its_problems() -> None:
+    error = SettingsError(
+        "lake.yaml cannot be used.",
+        [Problem("lake.yaml:2 storage", "missing", "allowed: a folder"), Problem("a", "b", "c")],
+    )
+    assert str(error) == (
+        "lake.yaml cannot be used.\n  lake.yaml:2 storage: missing; allowed: a folder\n  a: b; c"
+    )
+
+
+def test_only_near_words_are_suggested() -> None:
+    assert did_you_mean("regoin", ["region", "engine"]) == "; did you mean 'region'?"
+    assert did_you_mean("colour", ["region", "engine"]) == ""
+
+
+SPARK_4_0 = """\
+An error occurred while calling o91.collectToPython.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 failed \
+1 times, most recent failure: Lost task 0.0 in stage 0.0 (TID 0) (127.0.0.1 executor driver): \
+org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "/opt/spark/worker.py", line 1, in main
+OSError: no such thing
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "/opt/spark/worker.py", line 2, in main
+lake.errors.InsufficientPermissions: No right to read.
+Ask for it.
+
+\tat org.apache.spark.api.python.BasePythonRunner.handlePythonException(PythonRunner.scala:581)
+Caused by: org.apache.spark.api.python.PythonException: no more
+"""
+
+
+def test_an_error_comes_back_from_the_stack_trace_of_a_worker() -> None:
+    told = told_in(SPARK_4_0)
+    assert type(told) is InsufficientPermissions
+    assert str(told) == "No right to read.\nAsk for it."
+
+
+@pytest.mark.parametrize(
+    "trace", ["", "ValueError: 3", "other.package.Trouble: x", "eventlake.errors.LakeErrors: x"]
+)
+def test_other_stack_traces_hold_no_error_of_ours(trace: str) -> None:
+    assert told_in(trace) is None

@@ -1,0 +1,72 @@
+"""A lake, opened: its storage and catalog by the settings, its access by the source."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+from eventlake.aws.access import AwsAccess
+from eventlake.catalog.glue import GlueCatalog
+from eventlake.catalog.local import LocalCatalog
+from eventlake.lake import Lake
+from eventlake.settings import Settings
+from eventlake.storage import LocalStorage
+from eventlake.storage.s3 import S3Storage
+
+ROLE, OTHER = (f"arn:aws:iam::123456789012:role/{name}" for name in ("lake", "other"))
+
+
+def opened(**settings: Any) -> Lake:
+    sources = [
+        {"id": "A", "slug": "a"},
+        {"id": "B", "slug": "b", "iam_role_arn": OTHER, "external_id": "own"},
+        {"id": "C", "slug": "c", "region": "us-east-1"},
+    ]
+    given = {"workspace_id": "WS", "sources": sources, "storage": "s3://bucket/lake"}
+    return Lake.open(Settings.model_validate(given | settings))
+
+
+def test_a_lake_in_a_folder_has_its_catalog_there(tmp_path: Path) -> None:
+    lake = opened(storage=str(tmp_path))
+    assert lake.storage == LocalStorage(str(tmp_path))
+    assert lake.catalog == LocalCatalog(lake.storage)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lake_in_a_bucket_is_opened_with_the_role_of_the_settings() -> None:
+    lake = opened(iam_role_arn=ROLE, region="eu-west-1")
+    access = AwsAccess("eu-west-1", ROLE, "WS")
+    assert lake.storage == S3Storage("s3://bucket/lake", access)
+    assert lake.catalog == LocalCatalog(lake.storage)
+    glue = opened(iam_role_arn=ROLE, region="eu-west-1", catalog="glue").catalog
+    assert isinstance(glue, GlueCatalog)
+    assert glue.access == access
+
+
+def test_a_source_may_have_a_role_and_a_region_of_its_own() -> None:
+    lake = opened(iam_role_arn=ROLE, region="eu-west-1", catalog="glue")
+    expected = {
+        "a": AwsAccess("eu-west-1", ROLE, "WS"),
+        "b": AwsAccess("eu-west-1", OTHER, "own"),
+        "c": AwsAccess("us-east-1", ROLE, "WS"),
+    }
+    for slug, access in expected.items():
+        own = lake.for_source(lake.settings.source(slug))
+        assert isinstance(own.storage, S3Storage)
+        assert isinstance(own.catalog, GlueCatalog)
+        assert (own.storage.access, own.catalog.access) == (access, access)
+        assert own.settings == lake.settings
+    assert lake.for_source(lake.settings.source("a")) is lake
+
+
+def test_what_concerns_all_sources_is_done_by_the_first_that_has_a_role() -> None:
+    lake = opened(region="eu-west-1")
+    by_b = AwsAccess.of(lake.settings.source("b"))
+    assert lake.storage == S3Storage("s3://bucket/lake", by_b)
+    assert lake.for_source(lake.settings.source("b")) is lake
+    own = lake.for_source(lake.settings.source("a")).storage
+    assert own == S3Storage("s3://bucket/lake", AwsAccess.of(lake.settings))
+
+
+def test_a_lake_travels() -> None:
+    for lake in (opened(), opened(catalog="glue", iam_role_arn=ROLE), opened(storage="x")):
+        assert pickle.loads(pickle.dumps(lake)) == lake

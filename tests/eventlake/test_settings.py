@@ -1,0 +1,183 @@
+"""The settings as values: defaults, what sources have from the top, and what they may not share."""
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from eventlake.errors import UnknownSource
+from eventlake.names import Naming
+from eventlake.partitions import DatePartition
+from eventlake.settings import Limits, Settings, Source, Tracking
+
+WEB = {"id": "web01", "slug": "web"}
+
+
+def settings(*sources: dict[str, Any], **top: Any) -> Settings:
+    """The least that can be said, and what the test adds."""
+    return Settings.model_validate(
+        {"workspace_id": "W1", "storage": "./lake", "sources": list(sources or (WEB,)), **top}
+    )
+
+
+def test_a_source_that_says_only_its_id_and_slug_has_the_documented_defaults() -> None:
+    source = settings({"id": "9IP56Shn6", "slug": "iOS-Prod"}).sources[0]
+    assert source.raw == "segment-logs/9IP56Shn6"
+    assert source.database == "i_os_prod"
+    assert source.name == "i_os_prod"
+    assert source.table_prefix is None
+    assert source.enabled is True
+    assert source.date_partition is DatePartition.DAY_HOUR
+    assert source.naming is Naming.NATIVE
+    assert source.skip_events == ()
+    assert source.start is None
+    assert source.dedup_days == 7
+    assert source.load_without_message_id is False
+    assert source.tracking is Tracking.REJECTED
+    assert source.external_id == "W1"
+    assert source.retention.record_log_days == 14
+    assert source.limits == Limits(line_bytes=2**20, depth=64, columns=2000, tables=1000)
+    assert source.limits.catalog_databases == 10_000
+    assert source.limits.catalog_tables == 200_000
+    assert source.limits.column_name == 250
+
+
+def test_a_source_made_by_hand_needs_no_more_either() -> None:
+    source = Source(id="web01", slug="web")
+    assert (source.raw, source.database) == ("segment-logs/web01", "web")
+
+
+def test_what_stands_at_the_top_counts_for_every_source_that_does_not_say_otherwise() -> None:
+    lake = settings(
+        WEB,
+        {"id": "ios01", "slug": "ios", "dedup_days": 1, "limits": {"depth": 9}, "region": None},
+        dedup_days=3,
+        region="eu-west-1",
+        tracking="all",
+        limits={"columns": 10, "depth": 10},
+    )
+    web, ios = lake.sources
+    assert (web.dedup_days, ios.dedup_days) == (3, 1)
+    assert (web.region, ios.region) == ("eu-west-1", "eu-west-1")
+    assert (web.tracking, ios.tracking) == (Tracking.ALL, Tracking.ALL)
+    assert (web.limits.columns, web.limits.depth) == (10, 10)
+    assert (ios.limits.columns, ios.limits.depth) == (10, 9)
+
+
+def test_finished_sources_inherit_too() -> None:
+    by_hand = (Source(id="a", slug="a"), Source(id="b", slug="b", dedup_days=1))
+    lake = Settings(workspace_id="W1", storage="x", dedup_days=3, sources=by_hand)
+    assert [source.dedup_days for source in lake.sources] == [3, 1]
+
+
+def test_settings_survive_json() -> None:
+    lake = settings(
+        {**WEB, "start": "2026-10-01", "skip_events": ["Ping"]}, config_folder=Path("/somewhere")
+    )
+    assert Settings.model_validate_json(lake.model_dump_json()) == lake
+
+
+def test_settings_do_not_change() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        settings().sources[0].slug = "other"
+
+
+def test_a_relative_storage_starts_from_the_folder_of_the_file(tmp_path: Path) -> None:
+    assert settings(config_folder=tmp_path).storage_uri == f"{tmp_path}/lake"
+    assert settings(config_folder=tmp_path, storage="../x/").storage_uri == f"{tmp_path.parent}/x"
+    assert settings(config_folder=tmp_path, storage="/abs").storage_uri == "/abs"
+
+
+def test_a_source_is_found_by_slug_or_id() -> None:
+    lake = settings(WEB, {"id": "ios01", "slug": "ios"})
+    assert lake.source("ios") is lake.source("ios01") is lake.sources[1]
+
+
+def test_an_unknown_source_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(UnknownSource) as caught:
+        settings(WEB, {"id": "ios01", "slug": "ios_prod"}).source("ios_prd")
+    assert "'ios_prd'" in str(caught.value)
+    assert "did you mean 'ios_prod'?" in str(caught.value)
+    assert "known: web, ios_prod" in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("naming", "entry", "skipped", "kept"),
+    [
+        ("native", "Order Completed", "track_order_completed", "order_completed"),
+        ("native", "track_order_completed", "track_order_completed", "track_order"),
+        ("native", "identify", "identify", "track_identify"),
+        ("native", "Identify", "track_identify", "identify"),
+        ("warehouse", "Order Completed", "order_completed", "track_order_completed"),
+        ("warehouse", "identifies", "identifies", "track_identifies"),
+        ("warehouse", "Pages", "track_pages", "pages"),
+        ("warehouse", "track_pages", "track_pages", "pages"),
+    ],
+)
+def test_a_skipped_event_is_named_by_its_table_or_as_it_is_sent(
+    naming: str, entry: str, skipped: str, kept: str
+) -> None:
+    source = settings({**WEB, "naming": naming, "skip_events": [entry]}).sources[0]
+    assert source.skips(skipped)
+    assert not source.skips(kept)
+
+
+def test_tables_are_catalogued_under_the_prefix() -> None:
+    source = settings({**WEB, "table_prefix": "shop"}).sources[0]
+    assert source.catalog_table("identify") == "shop_identify"
+
+
+def test_a_day_is_a_date() -> None:
+    assert settings({**WEB, "start": "2026-10-01"}).sources[0].start == date(2026, 10, 1)
+    assert settings({**WEB, "start": date(2026, 10, 1)}).sources[0].start == date(2026, 10, 1)
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        ({"id": "web01", "slug": "ios"}, "'web01' is taken by sources[0]"),
+        ({"id": "ios01", "slug": "web"}, "'web' is taken by sources[0]"),
+        ({"id": "ios01", "slug": "WEB", "database": "x"}, "'WEB' is taken by sources[0]"),
+        ({"id": "web", "slug": "ios"}, "'web' is taken by sources[0]"),
+        (
+            {"id": "ios01", "slug": "my-ios", "database": "web"},
+            "would write to the tables of source 'web' (web, without a prefix); "
+            "set `table_prefix: my_ios` here",
+        ),
+    ],
+)
+def test_two_sources_may_not_share_names_or_tables(second: dict[str, str], message: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        settings(WEB, second)
+    assert message in str(caught.value)
+
+
+def test_two_sources_with_the_same_prefix_in_one_database_are_refused() -> None:
+    shared = {"database": "shop", "table_prefix": "x"}
+    with pytest.raises(ValidationError, match=r"shop\.x_…\).*set `table_prefix: ios`"):
+        settings({**WEB, **shared}, {"id": "ios01", "slug": "ios", **shared})
+
+
+def test_prefixes_keep_sources_of_one_database_apart() -> None:
+    lake = settings(
+        {**WEB, "database": "shop"},
+        {"id": "ios01", "slug": "ios", "database": "shop", "table_prefix": "ios"},
+        {"id": "tv01", "slug": "tv", "database": "shop", "table_prefix": "tv"},
+    )
+    assert {source.database for source in lake.sources} == {"shop"}
+
+
+def test_the_tables_of_glue_lie_on_s3() -> None:
+    with pytest.raises(ValidationError, match=r"set `storage: s3://bucket\[/prefix\]` with it"):
+        settings(catalog="glue")
+
+
+def test_the_glue_catalog_is_that_of_the_role() -> None:
+    role = "arn:aws:iam::123456789012:role/lake"
+    lake = settings(iam_role_arn=role, glue_catalog_id="123456789012")
+    assert lake.sources[0].glue_catalog_id == "123456789012"
+    with pytest.raises(ValidationError, match="allowed: 123456789012"):
+        settings(iam_role_arn=role, glue_catalog_id="123456789013")

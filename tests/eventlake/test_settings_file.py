@@ -1,0 +1,433 @@
+"""Reading `lake.yaml`: where it is found, and what is said of one that cannot be used."""
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from eventlake.errors import SettingsError, UsageError
+from eventlake.settings import Settings
+from eventlake.settings_file import load_settings
+
+GOOD = """\
+workspace_id: P3IMS7SBDH
+storage: ./lake
+sources:
+  - id: 9IP56Shn6
+    slug: ios_prod
+"""
+
+
+def load(folder: Path, text: str) -> Settings:
+    (folder / "lake.yaml").write_text(text)
+    return load_settings(None, {}, folder)
+
+
+def problems(folder: Path, text: str) -> list[str]:
+    with pytest.raises(SettingsError) as caught:
+        load(folder, text)
+    for problem in caught.value.problems:
+        assert str(problem) in str(caught.value)
+    return [str(problem) for problem in caught.value.problems]
+
+
+def test_the_file_is_found_by_option_then_variable_then_in_the_folder(tmp_path: Path) -> None:
+    for name in ("a", "b", "lake"):
+        (tmp_path / f"{name}.yaml").write_text(GOOD.replace("P3IMS7SBDH", name))
+    env = {"DATALAKE_CONFIG": "b.yaml"}
+    assert load_settings(Path("a.yaml"), env, tmp_path).workspace_id == "a"
+    assert load_settings(None, env, tmp_path).workspace_id == "b"
+    assert load_settings(None, {"DATALAKE_CONFIG": ""}, tmp_path).workspace_id == "lake"
+
+
+def test_places_are_relative_to_the_file_and_not_to_the_caller(tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "lake.yaml").write_text(GOOD)
+    lake = load_settings(Path("etc/lake.yaml"), {}, tmp_path)
+    assert lake.storage_uri == f"{tmp_path}/etc/lake"
+
+
+def test_without_a_file_the_message_leads_to_init(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        load_settings(None, {}, tmp_path)
+    assert f"{tmp_path}/lake.yaml" in str(caught.value)
+    assert "datalake init" in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+def test_a_folder_in_place_of_the_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read: Is a directory"):
+        load_settings(tmp_path, {}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "lake.yaml:1: the file is empty; `datalake init` writes a commented example"),
+        (
+            "# nothing\n",
+            "lake.yaml:1: the file is empty; `datalake init` writes a commented example",
+        ),
+        ("- a\n", "lake.yaml:1: a list instead of settings; "),
+        ("hello", "lake.yaml:1: 'hello' instead of settings; "),
+        ("a: 1\nb: [1, 2\nc: 3\n", "lake.yaml:3:2: expected ',' or ']'"),
+        ("a: 1\n\tb: 2\n", "lake.yaml:2:1: found character '\\t'"),
+        ("a: 1\n---\nb: 1\n", "lake.yaml:2:1: but found another document"),
+        ("a: \x01", "lake.yaml: special characters are not allowed"),
+        ("a: *b", "lake.yaml:1:4: found undefined alias"),
+        ("a: 1\nb: 2\na: 3\n", "lake.yaml:3 a: written twice, first on line 1; keep one of them"),
+        ("a: !env HOME", "lake.yaml:1 a: the tag '!env'; write the value without a tag"),
+        ("a: &x [*x]", "lake.yaml:1 a[0]: an alias that contains itself"),
+    ],
+)
+def test_what_is_no_settings_file_is_told_with_its_place(
+    tmp_path: Path, text: str, expected: str
+) -> None:
+    [problem] = problems(tmp_path, text)
+    assert problem.startswith(expected)
+
+
+def test_a_file_in_another_encoding_is_told(tmp_path: Path) -> None:
+    (tmp_path / "lake.yaml").write_bytes(GOOD.encode() + "# Größe".encode("latin-1"))
+    with pytest.raises(SettingsError, match=r"lake\.yaml:6: bytes that are not UTF-8; save it as"):
+        load_settings(None, {}, tmp_path)
+
+
+def test_all_wrong_settings_are_told_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:
+    text = """\
+storage: abfss://container@account
+catalog: glu
+engine: databricks
+dedup_days: never
+limits:
+  depth: 0
+  width: 3
+sources:
+  - id: 9IP56Shn6
+    slug: ios_prod
+    date_partition: hourly
+    start: 20261001
+  - id: a/b
+    slug: 2fa
+    database: Shop
+    naming: snake
+    raw: ../elsewhere
+    enabled: perhaps
+    skip_events: Ping
+  - slug: web
+  - nothing
+"""
+    layouts = "day/hour | year/month/day/hour | year/month/day | day"
+    name = "allowed: a small letter, then small letters, digits and `_`, up to 128"
+    listed = "allowed: a list of tables or event names"
+    below = "allowed: a folder below `storage`, written relative to it"
+    assert problems(tmp_path, text) == [
+        "lake.yaml:1 workspace_id: missing; allowed: letters, digits, `_` and `-`",
+        "lake.yaml:1 storage: seen 'abfss://container@account'; not in this release; allowed: "
+        "a folder | s3://",
+        "lake.yaml:2 catalog: seen 'glu'; allowed: local | glue | hive (in this release: "
+        "local | glue)",
+        "lake.yaml:3 engine: seen 'databricks'; not in this release; allowed: "
+        "local | spark://host:port | emr",
+        "lake.yaml:4 dedup_days: seen 'never'; allowed: a whole number of days from 1 to 3650",
+        "lake.yaml:6 limits.depth: seen '0'; allowed: a whole number from 1 to 500",
+        "lake.yaml:7 limits.width: unknown setting; allowed: line_bytes, depth, columns, tables, "
+        "catalog_databases, catalog_tables, column_name",
+        f"lake.yaml:11 sources[0].date_partition: seen 'hourly'; allowed: {layouts}",
+        "lake.yaml:12 sources[0].start: seen '20261001'; allowed: a day, YYYY-MM-DD",
+        "lake.yaml:13 sources[1].id: seen 'a/b'; allowed: letters, digits, `_` and `-`",
+        f"lake.yaml:15 sources[1].database: seen 'Shop'; {name}",
+        "lake.yaml:16 sources[1].naming: seen 'snake'; allowed: native | warehouse",
+        f"lake.yaml:17 sources[1].raw: seen '../elsewhere'; {below}",
+        "lake.yaml:18 sources[1].enabled: seen 'perhaps'; allowed: true | false",
+        f"lake.yaml:19 sources[1].skip_events: seen 'Ping'; {listed}",
+        "lake.yaml:20 sources[2].id: missing; allowed: letters, digits, `_` and `-`",
+        "lake.yaml:21 sources[3]: seen 'nothing'; allowed: a mapping of settings",
+    ]
+
+
+def test_the_error_counts_and_says_which_file_and_which_code(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load(tmp_path, GOOD + "engine: spark\ncatalog: x\n")
+    assert str(caught.value).startswith(
+        f"{tmp_path}/lake.yaml cannot be used: 2 settings are wrong."
+    )
+    assert caught.value.exit_code == 2
+    assert caught.value.error_code == "Segment.InvalidSettings"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("catalog: hive", "not in this release; allowed: local | glue"),
+        ("engine: emr-serverless", "not in this release; allowed: local | spark://host:port | emr"),
+        ("engine: databricks", "not in this release; allowed: local | spark://host:port | emr"),
+        ("engine: spark://host", "allowed: local | spark://host:port | emr | "),
+        ("azure:", "azure: not in this release; leave it out"),
+    ],
+)
+def test_what_is_not_built_yet_is_refused_as_such(tmp_path: Path, line: str, expected: str) -> None:
+    [problem] = problems(tmp_path, f"{GOOD}{line}\n")
+    assert problem.startswith("lake.yaml:6 ")
+    assert expected in problem
+
+
+def test_a_cluster_and_what_is_said_of_it(tmp_path: Path) -> None:
+    lake = load(
+        tmp_path,
+        f"{GOOD}engine: spark://one:7077,other:7077\n"
+        "spark:\n  python: /opt/python3.11\n  conf:\n    spark.cores.max: 16\n"
+        "    spark.speculation: true\n",
+    )
+    assert lake.spark.python == "/opt/python3.11"
+    assert lake.spark.wait_minutes == 10
+    assert lake.spark.conf == {"spark.cores.max": "16", "spark.speculation": "true"}
+
+
+@pytest.mark.parametrize(
+    ("conf", "told"),
+    [
+        ("{cores: 2}", "`cores` is no setting of Spark: they begin with `spark.`"),
+        ("{spark.master: local}", "`spark.master` cannot be set here: it is `engine`"),
+        ("{spark.executor.memory: 2}", "is '2'; allowed: a size such as 2g"),
+        ("{spark.executor.cores: 0}", "is '0'; allowed: a whole number, 1 or more"),
+        ("{spark.x: [1]}", "`spark.x` is ''; allowed: text, a number, true or false"),
+        ("spark.x", "allowed: a mapping of Spark's own settings"),
+    ],
+)
+def test_settings_of_spark_are_looked_at(tmp_path: Path, conf: str, told: str) -> None:
+    [problem] = problems(tmp_path, f"{GOOD}spark:\n  conf: {conf}\n")
+    assert problem.startswith("lake.yaml:7 spark.conf: seen ")
+    assert told in problem
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("schedule: 0 25 * * *", "seen '0 25 * * *'; allowed: a cron expression of five fields"),
+        ("schedule: hourly", "such as `0 */2 * * *`, or off; this has 1"),
+        ("schedule_timezone: Berlin", "allowed: a time zone such as Europe/Berlin, or UTC"),
+        ("first_sync_hours: -1", "allowed: a whole number of hours from 0 to 8760"),
+        ("suppression: perhaps", "allowed: true | false"),
+    ],
+)
+def test_schedules_and_suppression_are_looked_at(tmp_path: Path, line: str, told: str) -> None:
+    [problem] = problems(tmp_path, f"{GOOD}{line}\n")
+    assert problem.startswith("lake.yaml:6 ")
+    assert told in problem
+
+
+def test_schedules_stand_at_the_top_or_in_a_source(tmp_path: Path) -> None:
+    lake = load(tmp_path, f"schedule: off\n{GOOD}    schedule: 5 4 * * *\n")
+    assert (lake.schedule, lake.sources[0].schedule) == ("off", "5 4 * * *")
+    assert lake.sources[0].is_scheduled
+
+
+BUCKET = (
+    "allowed: s3://bucket[/prefix], the bucket with 3 to 63 small letters, digits, `.` and `-`, "
+    "the prefix without empty parts"
+)
+
+
+@pytest.mark.parametrize(
+    ("storage", "uri", "bucket"),
+    [
+        ("s3://bucket", "s3://bucket", "bucket"),
+        ("s3://my.bucket-1/", "s3://my.bucket-1", "my.bucket-1"),
+        ("s3://bucket/a/b=c/", "s3://bucket/a/b=c", "bucket"),
+    ],
+)
+def test_a_bucket_and_a_prefix_in_it(tmp_path: Path, storage: str, uri: str, bucket: str) -> None:
+    read = load(tmp_path, GOOD.replace("./lake", storage))
+    assert (read.storage_uri, read.bucket) == (uri, bucket)
+
+
+@pytest.mark.parametrize(
+    ("storage", "expected"),
+    [
+        ("abfss://c@a/p", "not in this release; allowed: a folder | s3://"),
+        ("gs://bucket", "allowed: a folder | s3:// | abfss:// (in this release: a folder | s3://)"),
+        (
+            "file:///lake",
+            "allowed: a folder | s3:// | abfss:// (in this release: a folder | s3://)",
+        ),
+        ("s3://", BUCKET),
+        ("s3://My-Bucket/lake", BUCKET),
+        ("s3://my_bucket", BUCKET),
+        ("s3://ab", BUCKET),
+        ("s3://a..b/lake", BUCKET),
+        ("s3://10.0.0.1/lake", BUCKET),
+        ("s3://bucket//lake", BUCKET),
+        ("s3://bucket/../lake", BUCKET),
+        ('""', "allowed: a folder, s3://bucket[/prefix], abfss://container@account[/prefix]"),
+        ("null", "allowed: a folder, s3://bucket[/prefix], abfss://container@account[/prefix]"),
+    ],
+)
+def test_storage_is_a_folder_or_a_bucket(tmp_path: Path, storage: str, expected: str) -> None:
+    [problem] = problems(tmp_path, GOOD.replace("./lake", storage))
+    assert problem.startswith("lake.yaml:2 storage: seen ")
+    assert problem.endswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("regoin: eu-west-1", "regoin: unknown setting; did you mean 'region'?"),
+        ("slug: x", "slug: unknown setting; it stands in a source, not at the top of the file"),
+        ("config_folder: /x", "config_folder: unknown setting; leave it out"),
+        ("region: europe", "region: seen 'europe'; allowed: an AWS region such as eu-west-1"),
+        ("emr_cluster_id: J-1", "emr_cluster_id: seen 'J-1'; allowed: `j-` and capitals or digits"),
+        ("glue_catalog_id: 12345", "glue_catalog_id: seen '12345'; allowed: the 12 digits"),
+        ("iam_role_arn: role", "iam_role_arn: seen 'role'; allowed: arn:aws:iam::<account>:role/"),
+        ("tracking: none", "tracking: seen 'none'; allowed: rejected | all"),
+        ("load_without_message_id: 7", "seen '7'; allowed: true | false"),
+        ("dedup_days: 0", "dedup_days: seen '0'; allowed: a whole number of days from 1"),
+        ("retention: 14", "retention: seen '14'; allowed: a mapping of days"),
+        (
+            "retention: {record_log_days: x}",
+            "retention.record_log_days: seen 'x'; allowed: a whole",
+        ),
+        ("sources: []", "written twice"),
+    ],
+)
+def test_a_wrong_setting_is_told_with_its_line(tmp_path: Path, line: str, expected: str) -> None:
+    [problem] = problems(tmp_path, f"{GOOD}{line}\n")
+    assert problem.startswith("lake.yaml:6 ")
+    assert expected in problem
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("storage: ./x", "unknown setting; it stands at the top of the file, not in a source"),
+        ("datebase: x", "sources[0].datebase: unknown setting; did you mean 'database'?"),
+        ("start: 2026-02-30", "start: seen '2026-02-30'; allowed: a day, YYYY-MM-DD"),
+        ("start: 2026-10-01T00:00:00", "seen '2026-10-01T00:00:00'; allowed: a day, YYYY-MM-DD"),
+        ("table_prefix: iOS", "sources[0].table_prefix: seen 'iOS'; allowed: a small letter"),
+        ("table_prefix: 1st", "sources[0].table_prefix: seen '1st'; allowed: a small letter"),
+        ("raw: /absolute", "sources[0].raw: seen '/absolute'; allowed: a folder below `storage`"),
+        ("raw: .", "sources[0].raw: seen '.'; allowed: a folder below `storage`, not"),
+        ("skip_events: [a, '']", "sources[0].skip_events[1]: seen ''; allowed: a list of tables"),
+        ("limits: {depth: 501}", "sources[0].limits.depth: seen '501'; allowed: a whole number"),
+    ],
+)
+def test_a_wrong_setting_of_a_source_is_told_with_its_line(
+    tmp_path: Path, line: str, expected: str
+) -> None:
+    [problem] = problems(tmp_path, f"{GOOD}    {line}\n")
+    assert problem.startswith("lake.yaml:6 sources[0].")
+    assert expected in problem
+
+
+def test_a_slug_that_is_no_name_for_a_database_needs_one(tmp_path: Path) -> None:
+    [problem] = problems(tmp_path, GOOD.replace("ios_prod", "2fa-app"))
+    assert problem.startswith(
+        "lake.yaml:4 sources[0].database: seen '2fa_app' (its default); allowed"
+    )
+    assert load(tmp_path, GOOD.replace("ios_prod", "2fa-app\n    database: app")).sources
+
+
+def test_sources_that_clash_are_told_beside_what_else_is_wrong(tmp_path: Path) -> None:
+    text = f"""{GOOD}    database: shop
+  - id: web01
+    slug: web
+    database: shop
+    naming: both
+  - id: web01
+    slug: other
+"""
+    assert problems(tmp_path, text) == [
+        "lake.yaml:7 sources[1].table_prefix: would write to the tables of source 'ios_prod' "
+        "(shop, without a prefix); set `table_prefix: web` here, or another `database`",
+        "lake.yaml:10 sources[1].naming: seen 'both'; allowed: native | warehouse",
+        "lake.yaml:11 sources[2].id: 'web01' is taken by sources[1]; ids and slugs are unique, "
+        "also when written as names (`my-site` and `my_site` are one name)",
+    ]
+
+
+def test_a_file_without_sources_is_refused(tmp_path: Path) -> None:
+    head = "workspace_id: w\nstorage: x\n"
+    allowed = "allowed: a list of at least one source"
+    assert problems(tmp_path, head) == [f"lake.yaml:1 sources: missing; {allowed}"]
+    assert problems(tmp_path, f"{head}sources: []\n") == [
+        f"lake.yaml:3 sources: seen a list; {allowed}"
+    ]
+    assert problems(tmp_path, f"{head}sources:\n  web\n") == [
+        f"lake.yaml:3 sources: seen 'web'; {allowed}"
+    ]
+
+
+def test_values_are_taken_as_written_and_not_as_yaml_guesses(tmp_path: Path) -> None:
+    text = """\
+workspace_id: 0123
+storage: ./lake
+iam_role_arn: arn:aws:iam::012345670123:role/lake
+glue_catalog_id: 012345670123
+sources:
+  - id: 1e3
+    slug: no
+    start: 2026-10-01
+    enabled: false
+    skip_events: [2026-10-01, yes, null_event]
+"""
+    lake = load(tmp_path, text)
+    [source] = lake.sources
+    assert lake.workspace_id == "0123"
+    assert source.glue_catalog_id == "012345670123"
+    assert (source.id, source.slug, source.enabled) == ("1e3", "no", False)
+    assert source.start == date(2026, 10, 1)
+    assert source.skip_events == ("2026-10-01", "yes", "null_event")
+
+
+def test_a_setting_left_empty_has_its_default(tmp_path: Path) -> None:
+    lake = load(tmp_path, f"{GOOD}    naming:\n    table_prefix: null\nlimits:\nregion: ~\n")
+    assert lake.sources[0].naming == "native"
+    assert lake.limits.depth == 64
+
+
+def test_anchors_and_merges_work(tmp_path: Path) -> None:
+    text = """\
+workspace_id: w
+storage: x
+sources:
+  - &first
+    id: a
+    slug: a
+    date_partition: day
+  - <<: *first
+    id: b
+    slug: b
+"""
+    assert [s.date_partition for s in load(tmp_path, text).sources] == ["day", "day"]
+
+
+def test_a_byte_order_mark_does_no_harm(tmp_path: Path) -> None:
+    assert load(tmp_path, f"\ufeff{GOOD}").workspace_id == "P3IMS7SBDH"
+
+
+ON_EMR = """\
+workspace_id: WS
+storage: {storage}
+engine: emr
+sources:
+  - {{id: A, slug: a}}
+  - {{id: B, slug: b, emr_cluster_id: j-2B}}
+"""
+
+
+def test_a_cluster_must_reach_the_lake_and_be_known(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError) as refused:
+        load(tmp_path, ON_EMR.format(storage="./lake"))
+
+    assert [str(problem) for problem in refused.value.problems] == [
+        "lake.yaml:3 engine: 'emr' cannot reach the lake in './lake'; set `storage` to "
+        "s3://bucket[/prefix], or `engine` to local",
+        "lake.yaml:5 sources[0].emr_cluster_id: missing, and `engine` is emr; set "
+        "`emr_cluster_id` to that of a running cluster, here or at the top",
+    ]
+
+
+def test_a_source_may_have_a_cluster_of_its_own(tmp_path: Path) -> None:
+    settings = load(tmp_path, ON_EMR.format(storage="s3://bucket") + "emr_cluster_id: j-1A\n")
+
+    assert [source.emr_cluster_id for source in settings.sources] == ["j-1A", "j-2B"]

@@ -1,0 +1,221 @@
+"""What is kept for a time goes after it, and nothing that anybody needs goes with it."""
+
+import os
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from eventlake import paths
+from eventlake.errors import CommitConflict, ConsentNeeded
+from eventlake.lake import Lake
+from eventlake.state.codec import encode
+from eventlake.state.holder import myself
+from eventlake.state.manifest import Manifest, RunKind, commit
+from eventlake.state.pruned import read_pruned
+from eventlake.tracking.finding import find
+from eventlake.upkeep import manifests
+from eventlake.upkeep.index_days import drop_index_days
+from eventlake.upkeep.manifests import prune_manifests
+from eventlake.upkeep.record_logs import remove_expired_logs
+from eventlake.work.open_runs import OpenRun
+from eventlake.work.running import Run
+from tests.eventlake.archive import track
+from tests.eventlake.runs import SOURCE_ID, Runs, utc
+from tests.eventlake.upkeep.conftest import CleanAfter
+from tests.eventlake.upkeep.lying import lying, needed
+
+
+def drop_days(runs: Runs, at: str) -> list[str]:
+    run = Run(runs.context(RunKind.UPKEEP))
+    with run.unreported():
+        return drop_index_days(run, utc(at))
+
+
+def days(runs: Runs, *days: str) -> None:
+    for day in days:
+        runs.archive.day(day).file("a", track("Order", day, f"{day}T07:00"))
+    runs.sync()
+
+
+def test_days_leave_the_index_and_their_files_go_after_the_grace_time(
+    runs: Runs, clean_after: CleanAfter
+) -> None:
+    days(runs, "2026-10-01", "2026-10-02", "2026-10-20")
+    assert drop_days(runs, "2026-10-31") == []
+    assert drop_days(runs, "2026-11-01") == ["2026-10-01"]
+    assert sorted(runs.state().index) == ["2026-10-02", "2026-10-20"]
+    assert len(runs.storage.files(paths.id_indexes(SOURCE_ID))) == 3
+    clean_after(25)
+    assert len(runs.storage.files(paths.id_indexes(SOURCE_ID))) == 2
+    assert drop_days(runs, "2026-11-01") == []
+    assert drop_days(runs, "2027-01-01") == ["2026-10-02", "2026-10-20"]
+    assert runs.state().index == {}
+
+
+def test_the_setting_is_for_more_than_events_of_today_are_compared_with(runs: Runs) -> None:
+    runs.set(retention={"index_days": 1}, dedup_days=20)
+    days(runs, "2026-10-01")
+    assert drop_days(runs, "2026-10-22") == []
+    assert drop_days(runs, "2026-10-23") == ["2026-10-01"]
+
+
+def test_late_duplicates_of_days_without_index_are_recognised(runs: Runs) -> None:
+    days(runs, "2026-10-01", "2026-10-20")
+    drop_days(runs, "2026-12-24")
+    late = runs.archive.day("2026-10-21")
+    late.file(
+        "late",
+        track("Order", "2026-10-01", "2026-10-03T07:00"),  # of the first day, two days later
+        track("Order", "2026-10-20", "2026-10-19T07:00"),
+        track("Order", "2026-10-01", "2026-10-20T08:00"),  # not within the window
+        track("Order", "new", "2026-10-05T07:00"),
+    )
+    report = runs.sync()
+    assert (report.row_count, report.duplicates) == (2, 2)
+    # The days that were made anew are whole, and stay until the next upkeep.
+    assert sorted(runs.state().index) == ["2026-10-01", "2026-10-05", "2026-10-20"]
+    assert {day: len(ids) for day, ids in runs.index().items()} == {
+        "2026-10-01": 1,
+        "2026-10-05": 1,
+        "2026-10-20": 2,
+    }
+    runs.archive.day("2026-10-22").file("later", track("Order", "new", "2026-10-06T07:00"))
+    assert runs.sync().duplicates == 1
+    assert drop_days(runs, "2026-12-24") == ["2026-10-01", "2026-10-05", "2026-10-20"]
+
+
+def test_a_replay_of_days_without_index_compares_with_the_days_around_it(runs: Runs) -> None:
+    runs.archive.day("2026-10-01").file("a", track("Order", "m", "2026-10-01T07:00"))
+    runs.sync()
+    runs.archive.day("2026-10-02").file(
+        "a", track("Order", "m", "2026-10-02T07:00"), track("Order", "n", "2026-10-02T07:00")
+    )
+    runs.sync()
+    drop_days(runs, "2026-12-24")
+    report = runs.replay("2026-10-02", "2026-10-03")
+    assert (report.row_count, report.duplicates) == (1, 1)
+    assert runs.ids("track_order") == ["m", "n"]
+
+
+def test_an_event_of_a_day_without_index_is_found_in_its_table(runs: Runs) -> None:
+    days(runs, "2026-10-01", "2026-10-02")
+    drop_days(runs, "2026-12-24")
+    runs.storage.delete_folder("sync_tracking_datasets")
+    found = find(Lake(runs.settings, runs.storage, runs.catalog), runs.source, "2026-10-01")
+    assert [row.partition for row in found.rows] == ["day=2026-10-01/hr=07"]
+
+
+def logs(runs: Runs) -> list[str]:
+    return runs.storage.folders(paths.tracked_runs("W1", SOURCE_ID))
+
+
+def test_record_logs_go_when_their_days_are_over(runs: Runs) -> None:
+    """Runs of these tests begin a few minutes after midnight of 2026-10-20."""
+    days(runs, "2026-10-01")
+    days(runs, "2026-10-02")
+    assert logs(runs) == ["R1", "R2"]
+    early = datetime(2026, 11, 3, tzinfo=UTC)
+    for at, left in ((early, ["R1", "R2"]), (early + timedelta(minutes=2), ["R2"])):
+        remove_expired_logs(runs.storage, runs.settings, runs.source, at)
+        assert logs(runs) == left
+    removed = remove_expired_logs(runs.storage, runs.settings, runs.source, early.replace(day=5))
+    assert (removed.files, logs(runs)) == (2, [])
+
+
+def test_the_log_of_a_run_that_goes_on_stays(runs: Runs) -> None:
+    days(runs, "2026-10-01")
+    living = OpenRun(runs.context().facts, 0, myself())
+    runs.storage.write(paths.open_run(SOURCE_ID, "R1"), encode(living))
+    remove_expired_logs(runs.storage, runs.settings, runs.source, utc("2027-10-01"))
+    assert logs(runs) == ["R1"]
+
+
+def test_a_log_without_its_description_goes_by_the_time_of_its_files(runs: Runs) -> None:
+    runs.storage.write(f"{paths.tracking('W1', SOURCE_ID, 'R1')}/records_loaded.0.parquet", b"x")
+    for days, left in ((13, ["R1"]), (15, [])):
+        at = datetime.now(UTC) + timedelta(days=days)
+        remove_expired_logs(runs.storage, runs.settings, runs.source, at)
+        assert logs(runs) == left
+
+
+def numbers(runs: Runs) -> list[int]:
+    found = runs.storage.files(paths.manifests(SOURCE_ID))
+    return [int(file.name.removesuffix(".json")) for file in found]
+
+
+@pytest.fixture
+def few_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifests, "KEPT", 2)
+
+
+@pytest.mark.usefixtures("few_kept")
+def test_manifests_go_once_their_work_is_done(runs: Runs, clean_after: CleanAfter) -> None:
+    for day in range(1, 7):
+        days(runs, f"2026-10-0{day}")
+    assert not prune_manifests(runs.storage, runs.state())  # not cleaned up after yet
+    clean_after(25)
+    assert prune_manifests(runs.storage, runs.state()).files == 4
+    assert numbers(runs) == [5, 6]
+    days(runs, "2026-10-07")
+    assert numbers(runs) == [5, 6, 7]
+    runs.replay("2026-10-01", "2026-10-08")
+    assert len(runs.ids("track_order")) == 7
+
+
+@pytest.mark.usefixtures("few_kept")
+def test_manifests_that_somebody_asks_for_stay(runs: Runs, clean_after: CleanAfter) -> None:
+    days(runs, "2026-10-01", "2026-10-02")
+    runs.replay("2026-10-01", "2026-10-02")  # its manifest says which raw files it read
+    for day in range(3, 8):
+        days(runs, f"2026-10-0{day}")
+    clean_after(25)
+    going_on = OpenRun(runs.context().facts, 5, myself())
+    runs.storage.write(paths.open_run(SOURCE_ID, "R99"), encode(going_on))
+    prune_manifests(runs.storage, runs.state())
+    assert numbers(runs) == [3, 6, 7, 8]
+    runs.storage.delete(paths.open_run(SOURCE_ID, "R99"))
+    prune_manifests(runs.storage, runs.state())
+    assert numbers(runs) == [3, 7, 8]
+    runs.archive.day("2026-10-01").file("a", "changed since")
+    with pytest.raises(ConsentNeeded, match="no longer the same"):
+        runs.replay("2026-10-01", "2026-10-02", accept=False)
+
+
+@pytest.mark.usefixtures("few_kept")
+def test_who_wakes_up_after_months_commits_no_number_that_was_taken(
+    runs: Runs, clean_after: CleanAfter
+) -> None:
+    days(runs, "2026-10-01")
+    asleep = Manifest(
+        number=runs.state().manifest + 1,
+        source_id=SOURCE_ID,
+        kind=RunKind.SYNC,
+        run=runs.context().facts,
+        date_partition="day/hour",
+        naming="native",
+    )
+    for day in range(2, 7):
+        days(runs, f"2026-10-0{day}")
+    clean_after(25)
+    prune_manifests(runs.storage, runs.state())
+    assert asleep.number not in numbers(runs) and read_pruned(runs.storage, SOURCE_ID) == 4
+    with pytest.raises(CommitConflict, match="planned again"):
+        commit(runs.storage, asleep)
+    assert asleep.number not in numbers(runs)
+
+
+def test_folders_in_which_nothing_is_left_go(runs: Runs, clean_after: CleanAfter) -> None:
+    days(runs, "2026-10-01")
+    runs.replay("2026-10-01", "2026-10-02")
+    clean_after(25)
+    assert lying(runs) == needed(runs)
+    data = runs.root / "segment-data" / "data" / SOURCE_ID
+    empty = data / "segment_type=track_order" / "day=2026-10-01"
+    assert empty.is_dir()
+    runs.storage.tidy(f"segment-data/data/{SOURCE_ID}")
+    assert empty.is_dir()  # somebody may be about to write into it
+    for folder in (empty, empty.parent):
+        os.utime(folder, (0, 0))
+    runs.storage.tidy(f"segment-data/data/{SOURCE_ID}")
+    assert not empty.exists()
+    assert runs.ids("track_order") == ["2026-10-01"]

@@ -1,0 +1,128 @@
+"""The whole upkeep of a source: what it does, what it tells, and what it leaves alone."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventlake import clock, paths
+from eventlake.clock import now
+from eventlake.lake import Lake
+from eventlake.source_status import source_status
+from eventlake.state.manifest import RunKind
+from eventlake.storage.s3 import S3Storage
+from eventlake.upkeep import report as upkeep_report
+from eventlake.upkeep import upkeep
+from eventlake.upkeep.report import newest_upkeeps
+from eventlake.upkeep.upkeep import UpkeepBroken, planned_upkeep
+from tests.aws_server import AwsServer
+from tests.eventlake.archive import track
+from tests.eventlake.fault_cases import scattered
+from tests.eventlake.invariants import check_invariants, check_sweep
+from tests.eventlake.runs import SOURCE_ID, Runs, utc
+
+
+@pytest.fixture(params=["folder", "bucket"])
+def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Runs:
+    if request.param == "folder":
+        return Runs(tmp_path)
+    aws: AwsServer = request.getfixturevalue("aws")
+    return Runs(tmp_path, store=S3Storage(f"s3://{aws.bucket()}/lake"))
+
+
+def listed(runs: Runs) -> dict[str, str]:
+    return {file.path: file.stamp for file in runs.storage.files("")}
+
+
+def test_all_that_is_due_is_done_and_reported(
+    anywhere: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = anywhere
+    scattered(runs)
+    monkeypatch.setattr(clock, "read", lambda: utc("2026-12-24"))
+    runs.storage.write(f"{paths.versions(SOURCE_ID)}/R9/segment_type=x/R9-0-0.parquet", b"left")
+    report = runs.upkeep("2026-12-24")
+    done = report.compacted
+    assert (done.partitions, done.files_before, done.files_after) == (3, 9, 3)
+    assert report.index_days == ("2026-10-01", "2026-10-02")
+    assert report.removed["record log"].files == 6  # of three runs, each with its description
+    assert (report.before["record log"].files, report.after["record log"].files) == (6, 0)
+    # What was replaced stays for a while: 9 files were there, 3 came.
+    assert (report.before["data"].files, report.after["data"].files) == (10, 13)
+    assert (report.orphans.files, report.orphans.bytes) == (1, 4)
+    assert report.warnings == ()
+    check_invariants(runs)
+    monkeypatch.setattr(clock, "read", lambda: utc("2027-01-01"))
+    second = runs.upkeep("2027-01-01")
+    assert second.removed["orphans"].files == 1
+    assert second.after["data"].files == 3
+    assert second.compacted.partitions == 0
+    [newest, first] = newest_upkeeps(runs.storage, SOURCE_ID)
+    assert (newest, first) == (second, report)
+    check_sweep(runs)
+
+
+def test_a_dry_run_says_the_same_and_changes_nothing(runs: Runs) -> None:
+    scattered(runs)
+    before = listed(runs)
+    planned = planned_upkeep(runs.context(RunKind.UPKEEP), utc("2026-12-24"))
+    assert listed(runs) == before
+    done = runs.upkeep("2026-12-24")
+    assert planned.compacted.files_after == done.compacted.files_after == 3
+    assert planned.index_days == done.index_days
+    assert planned.removed["record log"] == done.removed["record log"]
+    assert planned.dry_run and not done.dry_run
+
+
+def test_what_one_part_fails_at_does_not_keep_the_others(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scattered(runs)
+
+    def fail(*args: Any) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(upkeep, "compact", fail)
+    with pytest.raises(UpkeepBroken, match="Compaction broke off: the disk is full") as broken:
+        runs.upkeep("2026-12-24")
+    assert broken.value.report.removed["record log"].files == 6
+    [kept] = newest_upkeeps(runs.storage, SOURCE_ID)
+    assert kept.warnings == ("Compaction broke off: the disk is full",)
+    check_invariants(runs)
+
+
+def test_a_lake_without_any_run_has_nothing_to_keep_up(runs: Runs) -> None:
+    report = runs.upkeep()
+    assert report.compacted.partitions == 0 and report.index_days == ()
+    assert {amount.files for amount in report.after.values()} == {0}
+
+
+def test_no_sync_report_tells_of_it_and_status_does(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scattered(runs)
+    seen: list[str] = []
+
+    def look(*args: Any) -> list[Any]:
+        status = source_status(Lake(runs.settings, runs.storage, runs.catalog), runs.source, now())
+        seen.extend(run.kind for run in status.open_runs)
+        return []
+
+    monkeypatch.setattr(upkeep, "compact", look)
+    runs.upkeep()
+    assert seen == ["upkeep"]
+    assert sorted(runs.reports()) == ["R1", "R2", "R3"]
+
+
+def test_only_the_newest_reports_are_kept(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upkeep_report, "KEPT", 2)
+    for _ in range(4):
+        runs.upkeep()
+    assert [report.run_id for report in newest_upkeeps(runs.storage, SOURCE_ID)] == ["R4", "R3"]
+
+
+def test_pipes_of_clusters_go_after_the_days_of_staging(runs: Runs) -> None:
+    runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
+    runs.storage.write(f"{paths.pipes('R5')}/1.json", b"{}")
+    assert runs.upkeep("2026-10-20").removed["staging"].files == 0
+    assert runs.upkeep("2036-10-20").removed["staging"].files == 1

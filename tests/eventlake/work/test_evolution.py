@@ -1,0 +1,137 @@
+"""A property that is something else every day: what the table holds, and that nothing is lost."""
+
+from decimal import Decimal
+from itertools import permutations
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from eventlake.casts import text_of
+from eventlake.names import RESCUED_DATA
+from eventlake.parse import parse_value
+from tests.eventlake.archive import track
+from tests.eventlake.runs import Row, Runs
+
+MONDAY, TUESDAY, WEDNESDAY, THURSDAY = (f"2026-10-{day:02}" for day in (5, 6, 7, 8))
+INTEGER, TEXT, OBJECT, ARRAY = 38, "large", {"eu": 38, "us": Raw("7.50")}, [38, Raw("7.50")]
+
+
+def bring(runs: Runs, day: str, size: Any) -> None:
+    """One event of the day, and a sync."""
+    runs.archive.day(day).file("a", track("Order", day, f"{day}T07:00", size=size))
+    runs.sync()
+
+
+def held(runs: Runs) -> dict[str, Row]:
+    """By day, the cells of the property and below it, and what was rescued."""
+    names = [name for name, _, _ in runs.columns("track_order")[16:]]
+    return {
+        row["day"]: {name: row[name] for name in names if row.get(name) is not None}
+        for row in runs.rows("track_order")
+    }
+
+
+def test_integer_on_monday_text_on_tuesday_object_on_wednesday_array_on_thursday(
+    runs: Runs,
+) -> None:
+    size = ("properties_size", "bigint", "/properties/size")
+    rescued_data = ("rescued_data", "string", "")
+    eu = ("properties_size_eu", "bigint", "/properties/size/eu")
+    us = ("properties_size_us", "decimal(38,6)", "/properties/size/us")
+
+    bring(runs, MONDAY, INTEGER)
+    on_monday = {MONDAY: {"properties_size": 38}}
+    assert runs.columns("track_order")[16:] == [size]
+    assert held(runs) == on_monday
+
+    bring(runs, TUESDAY, TEXT)
+    on_tuesday = on_monday | {TUESDAY: {"rescued_data": '{"/properties/size":"large"}'}}
+    assert runs.columns("track_order")[16:] == [size, rescued_data]
+    assert held(runs) == on_tuesday
+
+    bring(runs, WEDNESDAY, OBJECT)
+    on_wednesday = on_tuesday | {
+        WEDNESDAY: {"properties_size_eu": 38, "properties_size_us": Decimal("7.500000")}
+    }
+    assert runs.columns("track_order")[16:] == [size, rescued_data, eu, us]
+    assert held(runs) == on_wednesday
+
+    bring(runs, THURSDAY, ARRAY)
+    on_thursday = on_wednesday | {THURSDAY: {"rescued_data": '{"/properties/size":[38,7.50]}'}}
+    assert runs.columns("track_order")[16:] == [size, rescued_data, eu, us]
+    assert held(runs) == on_thursday
+
+    # Types stay also where the very data that would make others are loaded again.
+    runs.replay("2026-10-05", "2026-10-09")
+    assert runs.columns("track_order")[16:] == [size, rescued_data, eu, us]
+    assert held(runs) == on_thursday
+
+
+def leaves(value: Any, pointer: str = "/properties/size") -> dict[str, Any]:
+    """A value by pointers: one of its own, or one for each member of an object."""
+    if not isinstance(value, dict):
+        return {pointer: value}
+    return {f"{pointer}/{key}": inner for key, inner in value.items()}
+
+
+def found_again(runs: Runs, day: str) -> dict[str, Any]:
+    """What a reader gets back of a day's event: what was rescued, else the cells, by pointer."""
+    [row] = [row for row in runs.rows("track_order") if row["day"] == day]
+    cells = {
+        pointer: row[name]
+        for name, _, pointer in runs.columns("track_order")[16:]
+        if pointer and row.get(name) is not None
+    }
+    return cells | (parse_value(row[RESCUED_DATA]) if row.get(RESCUED_DATA) else {})
+
+
+def is_same(cell: Any, value: Any) -> bool:
+    """Numbers by what they amount to, all else by its text."""
+    if isinstance(cell, int | Decimal):
+        return cell == Decimal(text_of(value))
+    return text_of(cell) == text_of(value)
+
+
+def assert_nothing_is_lost(runs: Runs, sent: dict[str, Any]) -> None:
+    for day, value in sent.items():
+        found, wanted = found_again(runs, day), leaves(value)
+        assert found.keys() == wanted.keys(), (day, value, found)
+        assert all(is_same(found[at], wanted[at]) for at in wanted), (day, value, found)
+
+
+@pytest.mark.parametrize(
+    "values",
+    list(permutations([INTEGER, TEXT, OBJECT, ARRAY])),
+    ids=lambda values: "-".join(type(value).__name__ for value in values),
+)
+def test_nothing_is_lost_in_whatever_order_they_come(runs: Runs, values: tuple[Any, ...]) -> None:
+    sent: dict[str, Any] = {}
+    columns: list[Any] = []
+    for day, value in zip((MONDAY, TUESDAY, WEDNESDAY, THURSDAY), values, strict=True):
+        bring(runs, day, value)
+        sent[day] = value
+        assert_nothing_is_lost(runs, sent)
+        # What was there stays as it was, and in its place.
+        assert runs.columns("track_order")[: len(columns)] == columns
+        columns = runs.columns("track_order")
+
+
+def test_all_of_them_in_one_sync_make_a_text_column(runs: Runs) -> None:
+    sent = {MONDAY: INTEGER, TUESDAY: TEXT, WEDNESDAY: OBJECT, THURSDAY: ARRAY}
+    runs.archive.day(THURSDAY).file(
+        "a", *(track("Order", day, f"{day}T07:00", size=value) for day, value in sent.items())
+    )
+    runs.sync()
+    assert runs.columns("track_order")[16:] == [
+        ("properties_size", "string", "/properties/size"),
+        ("properties_size_eu", "bigint", "/properties/size/eu"),
+        ("properties_size_us", "decimal(38,6)", "/properties/size/us"),
+    ]
+    assert held(runs) == {
+        MONDAY: {"properties_size": "38"},
+        TUESDAY: {"properties_size": "large"},
+        WEDNESDAY: {"properties_size_eu": 38, "properties_size_us": Decimal("7.500000")},
+        THURSDAY: {"properties_size": "[38,7.50]"},
+    }
+    assert_nothing_is_lost(runs, sent)

@@ -1,0 +1,226 @@
+"""Which raw files a run reads: late ones, changed ones, broken ones, and those of some days."""
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from eventlake.errors import UsageError
+from eventlake.staging.job import RawFile
+from eventlake.work.plan import plan_replay, plan_sync, raw_files, replay_days
+from eventlake.work.unit import TASK_BYTES, Unit, Window, tasks
+from tests.eventlake.archive import track
+from tests.eventlake.runs import Runs, utc
+
+DAY = date.fromisoformat
+
+
+def order(id: str, at: str) -> dict[str, object]:
+    return track("Order", id, at)
+
+
+def planned(runs: Runs, *days: str) -> list[tuple[str, list[str]]]:
+    """Label and files of each unit that a sync would do now."""
+    span = (DAY(days[0]), DAY(days[1])) if days else None
+    plan = plan_sync(runs.storage, runs.source, runs.state(), span)
+    return [(unit.label, names(unit)) for unit in plan.units]
+
+
+def names(unit: Unit) -> list[str]:
+    return [file.path.rsplit("/", 1)[-1] for file in unit.files]
+
+
+def test_a_missing_archive_is_a_mistake_and_nothing_is_written(runs: Runs) -> None:
+    with pytest.raises(UsageError, match=r"segment-logs/S1 does not exist.*set `raw`"):
+        runs.sync()
+    with pytest.raises(UsageError, match="does not exist"):
+        runs.replay("2026-10-01", "2026-10-02")
+    assert list(runs.root.iterdir()) == []
+
+
+def test_an_empty_archive_is_a_warning_and_a_finished_run(runs: Runs) -> None:
+    runs.archive.folder.mkdir(parents=True)
+    (runs.archive.folder / "dummy-object.txt").write_text("hello")
+    assert runs.sync().rows_in == 0
+    assert runs.warnings == ["segment-logs/S1 holds no raw files yet."]
+    [[line]] = runs.reports().values()
+    assert (line["status"], line["row_count"]) == ("finished", 0)
+
+
+def test_the_backlog_goes_day_folder_by_day_folder_oldest_first(runs: Runs) -> None:
+    runs.archive.day("2026-10-02").file("b", order("m2", "2026-10-02T07:00"))
+    runs.archive.day("2026-10-02").file("a", order("m3", "2026-10-01T07:00"))
+    runs.archive.day("2026-10-01").file("z", order("m1", "2026-10-01T07:00"))
+    assert planned(runs) == [
+        ("day folder 2026-10-01", ["z.gz"]),
+        ("day folder 2026-10-02", ["a.gz", "b.gz"]),
+    ]
+    runs.sync()
+    assert planned(runs) == []
+
+
+def test_only_raw_files_in_day_folders_are_read(runs: Runs) -> None:
+    day = runs.archive.day("2026-10-01")
+    for name in ("a.json", "b.jsonl", "c.gz", "d.txt", "e.gz.tmp", ".f.gz"):
+        day.raw(name, b"")
+    for folder in ("old", "1790812800001", "²", "9" * 30, "99999999999999" + "0" * 8):
+        stray = runs.archive.folder / folder / "x.gz"
+        stray.parent.mkdir()
+        stray.write_bytes(b"")
+    assert planned(runs) == [("day folder 2026-10-01", ["a.json", "b.jsonl", "c.gz"])]
+
+
+def test_a_late_file_is_loaded_whatever_hours_it_has(runs: Runs) -> None:
+    runs.archive.day("2026-10-01").file("a", order("m1", "2026-10-01T07:00"))
+    runs.archive.day("2026-10-05").file("a", order("m2", "2026-10-05T07:00"))
+    runs.sync()
+    runs.archive.day("2026-10-01").file("late", order("m3", "2026-09-29T23:00"))
+    runs.archive.day("2026-10-05").file("late", order("m4", "2026-10-01T07:00"))
+    assert planned(runs) == [
+        ("day folder 2026-10-01", ["late.gz"]),
+        ("day folder 2026-10-05", ["late.gz"]),
+    ]
+    runs.sync()
+    assert runs.ids("track_order") == ["m1", "m2", "m3", "m4"]
+    assert ("2026-09-29", "23") in runs.partitions("track_order")
+    assert any("1 rows were received before the source's start" in w for w in runs.warnings)
+
+
+def test_syncs_keep_to_the_oldest_folder_there_was_at_first(runs: Runs) -> None:
+    runs.archive.day("2026-10-02").file("a", order("m1", "2026-10-02T07:00"))
+    runs.sync()
+    runs.archive.day("2026-10-01").file("a", order("m2", "2026-10-01T07:00"))
+    assert planned(runs) == []
+    runs.set(start="2026-10-01")
+    assert planned(runs) == [("day folder 2026-10-01", ["a.gz"])]
+
+
+def test_syncs_ignore_folders_before_the_start_that_is_set(tmp_path: Path) -> None:
+    runs = Runs(tmp_path, start="2026-10-02")
+    for day in ("2026-10-01", "2026-10-02", "2026-10-03"):
+        runs.archive.day(day).file("a", order(day, f"{day}T07:00"))
+    assert planned(runs, "2026-10-01", "2026-10-02") == [("day folder 2026-10-02", ["a.gz"])]
+    runs.sync()
+    assert runs.ids("track_order") == ["2026-10-02", "2026-10-03"]
+
+
+def test_a_sync_of_some_days_takes_their_folders_and_leaves_the_rest(runs: Runs) -> None:
+    for day in ("2026-10-01", "2026-10-02", "2026-10-03", "2026-10-04"):
+        runs.archive.day(day).file("a", order(day, f"{day}T07:00"))
+    assert planned(runs, "2026-10-02", "2026-10-03") == [
+        ("day folder 2026-10-02", ["a.gz"]),
+        ("day folder 2026-10-03", ["a.gz"]),
+    ]
+    runs.sync((DAY("2026-10-02"), DAY("2026-10-02")))
+    assert runs.ids("track_order") == ["2026-10-02"]
+    runs.sync()
+    assert len(runs.ids("track_order")) == 4
+
+
+def test_a_file_that_changed_after_loading_is_a_warning_and_stays_as_it_was(runs: Runs) -> None:
+    day = runs.archive.day("2026-10-01")
+    day.file("a", order("m1", "2026-10-01T07:00"))
+    runs.sync()
+    day.file("a", order("m1", "2026-10-01T07:00"), order("m2", "2026-10-01T07:00"))
+    for _ in range(2):
+        runs.warnings.clear()
+        runs.sync()
+        [warning] = runs.warnings
+        assert "a.gz changed after it was loaded" in warning
+        assert "Replay its days" in warning
+    assert runs.ids("track_order") == ["m1"]
+    runs.replay("2026-10-01", "2026-10-02")
+    assert runs.ids("track_order") == ["m1", "m2"]
+
+
+def test_a_broken_file_that_is_replaced_loads_only_the_rest(runs: Runs) -> None:
+    day = runs.archive.day("2026-10-01")
+    lines = [track("Order", f"m{n:03}", f"2026-10-01T{n // 25:02}:00") for n in range(300)]
+    day.file("a", *lines, keep=0.5)
+    first = runs.sync()
+    read = first.row_count
+    assert 0 < read < 300
+    assert (first.rejected, first.rows_in) == (1, read + 1)
+    assert runs.ledger()["a.gz"].broken
+    [warning] = runs.warnings
+    assert f"a.gz: the file is cut off before its end. The {read} lines before were read" in warning
+    assert runs.sync().rows_in == 0  # nothing new while it stays broken
+    day.file("a", *lines)
+    rest = runs.sync()
+    assert (rest.row_count, rest.rows_in, rest.duplicates) == (300 - read, 300 - read, 0)
+    assert len(runs.ids("track_order")) == 300
+    entry = runs.ledger()["a.gz"]
+    assert (entry.broken, entry.lines) == (None, 300)
+    # All its hours are known, so that a replay of the first of them still finds it.
+    assert entry.hours == tuple(f"2026-10-01T{hour:02}" for hour in range(12))
+    assert runs.replay("2026-10-01T00:00", "2026-10-01T02:00").row_count == 50
+
+
+def test_a_replay_reads_the_files_that_have_rows_of_its_days(runs: Runs) -> None:
+    first, second = runs.archive.day("2026-10-01"), runs.archive.day("2026-10-02")
+    first.file("early", order("m1", "2026-10-01T05:00"))
+    first.file("both", order("m2", "2026-10-01T05:00"), order("m3", "2026-10-02T05:00"))
+    second.file("late", order("m4", "2026-10-01T06:00"))
+    second.file("own", order("m5", "2026-10-02T06:00"))
+    runs.sync()
+    runs.archive.day("2026-10-09").file("unknown", order("m6", "2026-10-09T05:00"))
+    second.file("unknown", order("m7", "2026-10-02T05:00"))
+
+    def files(start: str, end: str) -> list[list[str]]:
+        days = replay_days(runs.source, Window(utc(start), utc(end)))
+        return [names(plan_replay(raw_files(runs.storage, runs.source), day, None)) for day in days]
+
+    assert files("2026-10-01", "2026-10-03") == [
+        ["both.gz", "early.gz", "late.gz", "unknown.gz"],
+        ["both.gz", "own.gz", "unknown.gz"],
+    ]
+    assert files("2026-10-01T05:00", "2026-10-01T06:00") == [["both.gz", "early.gz", "unknown.gz"]]
+    assert files("2026-10-12", "2026-10-13") == [[]]
+
+
+def test_a_replay_takes_the_late_rows_of_a_file_that_changed(runs: Runs) -> None:
+    late = order("m1", "2026-10-01T07:00")
+    runs.archive.day("2026-10-05").file("late", late)
+    runs.sync()
+    runs.archive.day("2026-10-05").file("late", late, order("m2", "2026-10-01T07:30"))
+    runs.replay("2026-10-01", "2026-10-02")
+    assert runs.ids("track_order") == ["m1", "m2"]
+
+
+def test_a_replay_goes_day_by_day(runs: Runs) -> None:
+    window = Window(utc("2026-10-01T22:00"), utc("2026-10-03T02:00"))
+    assert [str(day) for day in replay_days(runs.source, window)] == [
+        "2026-10-01T22 to 2026-10-02T00",
+        "2026-10-02T00 to 2026-10-03T00",
+        "2026-10-03T00 to 2026-10-03T02",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("layout", "start", "end", "whole"),
+    [
+        ("day/hour", "2026-10-01T07:30", "2026-10-01T09:00", "hour"),
+        ("day", "2026-10-01T00:00", "2026-10-01T09:00", "day"),
+        ("year/month/day", "2026-10-01T07:00", "2026-10-02T00:00", "day"),
+    ],
+)
+def test_a_replay_of_a_part_of_a_partition_is_refused(
+    tmp_path: Path, layout: str, start: str, end: str, whole: str
+) -> None:
+    runs = Runs(tmp_path, date_partition=layout)
+    runs.archive.day("2026-10-01").file(
+        "a", order("m1", "2026-10-01T07:00"), order("m2", "2026-10-01T10:00")
+    )
+    runs.sync()
+    with pytest.raises(UsageError, match=f"Begin and end with a full {whole}"):
+        runs.replay(start, end)
+    assert runs.ids("track_order") == ["m1", "m2"]
+
+
+def test_tasks_share_the_files_evenly_each_in_order() -> None:
+    files = [RawFile(n, f"{n}", size, "") for n, size in enumerate([5, 1, 4, 2, 3])]
+    shares = tasks(files, slots=2)
+    assert [[file.number for file in share] for share in shares] == [[0, 1, 3], [2, 4]]
+    assert len(tasks(files, slots=9)) == 5
+    assert tasks([], slots=2) == []
+    assert len(tasks([RawFile(n, "", TASK_BYTES, "") for n in range(5)], slots=2)) == 5

@@ -1,0 +1,145 @@
+"""A commit counts only if what it leads to is on the disk, not just in the system's memory."""
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from eventlake import paths
+from eventlake.loading.shares import Shares
+from eventlake.loading.task import LoadedFile, LoadJob
+from eventlake.state.manifest import read_manifest
+from eventlake.storage import settling
+from eventlake.work.in_process import InProcess
+from tests.eventlake.fault_cases import first_sync, growing_sync, replay
+from tests.eventlake.runs import SOURCE_ID, Runs
+
+
+def test_many_files_are_brought_onto_the_disk_by_one_call_before_the_commit(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[tuple[str, bool]] = []  # and whether the manifest was there by then
+    manifest = runs.root / paths.manifest(SOURCE_ID, 1)
+    sync_all = settling.sync_all
+
+    def note(at: str) -> bool:
+        order.append((at, manifest.exists()))
+        return sync_all(at)
+
+    monkeypatch.setattr(settling, "MANY", 0)
+    monkeypatch.setattr(settling, "sync_all", note)
+    first_sync(runs)
+    assert manifest.exists()
+    # Once as soon as the tables are written, once when all is.
+    assert order[:2] == [(str(runs.root), False)] * 2
+
+
+def test_a_disk_that_fails_while_other_work_is_done_fails_the_run(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+
+    def fails_once(at: str) -> bool:
+        calls.append(at)
+        if len(calls) == 1:  # Linux tells of it once, and then no more
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return True
+
+    monkeypatch.setattr(settling, "MANY", 0)
+    monkeypatch.setattr(settling, "sync_all", fails_once)
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        first_sync(runs)
+    assert not (runs.root / paths.manifest(SOURCE_ID, 1)).exists()
+    first_sync(runs)
+    assert (runs.root / paths.manifest(SOURCE_ID, 1)).exists()
+
+
+def test_a_system_without_that_call_does_them_one_by_one(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settled: list[str] = []
+    monkeypatch.setattr(settling, "MANY", 0)
+    monkeypatch.setattr(settling, "sync_all", lambda at: False)
+    monkeypatch.setattr(settling, "settle_one", settled.append)
+    first_sync(runs)
+    manifest = read_manifest(runs.storage, SOURCE_ID, 1)
+    assert manifest is not None
+    assert {str(runs.root / path) for path in manifest.written} <= {*settled}
+
+
+@pytest.mark.usefixtures("small_files")
+def test_every_file_of_a_commit_is_on_the_disk_before_it(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+
+    def note(handle: int) -> None:
+        full = os.readlink(f"/proc/self/fd/{handle}")
+        order.append(full.removeprefix(f"{runs.root}/"))
+
+    monkeypatch.setattr(os, "fsync", note)
+    for number, step in enumerate([first_sync, growing_sync, replay], start=1):
+        step(runs)
+        manifest = read_manifest(runs.storage, SOURCE_ID, runs.state().manifest)
+        assert manifest is not None and manifest.written, number
+        # A file that is put in its place at once has another name until then.
+        at = next(n for n, path in enumerate(order) if f"{manifest.number:010d}.json" in path)
+        moved = [p.location for p in manifest.partitions if p.left]
+        copied = [f for place in moved for f in runs.storage.files(place) if step is growing_sync]
+        assert {*manifest.written} <= {*order[:at]}
+        assert {file.path for file in copied} <= {*order[:at]}
+        assert {path.rpartition("/")[0] for path in manifest.written} <= {*order[:at]}
+
+
+@pytest.mark.parametrize("many", [0, 500])
+def test_a_file_of_state_or_catalog_is_on_the_disk_before_it_is_in_its_place(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
+    settled: set[str] = set()
+    placed: list[str] = []
+
+    def sync_all(at: str) -> bool:
+        settled.update(str(path) for path in Path(at).rglob(".*"))
+        return True
+
+    def noted(put: Callable[[str, str], None]) -> Callable[[str, str], None]:
+        def noting(source: str, target: str) -> None:
+            if paths.STATE in target and "/ids/" not in target:  # those are settled with the data
+                assert source in settled, target
+                placed.append(target)
+            put(source, target)
+
+        return noting
+
+    monkeypatch.setattr(settling, "MANY", many)
+    monkeypatch.setattr(settling, "sync_all", sync_all)
+    monkeypatch.setattr(settling, "settle_one", settled.add)
+    for name in ("link", "replace"):
+        monkeypatch.setattr(os, name, noted(getattr(os, name)))
+    first_sync(runs)
+    replay(runs)
+    catalog = str(runs.root / paths.CATALOG)
+    tables = {path.split("/")[-3] for path in placed if path.startswith(catalog)}
+    assert {"track_order", "identify"} <= tables
+
+
+@pytest.mark.parametrize("many", [0, 500])
+def test_a_file_that_is_not_there_stops_the_commit(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
+    monkeypatch.setattr(settling, "MANY", many)
+
+    class LosesAFile(InProcess):
+        def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
+            written = super().load(job, shares)
+            os.unlink(job.storage.full(written[0].path))
+            return written
+
+    runs.flow = LosesAFile
+    with pytest.raises(FileNotFoundError):
+        first_sync(runs)
+    assert runs.state().manifest == 0
+    runs.flow = InProcess
+    assert runs.sync().row_count == 3

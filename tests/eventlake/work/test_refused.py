@@ -1,0 +1,133 @@
+"""Runs that are refused something: the cause is told, in the report and by the error."""
+
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from eventlake import paths
+from eventlake.catalog.local import LocalCatalog
+from eventlake.errors import InsufficientPermissions, ServiceTrouble, UsageError
+from eventlake.state.manifest import RunKind
+from eventlake.storage import LocalStorage
+from eventlake.work.failing import failure_told
+from eventlake.work.in_process import InProcess
+from eventlake.work.run import sync
+from tests.eventlake.archive import track
+from tests.eventlake.runs import SOURCE_ID, Runs
+
+ARROW = (
+    "When reading information for key 'segment-logs/S1/a.gz' in bucket 'b': AWS Error "
+    "ACCESS_DENIED during HeadObject operation: No response body."
+)
+
+
+@pytest.fixture
+def archived(runs: Runs) -> Runs:
+    runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
+    return runs
+
+
+def source_line(runs: Runs, run: str) -> dict[str, Any]:
+    return runs.reports()[run][0]
+
+
+def refuse(*_: object, **__: object) -> NoReturn:
+    raise InsufficientPermissions("No right to do it.")
+
+
+def test_a_catalog_that_refuses_is_reported_and_what_was_committed_is_published_later(
+    archived: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalCatalog, "create_tables", refuse)
+        with pytest.raises(InsufficientPermissions):
+            archived.sync()
+    line = source_line(archived, "R1")
+    assert (line["status"], line["error_code"], line["error"]) == (
+        "failed",
+        "Segment.InsufficientPermissions",
+        "No right to do it.",
+    )
+    assert archived.storage.files(paths.stage(SOURCE_ID, "R1"))  # it is needed yet
+    archived.sync()
+    assert archived.ids("track_order") == ["m1"]
+    assert [source_line(archived, run)["status"] for run in ("R1", "R2")] == ["finished"] * 2
+    assert [source_line(archived, run)["row_count"] for run in ("R1", "R2")] == [1, 0]
+    assert archived.storage.files(paths.stage(SOURCE_ID, "R1")) == []
+
+
+def test_what_arrow_or_a_task_says_is_understood_in_the_report(archived: Runs) -> None:
+    class Refused(InProcess):
+        def stage(self, *_: Any) -> NoReturn:
+            raise RuntimeError(f"Job aborted: Traceback\n  x\nOSError: {ARROW}\n\n\tat org.apache")
+
+    archived.flow = Refused
+    context = archived.context()
+    with (
+        pytest.raises(InsufficientPermissions) as caught,
+        failure_told(context.storage, context.catalog, context.facts),
+    ):
+        sync(context)
+    line = source_line(archived, "R1")
+    assert line["error_code"] == "Segment.InsufficientPermissions"
+    assert line["error"] == str(caught.value)
+    assert "s3:GetObject on arn:aws:s3:::b/segment-logs/S1/a.gz was refused" in line["error"]
+
+
+@pytest.mark.parametrize(
+    ("error", "replay", "reported"),
+    [
+        (ServiceTrouble("S3 is away."), False, True),
+        (ServiceTrouble("S3 is away."), True, True),
+        (UsageError("There is no archive."), False, True),
+        (UsageError("That is no full hour."), True, False),
+    ],
+    ids=["sync", "replay", "setting", "request"],
+)
+def test_what_ends_a_run_before_it_began_is_reported(
+    runs: Runs, error: Exception, replay: bool, reported: bool
+) -> None:
+    facts = runs.context(RunKind.REPLAY if replay else RunKind.SYNC).facts
+    with pytest.raises(type(error)), failure_told(runs.storage, runs.catalog, facts):
+        raise error
+    assert [line[0]["error"] for line in runs.reports().values()] == [str(error)] * reported
+    assert runs.storage.files(paths.open_runs(SOURCE_ID)) == []
+
+
+class OnlyReports(LocalStorage):
+    """Lets nothing be read, removed or written but reports."""
+
+    def read(self, path: str) -> NoReturn:
+        refuse()
+
+    def delete(self, path: str) -> None:
+        refuse()
+
+    def write(self, path: str, data: bytes) -> None:
+        if not path.startswith("segment-data/reports/"):
+            refuse()
+        super().write(path, data)
+
+
+def test_where_nothing_but_the_report_can_be_written_it_is(runs: Runs, tmp_path: Path) -> None:
+    storage = OnlyReports(str(tmp_path))
+    cause = pytest.raises(ServiceTrouble, match="the cause")
+    with cause, failure_told(storage, LocalCatalog(storage), runs.context().facts):
+        raise ServiceTrouble("the cause")
+    assert source_line(runs, "R1")["error"] == "the cause"
+
+
+def test_what_fails_after_a_failure_is_not_told_instead_of_it(
+    archived: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Breaks(InProcess):
+        def load(self, *_: Any) -> NoReturn:
+            raise ServiceTrouble("the cause")
+
+    monkeypatch.setattr(LocalStorage, "delete_folder", refuse)
+    monkeypatch.setattr(LocalStorage, "delete", refuse)
+    archived.flow = Breaks
+    with pytest.raises(ServiceTrouble, match="the cause"):
+        archived.sync()
+    assert source_line(archived, "R1")["error"] == "the cause"

@@ -1,0 +1,217 @@
+"""A wish for another type, and the replay that fulfils it."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from tests.eventlake.archive import identify, page, track
+from tests.eventlake.retyping import (
+    ALL_DAYS,
+    NUMBERS,
+    TEXTS,
+    days_of_a_replay,
+    order,
+    rescued,
+    seen,
+    wish,
+)
+from tests.eventlake.runs import Runs
+
+
+def test_numbers_become_the_text_that_was_sent_and_numbers_again(runs: Runs) -> None:
+    runs.archive.day("2026-10-01").file("a", order("m1", "2026-10-01T07:00", 7))
+    runs.sync()
+    runs.archive.day("2026-10-02").file(
+        "a", track("Order", "m2", "2026-10-02T07:00") | {"properties": {"n": "7e0"}}
+    )
+    runs.sync()
+    assert seen(runs, "track_order.n") == ("bigint", {"m1": 7, "m2": 7})
+    wish(runs, "track_order.n", "string")
+    runs.replay("2026-10-01", "2026-10-03")
+    assert seen(runs, "track_order.n") == ("string", {"m1": "7", "m2": "7e0"})
+    wish(runs, "track_order.n", "bigint")
+    runs.replay("2026-10-01", "2026-10-03")
+    assert seen(runs, "track_order.n") == ("bigint", {"m1": 7, "m2": 7})
+
+
+def test_rescued_values_come_home(runs: Runs) -> None:
+    day = runs.archive.day("2026-10-01")
+    day.file("a", order("m1", "2026-10-01T07:00", 12.5))
+    runs.sync()
+    day.file("b", order("m2", "2026-10-01T07:00", "12,50"), order("m3", "2026-10-01T07:00", 1e-7))
+    runs.sync()
+    assert seen(runs, "track_order.n")[1]["m2"] is None
+    assert set(rescued(runs, "track_order")) == {"m2", "m3"}
+    wish(runs, "track_order.n", "string")
+    report = runs.replay("2026-10-01", "2026-10-02")
+    assert seen(runs, "track_order.n") == ("string", {"m1": "12.5", "m2": "12,50", "m3": "1e-7"})
+    assert rescued(runs, "track_order") == {}
+    assert report.tables["shop.track_order"].rescued_cells == 0
+
+
+def test_text_becomes_time_and_what_is_none_is_rescued(runs: Runs) -> None:
+    runs.archive.day("2026-10-01").file(
+        "a",
+        order("m1", "2026-10-01T07:00", "2026-10-01T02:00+02:00"),
+        order("m2", "2026-10-01T07:00", "yesterday"),
+        order("m3", "2026-10-01T08:00", ""),
+    )
+    runs.sync()
+    wish(runs, "track_order.n", "timestamp")
+    report = runs.replay("2026-10-01", "2026-10-02")
+    assert seen(runs, "track_order.n") == (
+        "timestamp",
+        {"m1": "2026-10-01 00:00:00.000000", "m2": None, "m3": None},
+    )
+    assert rescued(runs, "track_order") == {"m2": '{"/properties/n":"yesterday"}'}
+    [new] = report.tables["shop.track_order"].new_columns
+    assert new.name == "rescued_data"
+
+
+def test_until_the_replay_syncs_go_on_with_the_old_type_and_after_it_with_the_new(
+    three_days: Runs,
+) -> None:
+    runs = three_days
+    wish(runs, "track_order.n", "string")
+    runs.archive.day("2026-10-03").file("b", order("m4", "2026-10-03T08:00", 4))
+    runs.sync()
+    assert seen(runs, "track_order.n") == ("bigint", NUMBERS[1] | {"m4": 4})
+    assert not [file for file in runs.storage.files("segment-data/data") if "retyped" in file.path]
+    runs.replay(*ALL_DAYS)
+    runs.archive.day("2026-10-03").file("c", order("m5", "2026-10-03T08:00", 5))
+    runs.sync()
+    assert seen(runs, "track_order.n") == ("string", TEXTS[1] | {"m4": "4", "m5": "5"})
+    assert (runs.state().wishes, runs.state().shadows) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "left_out"),
+    [
+        ("2026-10-01", "2026-10-03", "1 of the table's days (2026-10-03 to 2026-10-03)"),
+        ("2026-10-02", "2026-10-03", "2 of the table's days (2026-10-01 to 2026-10-03)"),
+        ("2026-10-01T08:00", "2026-10-04", "1 of the table's days (2026-10-01 to 2026-10-01)"),
+    ],
+)
+def test_a_replay_that_leaves_days_out_keeps_the_old_type_and_says_so(
+    three_days: Runs, start: str, end: str, left_out: str
+) -> None:
+    runs = three_days
+    wish(runs, "track_order.n", "string")
+    runs.replay(start, end)
+    assert seen(runs, "track_order.n") == NUMBERS
+    [warning] = runs.warnings
+    assert "shop.track_order keeps its types, though wished is properties_n string" in warning
+    assert left_out in warning
+    assert runs.state().wishes == {"shop.track_order": {"properties_n": "string"}}
+
+
+def test_the_hours_that_a_table_has_are_enough(runs: Runs) -> None:
+    runs.archive.day("2026-10-01").file("a", order("m1", "2026-10-01T07:00", 1))
+    runs.sync()
+    wish(runs, "track_order.n", "string")
+    runs.replay("2026-10-01T07:00", "2026-10-01T08:00")
+    assert seen(runs, "track_order.n") == ("string", {"m1": "1"})
+
+
+def test_other_tables_keep_their_types_whichever_is_replayed(runs: Runs) -> None:
+    runs.archive.day("2026-10-01").file(
+        "a", order("m1", "2026-10-01T07:00", 1), page("m2", "2026-10-01T07:00", n=1)
+    )
+    runs.sync()
+    wish(runs, "track_order.n", "string")
+    runs.replay("2026-10-01", "2026-10-02", "page")
+    assert seen(runs, "track_order.n")[0] == "bigint"
+    assert runs.warnings == []
+    runs.replay("2026-10-01", "2026-10-02", "track_order")
+    assert (seen(runs, "track_order.n")[0], seen(runs, "page.n")[0]) == ("string", "bigint")
+
+
+def test_two_wishes_are_fulfilled_at_once(runs: Runs) -> None:
+    runs.archive.day("2026-10-01").file(
+        "a",
+        track("Order", "m1", "2026-10-01T07:00", a=1, b="1.5", c=1),
+        page("m2", "2026-10-01T07:00", a=1),
+    )
+    runs.sync()
+    wish(runs, "track_order.a", "string")
+    wish(runs, "track_order.b", "decimal")
+    wish(runs, "page.a", "decimal")
+    *_, switch = days_of_a_replay(runs, "2026-10-01", "2026-10-02")
+    assert switch.manifest.retyped == ("shop.page", "shop.track_order")
+    assert seen(runs, "track_order.a") == ("string", {"m1": "1"})
+    assert seen(runs, "track_order.b") == ("decimal(38,6)", {"m1": Decimal("1.500000")})
+    assert seen(runs, "track_order.c") == ("bigint", {"m1": 1})
+    assert seen(runs, "page.a") == ("decimal(38,6)", {"m2": Decimal(1)})
+
+
+def test_days_that_no_replay_can_be_asked_for_are_taken_along(runs: Runs) -> None:
+    """Rows of the evening before the first day folder, and of clocks that go wrong."""
+    runs.archive.day("2026-10-01").file(
+        "a",
+        order("evening", "2026-09-30T23:00", 1),
+        order("m1", "2026-10-01T07:00", 2),
+        order("future", "2099-01-01T00:00", 3),
+        order("old", "0999-01-01T00:00", 4),
+        page("other", "2099-01-01T00:00", n=5),
+    )
+    runs.sync()
+    wish(runs, "track_order.n", "string")
+    report = runs.replay("2026-10-01", "2026-10-02")
+    assert seen(runs, "track_order.n") == (
+        "string",
+        {"evening": "1", "m1": "2", "future": "3", "old": "4"},
+    )
+    assert (report.rows_in, report.row_count) == (4, 4)
+    assert "/_v/" not in next(iter(runs.partitions("page").values())).location
+
+
+def test_a_row_of_the_last_day_there_is_keeps_the_table_as_it_is(runs: Runs) -> None:
+    runs.archive.day("2026-10-01").file(
+        "a", order("m1", "2026-10-01T07:00", 1), order("end", "9999-12-31T23:00", 2)
+    )
+    runs.sync()
+    wish(runs, "track_order.n", "string")
+    runs.replay("2026-10-01", "2026-10-02")
+    assert seen(runs, "track_order.n") == ("bigint", {"m1": 1, "end": 2})
+    assert any("9999-12-31/23" in warning for warning in runs.warnings)
+
+
+def test_a_table_of_which_no_row_is_left_takes_the_type_alone(three_days: Runs) -> None:
+    runs = three_days
+    wish(runs, "track_order.n", "string")
+    runs.set(skip_events=["Order"])
+    runs.replay(*ALL_DAYS)
+    assert seen(runs, "track_order.n") == ("string", {})
+    runs.set()
+    runs.replay(*ALL_DAYS)
+    assert seen(runs, "track_order.n") == TEXTS
+
+
+@pytest.mark.parametrize("layout", ["day", "year/month/day/hour"])
+def test_in_every_layout(tmp_path: Path, layout: str) -> None:
+    runs = Runs(tmp_path, date_partition=layout, naming="warehouse", table_prefix="web")
+    for day in ("2026-09-30", "2026-10-01"):
+        runs.archive.day(day).file("a", identify(day, f"{day}T07:00", n=1))
+    runs.sync()
+    wish(runs, "web_identifies.n", "string")
+    runs.replay("2026-09-30", "2026-10-02")
+    assert seen(runs, "web_identifies.n") == ("string", {"2026-09-30": "1", "2026-10-01": "1"})
+
+
+def test_reports_checks_and_index_hold_for_the_switch(three_days: Runs) -> None:
+    runs = three_days
+    index, rows = runs.index(), runs.state().rows
+    wish(runs, "track_order.n", "timestamp")
+    *days, switch = days_of_a_replay(runs)
+    assert [len(day.checks) for day in days] == [3, 3, 3]
+    assert all(check.passed for day in days for check in day.checks)
+    assert switch.manifest.finish_time is not None
+    assert switch.manifest.report.tables["shop.track_order"].rescued_cells == 3
+    assert (runs.index(), runs.state().rows) == (index, rows)
+    source, table = runs.reports()["R2"]
+    assert (source["row_count"], table["row_count"], table["files_written"]) == (3, 3, 3)
+    written = {part.location: part for part in runs.partitions("track_order").values()}
+    assert table["bytes_written"] == sum(part.bytes for part in written.values())
+    files = [file for place in written for file in runs.storage.files(place)]
+    assert sum(file.size for file in files) == table["bytes_written"]
