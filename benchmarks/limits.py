@@ -14,7 +14,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from eventlake.dedup.ids import words
+from eventlake.columnar.id_hashes import words
 from eventlake.dedup.index import SCHEMA, read_index, write_index
 from eventlake.dedup.rule import Events, find_twins
 from eventlake.kinds import Kind

@@ -11,12 +11,12 @@ import numpy as np
 from eventlake.audit.rule import Demand
 from eventlake.audit.scope import Scope, TableNumbers
 from eventlake.audit.spill import RAW, id_words, rows_of
+from eventlake.columnar.raw_lines import RawLines
 from eventlake.envelope import open_envelope
 from eventlake.garbage import uncollected
 from eventlake.names import STANDARD_COLUMNS, column_name, table_name
 from eventlake.parse import parse_line
 from eventlake.rejects import Reject
-from eventlake.staging.raw_lines import RawLines
 from eventlake.storage import Storage
 from eventlake.suppression.people import People
 

@@ -8,11 +8,11 @@ import pyarrow.parquet as pq
 from eventlake.audit.archive_rows import RawFile
 from eventlake.audit.findings import MISSING, Example
 from eventlake.audit.lake_rows import DataFile
+from eventlake.columnar.raw_lines import RawLines
 from eventlake.envelope import message_id
 from eventlake.names import MESSAGE_ID
 from eventlake.parse import parse_line
 from eventlake.settings import Source
-from eventlake.staging.raw_lines import RawLines
 from eventlake.storage import Storage
 
 

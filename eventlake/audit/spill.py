@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from eventlake.dedup.ids import hash_id
+from eventlake.columnar.id_hashes import hash_id
 
 RAW = np.dtype(
     [

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventlake.loading.data_file import ROW_GROUP
+from eventlake.columnar.parquet.data_file import ROW_GROUP
 
 MOST_BYTES = 128 << 20
 """Of row groups that are read from at the same time, as they are without compression; in memory

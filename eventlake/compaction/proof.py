@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventlake.dedup.ids import checksum, hash_id
+from eventlake.columnar.id_hashes import checksum, hash_id
+from eventlake.columnar.parquet.data_file import ROW_GROUP
 from eventlake.errors import CheckFailed
-from eventlake.loading.data_file import ROW_GROUP
 from eventlake.names import MESSAGE_ID, RECEIVED_AT
 from eventlake.schema import TableSchema
 from eventlake.settings import Source

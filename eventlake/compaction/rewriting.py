@@ -8,11 +8,11 @@ from itertools import chain
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from eventlake.columnar.parquet.data_file import ROW_GROUP, FileEncoding, write_data_file
 from eventlake.compaction.candidates import MOST_FILES, Candidate, file_count
 from eventlake.compaction.merging import in_groups, merged
 from eventlake.compaction.proof import Proof, prove
 from eventlake.errors import LakeError
-from eventlake.loading.data_file import ROW_GROUP, FileEncoding, write_data_file
 from eventlake.loading.task import type_problems
 from eventlake.names import RECEIVED_AT
 from eventlake.settings import Source

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventlake import paths
-from eventlake.dedup.ids import BUCKETS, bucket_numbers, words
+from eventlake.columnar.id_hashes import BUCKETS, bucket_numbers, words
 from eventlake.state.manifest import IndexFile
 from eventlake.storage import Storage
 

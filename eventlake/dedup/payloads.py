@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from eventlake.staging.kernel.memory import address
-from eventlake.staging.kernel.payload import path_hash, payload_of
-from eventlake.staging.kernel.text import PADDING
+from eventlake.columnar.memory import address
+from eventlake.columnar.payload_hash import path_hash, payload_of
+from eventlake.columnar.text import PADDING
 from eventlake.staging.leaves import Path, leaves
 
 # They differ between two deliveries of one message; `timestamp` is derived from the others.

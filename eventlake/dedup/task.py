@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from eventlake.dedup.ids import BUCKETS, checksums, words
+from eventlake.columnar.id_hashes import BUCKETS, checksums, words
 from eventlake.dedup.index import SCHEMA, UNKNOWN, read_index, write_index
 from eventlake.dedup.rule import Events, find_twins
 from eventlake.staging.blob import Blob, from_ipc

@@ -14,8 +14,8 @@ def gathered(
 ) -> dict[str, pa.Array]:
     """Those of the columns in which a row has a value; rows are counted over all parts."""
     # Compiled code, which only workers need.
+    from eventlake.columnar.compiled import cache_folder
     from eventlake.loading.kernel_gathering import gathered_by_kernel
-    from eventlake.staging.kernel.compiled import cache_folder
 
     # Where it cannot be kept, compiling it takes longer than it spares.
     if cache_folder() is None:

@@ -6,17 +6,9 @@ import numpy as np
 import pyarrow as pa
 
 from eventlake.casting.encoding import ARROW_TYPES, Encoding
-from eventlake.loading.kernel.gather import (
-    AS_BIT,
-    AS_TEXT,
-    AS_WORD,
-    TEXTS,
-    VALID,
-    VALUES,
-    gather,
-)
+from eventlake.columnar.gather import AS_BIT, AS_TEXT, AS_WORD, TEXTS, VALID, VALUES, gather
+from eventlake.columnar.layout import aligned
 from eventlake.loading.staged_part import StagedPart
-from eventlake.staging.kernel.layout import aligned
 
 _WAYS = {
     Encoding.TEXT: AS_TEXT,

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlake.casting.encoding import Encoding
-from eventlake.loading.typed_columns import SparseColumn
+from eventlake.columnar.typed import SparseColumn
 from eventlake.staging.rows_blob import RARE, RareName
 
 

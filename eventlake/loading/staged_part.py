@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 
 from eventlake.casting.encoding import ARROW_TYPES
-from eventlake.dedup.ids import ID_BYTES
+from eventlake.columnar.id_hashes import ID_BYTES
+from eventlake.columnar.messages import buffers_of
 from eventlake.staging.blob import Blob, unpacked_message
-from eventlake.staging.messages import buffers_of
 from eventlake.staging.rows_blob import (
     FILE,
     ID,

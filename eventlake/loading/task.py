@@ -10,12 +10,11 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from eventlake.columnar.parquet.data_file import Footers, WrittenFile
+from eventlake.columnar.parquet.writer import TableFiles, table_files
+from eventlake.columnar.typed import TypedColumns
 from eventlake.counts import CastCounts
-from eventlake.loading.data_file import WrittenFile
-from eventlake.loading.footer import Footers
 from eventlake.loading.staged_table import StagedTable
-from eventlake.loading.table_files import TableFiles, table_files
-from eventlake.loading.typed_columns import TypedColumns
 from eventlake.loading.typed_rows import TypedRows
 from eventlake.names import MESSAGE_ID, RESCUED_DATA, Naming
 from eventlake.paths import own_path, published_name, waits

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from eventlake.casting.column import CastColumn, cast_column, json_values
 from eventlake.casting.encoding import Encoding
+from eventlake.columnar.typed import SparseColumn, TypedColumns, whole
 from eventlake.counts import CastCounts
 from eventlake.loading.rare_values import RareValues
-from eventlake.loading.typed_columns import SparseColumn, TypedColumns, whole
 from eventlake.names import RESCUED_DATA
 from eventlake.schema import TableSchema
 from eventlake.staging.rows_blob import StagedField

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from eventlake.dedup.ids import ID_BYTES, hash_id
-from eventlake.staging.kernel.events import ID, Cells, Events
-from eventlake.staging.kernel.ids import BLOCK, hash_ids
-from eventlake.staging.kernel.values import ESCAPED, MILLIS
-from eventlake.staging.line_block import LineBlock
+from eventlake.columnar.events import ID, Cells, Events
+from eventlake.columnar.id_hashes import ID_BYTES, hash_id
+from eventlake.columnar.id_kernel import BLOCK, hash_ids
+from eventlake.columnar.line_blocks import LineBlock
+from eventlake.columnar.values import ESCAPED, MILLIS
 from eventlake.staging.parts import Origins
 
 

@@ -4,15 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from eventlake.dates import parse_timestamp
-from eventlake.dedup.payloads import STAMPS
-from eventlake.envelope import EVENT_TYPES
-from eventlake.names import Naming, table_name
-from eventlake.settings import Limits
-from eventlake.staging.block import Block
-from eventlake.staging.group_messages import RowOrigins
-from eventlake.staging.kernel.columns import columns_of
-from eventlake.staging.kernel.events import (
+from eventlake.columnar.events import (
     ENVELOPE,
     RECEIVED,
     Cells,
@@ -22,10 +14,18 @@ from eventlake.staging.kernel.events import (
     numbers_of,
     read_events,
 )
-from eventlake.staging.kernel.fields import MOST_FIELDS, NONE, Fields, new_fields, path_of
-from eventlake.staging.kernel.moments import UNREAD
+from eventlake.columnar.fields import MOST_FIELDS, NONE, Fields, new_fields, path_of
+from eventlake.columnar.line_blocks import LineBlock
+from eventlake.columnar.messages import RowOrigins
+from eventlake.columnar.timestamps import UNREAD
+from eventlake.dates import parse_timestamp
+from eventlake.dedup.payloads import STAMPS
+from eventlake.envelope import EVENT_TYPES
+from eventlake.names import Naming, table_name
+from eventlake.settings import Limits
+from eventlake.staging.block import Block
+from eventlake.staging.kernel.columns import columns_of
 from eventlake.staging.leaves import Path
-from eventlake.staging.line_block import LineBlock
 from eventlake.staging.parts import Part, RareField
 from eventlake.staging.rows_blob import HASH
 

@@ -11,7 +11,7 @@ import msgspec
 import pyarrow as pa
 
 from eventlake.casting.encoding import ARROW_TYPES, Encoding
-from eventlake.dedup.ids import ID_BYTES
+from eventlake.columnar.id_hashes import ID_BYTES
 from eventlake.staging.blob import Blob, packed, packed_message, unpacked, unpacked_message
 
 FILE, LINE, ID, RECEIVED = "#file", "#line", "#id", "#received"

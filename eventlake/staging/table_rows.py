@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventlake.casting.encoding import Encoding, encode
+from eventlake.columnar.messages import body_size
 from eventlake.dedup.payloads import payload_hash
 from eventlake.envelope import open_envelope
 from eventlake.kinds import Kind
@@ -17,7 +18,6 @@ from eventlake.staging.arrangement import Arrangement
 from eventlake.staging.blob import Blob, BlobKind, packed_message
 from eventlake.staging.job import StageJob
 from eventlake.staging.leaves import Event, Path
-from eventlake.staging.messages import body_size
 from eventlake.staging.parts import Origins, Part, PartColumn, joined_parts
 from eventlake.staging.rows_blob import (
     HASH,

@@ -7,7 +7,11 @@ from hashlib import sha256
 import numpy as np
 import pyarrow as pa
 
-from eventlake.dedup.ids import bucket_numbers, hash_id
+from eventlake.columnar.events import ANONYMOUS, USER
+from eventlake.columnar.fields import NONE
+from eventlake.columnar.id_hashes import bucket_numbers, hash_id
+from eventlake.columnar.line_blocks import LineBlock
+from eventlake.columnar.raw_lines import RawLines
 from eventlake.envelope import open_envelope
 from eventlake.garbage import uncollected
 from eventlake.names import table_name
@@ -19,13 +23,9 @@ from eventlake.staging.blob import Blob, BlobKind, to_ipc
 from eventlake.staging.block import Block
 from eventlake.staging.hours import HOUR_US
 from eventlake.staging.job import RawFile, StageJob
-from eventlake.staging.kernel.events import ANONYMOUS, USER
-from eventlake.staging.kernel.fields import NONE
 from eventlake.staging.leaves import Event
-from eventlake.staging.line_block import LineBlock
 from eventlake.staging.parts import HASHED_ORIGINS, Part
 from eventlake.staging.plain_events import PlainEvents
-from eventlake.staging.raw_lines import RawLines
 from eventlake.staging.rows_blob import FILE, HASH, ID, LINE, RECEIVED
 from eventlake.staging.seen import SeenTable
 from eventlake.staging.table_rows import CarefulRow, TableRows

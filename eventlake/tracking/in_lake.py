@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eventlake.catalog.base import partition_day
-from eventlake.dedup.ids import bucket_numbers, hash_id, words
+from eventlake.columnar.id_hashes import bucket_numbers, hash_id, words
 from eventlake.dedup.index import read_index
 from eventlake.lake import Lake
 from eventlake.names import MESSAGE_ID, RECEIVED_AT, Naming

@@ -5,14 +5,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from eventlake.columnar.line_blocks import LineBlock
+from eventlake.columnar.raw_lines import RawLines
 from eventlake.envelope import Envelope, message_id, open_envelope
 from eventlake.names import catalog_table, table_name
 from eventlake.parse import parse_line
 from eventlake.rejects import Reason, Reject
 from eventlake.staging.hours import partition_of
 from eventlake.staging.job import RawFile
-from eventlake.staging.line_block import LineBlock
-from eventlake.staging.raw_lines import RawLines
 from eventlake.staging.seen import SKIPPED, SUPPRESSED
 from eventlake.tracking.log_job import DUPLICATE, OTHER_PAYLOAD, LogJob, NotLoaded
 from eventlake.tracking.records import BatchType, RecordLog

@@ -6,11 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from eventlake.columnar.raw_lines import RawLines
 from eventlake.envelope import message_id
 from eventlake.parse import parse_line
 from eventlake.rejects import Reject
 from eventlake.settings import Limits
-from eventlake.staging.raw_lines import RawLines
 from eventlake.storage import Storage
 from eventlake.suppression.people import People
 from eventlake.tracking.logs import RunLog

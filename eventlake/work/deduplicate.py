@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import numpy as np
 
-from eventlake.dedup.ids import BUCKETS
+from eventlake.columnar.id_hashes import BUCKETS
 from eventlake.dedup.task import DedupJob, TableIds
 from eventlake.staging.seen import Seen
 from eventlake.state.manifest import IndexFile

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventlake.dedup.ids import hash_id
+from eventlake.columnar.id_hashes import hash_id
 from eventlake.dedup.index import SCHEMA, UNKNOWN
 from eventlake.names import MESSAGE_ID, RECEIVED_AT
 from eventlake.settings import Source

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pyarrow.parquet as pq
 
-from eventlake.dedup.ids import words
+from eventlake.columnar.id_hashes import words
 from eventlake.dedup.rule import NOTHING, Events, find_twins
 from eventlake.lake import Lake
 from eventlake.loading.task import type_problems

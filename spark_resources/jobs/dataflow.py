@@ -10,7 +10,7 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from eventlake.dedup.ids import BUCKETS
+from eventlake.columnar.id_hashes import BUCKETS
 from eventlake.dedup.task import Deduped, DedupJob, dedup
 from eventlake.loading.shares import Shares, file_number
 from eventlake.loading.task import LoadedFile, LoadJob, decode_files, encode_files, load

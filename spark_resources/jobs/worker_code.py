@@ -6,8 +6,9 @@ import pandas
 import pyarrow as pa
 from pyspark import worker
 
+from eventlake.columnar.parquet import writer
 from eventlake.dedup import task as dedup_task
-from eventlake.loading import kernel_files, kernel_gathering
+from eventlake.loading import kernel_gathering
 from eventlake.loading import task as load_task
 from eventlake.staging import plain_events
 from eventlake.staging import task as stage_task
@@ -20,6 +21,6 @@ NEEDED = (worker, pandas, stage_task, dedup_task, load_task, not_loaded)
 def get_ready() -> None:
     pa.set_cpu_count(1)  # there is a worker for every processor
     plain_events.warm_up()
-    kernel_files.warm_up()
+    writer.warm_up()
     kernel_gathering.warm_up()
     gc.freeze()  # what all workers share is not looked through by each of them

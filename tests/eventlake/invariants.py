@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
-from eventlake.dedup.ids import hash_id, words
+from eventlake.columnar.id_hashes import hash_id, words
 from eventlake.state.source_state import SourceState
 from eventlake.upkeep.clean_up import clean_up
 from tests.eventlake.faults import NOTHING_LEFT, left

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from eventlake.casting.encoding import decoded
+from eventlake.columnar import layout
 from eventlake.loading.rare_values import rare_values
 from eventlake.staging.blob import Blob
-from eventlake.staging.kernel import layout
 from eventlake.staging.rows_blob import RARE, rows_of
 
 

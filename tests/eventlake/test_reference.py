@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventlake.casts import Outcome
+from eventlake.columnar.id_hashes import hash_id, words
 from eventlake.counts import CastCounts, UnitReport
-from eventlake.dedup.ids import hash_id, words
 from eventlake.dedup.index import day_of
 from eventlake.loading import shares
 from eventlake.names import RESCUED_DATA

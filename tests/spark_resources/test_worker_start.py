@@ -18,7 +18,7 @@ def test_the_code_is_unpacked_once_per_version_and_machine(
     archive.write_bytes(code_zip())
     with ThreadPoolExecutor(4) as several:
         [folder] = set(several.map(unpacked, [archive] * 4))
-    assert (folder / "eventlake/staging/kernel/events.py").exists()
+    assert (folder / "eventlake/columnar/events.py").exists()
     assert (folder / "spark_resources/jobs/worker_daemon.py").exists()
     made = folder.stat().st_mtime_ns
     assert unpacked(archive).stat().st_mtime_ns == made

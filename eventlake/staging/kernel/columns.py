@@ -12,10 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventlake.casting.encoding import ARROW_TYPES, Encoding
-from eventlake.kinds import Kind
-from eventlake.staging.block import Block
-from eventlake.staging.group_messages import GroupMessages, RowOrigins
-from eventlake.staging.kernel.fill import (
+from eventlake.columnar.fill import (
     AS_JSON,
     CELLS,
     CODES,
@@ -29,7 +26,7 @@ from eventlake.staging.kernel.fill import (
     count_columns,
     fill_columns,
 )
-from eventlake.staging.kernel.layout import (
+from eventlake.columnar.layout import (
     Layout,
     encoding_of,
     known_kinds,
@@ -37,6 +34,9 @@ from eventlake.staging.kernel.layout import (
     mark_words,
     rare_fields,
 )
+from eventlake.columnar.messages import GroupMessages, RowOrigins
+from eventlake.kinds import Kind
+from eventlake.staging.block import Block
 from eventlake.staging.parts import Arrays, PartColumn
 from eventlake.staging.seen import Place
 

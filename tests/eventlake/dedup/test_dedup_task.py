@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eventlake.dedup.ids import checksum, hash_id
+from eventlake.columnar.id_hashes import checksum, hash_id
 from eventlake.dedup.index import SCHEMA, UNKNOWN, read_index, write_index
 from eventlake.dedup.task import DedupJob, TableIds, dedup
 from eventlake.staging.blob import Blob, BlobKind, to_ipc

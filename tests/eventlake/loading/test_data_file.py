@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eventlake.loading.data_file import ROW_GROUP, FileEncoding, write_data_file
+from eventlake.columnar.parquet.data_file import ROW_GROUP, FileEncoding, write_data_file
 
 
 def written(rows: pa.Table, files: int = 1) -> pq.ParquetFile:

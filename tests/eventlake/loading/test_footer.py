@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eventlake.loading.footer import Footer, Footers
+from eventlake.columnar.parquet.data_file import Footer, Footers
 
 
 class Seen:

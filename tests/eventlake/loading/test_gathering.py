@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlake.casting.encoding import ARROW_TYPES, Encoding
+from eventlake.columnar import compiled
 from eventlake.loading import kernel_gathering
 from eventlake.loading.gathering import gathered, gathered_by_arrow
 from eventlake.loading.kernel_gathering import gathered_by_kernel
 from eventlake.loading.staged_part import StagedPart
 from eventlake.staging.blob import Blob, BlobKind, packed_message
-from eventlake.staging.kernel import compiled
 from eventlake.staging.rows_blob import ORIGINS, StagedField, StagedHead, rows_key
 
 FIELDS = {

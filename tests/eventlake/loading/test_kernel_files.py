@@ -18,14 +18,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlake.loading import kernel_files
-from eventlake.loading.data_file import ROW_GROUP
-from eventlake.loading.footer import Footer, Footers
-from eventlake.loading.kernel_files import PAGE, KernelFiles
-from eventlake.loading.large_files import LargeFiles
-from eventlake.loading.table_files import TableFiles, table_files
-from eventlake.loading.typed_columns import SparseColumn, TypedColumns
-from eventlake.staging.kernel import compiled
+from eventlake.columnar import compiled
+from eventlake.columnar.parquet import writer
+from eventlake.columnar.parquet.data_file import ROW_GROUP, Footer, Footers
+from eventlake.columnar.parquet.writer import PAGE, KernelFiles, LargeFiles, TableFiles, table_files
+from eventlake.columnar.typed import SparseColumn, TypedColumns
 from tests.eventlake.loading.parquet_pages import check_chunks, page_at
 
 MOMENT, EXACT = pa.timestamp("us", tz="UTC"), pa.decimal128(38, 6)
@@ -89,10 +86,10 @@ def typed(draw: st.DrawFn) -> tuple[pa.Table, TypedColumns]:
 def encodings(draw: st.DrawFn) -> AbstractContextManager[Any]:
     """Files as they are written when they are large, or have large pages, whatever their size."""
     small, page = (
-        draw(st.sampled_from([0, kernel_files.SMALL])),
+        draw(st.sampled_from([0, writer.SMALL])),
         draw(st.sampled_from([1000, PAGE])),
     )
-    return patch.multiple(kernel_files, SMALL=small, PAGE=page)
+    return patch.multiple(writer, SMALL=small, PAGE=page)
 
 
 def written(files: TableFiles, rows: slice) -> bytes:
@@ -259,7 +256,7 @@ def test_how_a_column_is_encoded_follows_its_values(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(kernel_files, "SMALL", 0)
+    monkeypatch.setattr(writer, "SMALL", 0)
     array = pa.array(values)
     table = pa.table({"column": array.cast(EXACT) if pa.types.is_decimal(array.type) else (
         array.cast(pa.string()) if pa.types.is_null(array.type) else array)})  # fmt: skip
@@ -317,7 +314,7 @@ def test_code_that_cannot_be_kept_is_not_compiled(monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_is_too_large_goes_to_another_writer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel_files, "LARGEST", 10_000)
+    monkeypatch.setattr(writer, "LARGEST", 10_000)
     rows = np.arange(1000)
     sparse_rows = SparseColumn(rows, pa.array(rows))
     files = table_files(TypedColumns(1000, {"number": pa.array(rows), "few": sparse_rows}), 1)
@@ -344,7 +341,7 @@ def test_a_file_may_have_no_rows() -> None:
 def test_small_files_do_with_snappy() -> None:
     table = pa.table({"id": ids(1000)})
     chunk = pq.read_metadata(BytesIO(whole(table))).row_group(0).column(0)
-    assert table.nbytes < kernel_files.SMALL
+    assert table.nbytes < writer.SMALL
     assert chunk.compression == "SNAPPY"
     several = pa.table({"id": ids(1000), **{f"other_{n}": ids(1000) for n in range(3)}})
     chunk = pq.read_metadata(BytesIO(whole(several))).row_group(0).column(0)

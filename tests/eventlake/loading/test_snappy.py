@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlake.loading.kernel.snappy import PADDING, TABLE, compress, most_bytes
-from eventlake.staging.kernel.memory import address
+from eventlake.columnar.memory import address
+from eventlake.columnar.parquet.snappy import PADDING, TABLE, compress, most_bytes
 
 
 def compressed(text: bytes) -> bytes:

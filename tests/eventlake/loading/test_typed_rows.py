@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from eventlake.casting.encoding import encode
+from eventlake.columnar.typed import SparseColumn
 from eventlake.counts import CastCounts
 from eventlake.loading.rare_values import RareValues
 from eventlake.loading.task import type_problems
-from eventlake.loading.typed_columns import SparseColumn
 from eventlake.loading.typed_rows import StagedRows, typed_rows
 from eventlake.schema import Column, TableSchema
 from eventlake.staging.rows_blob import RareName, StagedField

@@ -2,9 +2,9 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from eventlake.dedup.ids import hash_id
-from eventlake.staging.kernel.ids import BLOCK, hash_ids
-from eventlake.staging.kernel.memory import address
+from eventlake.columnar.id_hashes import hash_id
+from eventlake.columnar.id_kernel import BLOCK, hash_ids
+from eventlake.columnar.memory import address
 
 IDS = st.text(max_size=BLOCK).filter(lambda text: len(text.encode()) <= BLOCK)
 

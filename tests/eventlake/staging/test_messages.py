@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eventlake.staging.messages import body_size, buffers_of, message_form
+from eventlake.columnar.messages import body_size, buffers_of, message_form
 
 TYPES = [pa.string(), pa.int64(), pa.bool_(), pa.binary(16), pa.list_(pa.string())]
 

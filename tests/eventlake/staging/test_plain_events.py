@@ -13,6 +13,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from eventlake.columnar.fields import NONE
+from eventlake.columnar.line_blocks import LineBlock
+from eventlake.columnar.memory import address
+from eventlake.columnar.text import PADDING
+from eventlake.columnar.timestamps import UNREAD, moment
 from eventlake.dates import parse_timestamp
 from eventlake.dedup.payloads import payload_hash
 from eventlake.names import Naming
@@ -23,11 +28,6 @@ from eventlake.settings import Limits
 from eventlake.staging.blob import Blob, BlobKind, from_ipc
 from eventlake.staging.block import Block
 from eventlake.staging.job import RawFile, StageJob
-from eventlake.staging.kernel.fields import NONE
-from eventlake.staging.kernel.memory import address
-from eventlake.staging.kernel.moments import UNREAD, moment
-from eventlake.staging.kernel.text import PADDING
-from eventlake.staging.line_block import LineBlock
 from eventlake.staging.plain_events import PlainEvents
 from eventlake.staging.rows_blob import rows_of
 from eventlake.staging.seen import Seen

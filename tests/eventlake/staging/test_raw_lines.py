@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlake.staging.raw_lines import RawLines
+from eventlake.columnar.raw_lines import RawLines
 
 LIMIT = 100
 # As hard to compress as events are, so that a fault in the middle leaves lines on both sides.

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from eventlake.dedup.ids import bucket_numbers, hash_id
+from eventlake.columnar import raw_lines
+from eventlake.columnar.id_hashes import bucket_numbers, hash_id
 from eventlake.names import Naming
 from eventlake.partitions import DatePartition
 from eventlake.rejects import Reason
 from eventlake.settings import Limits
-from eventlake.staging import raw_lines
 from eventlake.staging import task as staging
 from eventlake.staging.blob import Blob, BlobKind, from_ipc
 from eventlake.staging.job import RawFile, StageJob

@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from eventlake.loading.kernel.columns import WORD, bits_at
-from eventlake.staging.kernel.compiled import compiled, inlined
-from eventlake.staging.kernel.memory import byte, copy, eight, four, put, put_eight, put_four
-from eventlake.staging.kernel.words import ones
+from eventlake.columnar.compiled import compiled, inlined
+from eventlake.columnar.memory import byte, copy, eight, four, ones, put, put_eight, put_four
+from eventlake.columnar.parquet.columns import WORD, bits_at
 
 VALID, VALUES, TEXTS = range(3)
 """The buffers of a column, as addresses: bits for the rows that have a value (0: all of them), the

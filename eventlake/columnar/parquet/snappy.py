@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from eventlake.loading.kernel.thrift import put_varint
-from eventlake.staging.kernel.compiled import compiled, inlined
-from eventlake.staging.kernel.memory import copy, eight, put, put_eight
-from eventlake.staging.kernel.words import first_one
+from eventlake.columnar.compiled import compiled, inlined
+from eventlake.columnar.memory import copy, eight, first_one, put, put_eight
+from eventlake.columnar.parquet.footer import put_varint
 
 MOST_BITS = 12
 TABLE = 1 << MOST_BITS

@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from eventlake.loading.kernel.columns import (
+from eventlake.columnar.compiled import compiled, inlined
+from eventlake.columnar.memory import eight, four, put, put_eight, put_four
+from eventlake.columnar.parquet.columns import (
     DECIMAL_BYTES,
     NUMBER,
     TEXT,
@@ -11,10 +13,8 @@ from eventlake.loading.kernel.columns import (
     offset_of,
     place,
 )
-from eventlake.loading.kernel.texts import hash_of, is_same
-from eventlake.loading.kernel.thrift import put_varint
-from eventlake.staging.kernel.compiled import compiled, inlined
-from eventlake.staging.kernel.memory import eight, four, put, put_eight, put_four
+from eventlake.columnar.parquet.footer import put_varint
+from eventlake.columnar.parquet.values import hash_of, is_same
 
 GIVEN_UP = -1
 _TRIED = 32  # values; of so few it cannot be said whether they repeat

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from eventlake.staging.gunzip import PIECE
-from eventlake.staging.kernel.memory import address
-from eventlake.staging.kernel.text import PADDING, find_lines
+from eventlake.columnar.gunzip import PIECE
+from eventlake.columnar.memory import address
+from eventlake.columnar.text import PADDING, find_lines
 
 _BREAK = ord("\n")
 

@@ -4,9 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventlake.staging.kernel.compiled import compiled, inlined
-from eventlake.staging.kernel.memory import byte, eight, four, put_four
-from eventlake.staging.kernel.words import first_one, ones
+from eventlake.columnar.compiled import compiled, inlined
+from eventlake.columnar.memory import byte, eight, first_one, four, ones, put_four
 
 TEXT, NUMBER, DECIMAL, TRUTH = range(4)
 """How values lie in memory: offsets and bytes, 8 bytes each, 16 bytes each, a bit each."""
@@ -131,3 +130,15 @@ def values_of(column: Column, start: int, end: int, places: int) -> Values:
             word &= word - np.uint64(1)
         row += some
     return Values(count, 0, places)
+
+
+CODEC, NULLS, LOWEST, HIGHEST, ENTRIES, FIRST_PAGE, PAGES, BEGIN, DATA, UNPACKED, PACKED = range(11)
+"""Of a column: its codec, the number of its nulls, where its lowest and highest values lie (-1 if
+there is none), entries of its dictionary (0 if it has none), its pages by line and number, where
+they and those of data begin in the file, and their bytes before and after they were packed."""
+COLUMN_FACTS = 11
+
+IS_PACKED, IS_DICTIONARY, COUNT, SIZE, PACKED_AT, PACKED_SIZE = range(6)
+"""Of a page: whether it is packed yet, whether it is the dictionary itself, how many values it has,
+its size before, where it lies, and its size there."""
+PAGE_FACTS = 6

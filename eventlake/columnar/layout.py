@@ -7,8 +7,7 @@ from typing import TypeVar
 import numpy as np
 
 from eventlake.casting.encoding import Encoding
-from eventlake.kinds import Kind
-from eventlake.staging.kernel.fill import (
+from eventlake.columnar.fill import (
     AS_BOOL,
     AS_INT,
     AS_JSON,
@@ -22,7 +21,7 @@ from eventlake.staging.kernel.fill import (
     VALUES,
     WAY,
 )
-from eventlake.staging.kernel.values import (
+from eventlake.columnar.values import (
     ARRAY,
     ESCAPED,
     FALSE,
@@ -36,6 +35,7 @@ from eventlake.staging.kernel.values import (
     TEXT,
     TRUE,
 )
+from eventlake.kinds import Kind
 
 Size = TypeVar("Size", int, np.ndarray)
 _TEXTS = 1 << TEXT | 1 << ESCAPED | 1 << MOMENT | 1 << MILLIS

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from eventlake.staging.gunzip import MAGIC, PIECE, BrokenGzip, gunzip
+from eventlake.columnar.gunzip import MAGIC, PIECE, BrokenGzip, gunzip
 
 
 @dataclass(slots=True)

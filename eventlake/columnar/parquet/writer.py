@@ -1,24 +1,39 @@
 """Parquet files of one table, written by the kernel."""
 
 from array import array
-from functools import cached_property
+from collections.abc import Iterable, Sequence
+from functools import cache, cached_property, lru_cache
+from io import BytesIO
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
+from arro3.io import write_parquet
 
-from eventlake.loading.data_file import ROW_GROUP, WrittenFile
-from eventlake.loading.file_columns import STRING, TYPES, after_groups, before_groups
-from eventlake.loading.kernel.columns import DECIMAL, NUMBER, TEXT, TRUTH, Column
-from eventlake.loading.kernel.dictionary import slots
-from eventlake.loading.kernel.facts import (
+from eventlake.columnar.memory import address
+from eventlake.columnar.parquet.columns import (
     COLUMN_FACTS,
+    DECIMAL,
     IS_PACKED,
+    NUMBER,
     PACKED_AT,
     PACKED_SIZE,
     PAGE_FACTS,
     SIZE,
+    TEXT,
+    TRUTH,
+    Column,
 )
-from eventlake.loading.kernel.files import (
+from eventlake.columnar.parquet.data_file import (
+    ROW_GROUP,
+    FileEncoding,
+    WrittenFile,
+    before_rows,
+    varint,
+    write_data_file,
+)
+from eventlake.columnar.parquet.dictionary import slots
+from eventlake.columnar.parquet.files import (
     AT_ONCE,
     HEADER,
     Need,
@@ -27,12 +42,101 @@ from eventlake.loading.kernel.files import (
     encode,
     need_of,
 )
-from eventlake.loading.kernel.footer import FOOTER, Same
-from eventlake.loading.kernel.pages import Room, Rows
-from eventlake.loading.kernel.snappy import PADDING, TABLE, most_bytes
-from eventlake.loading.large_files import LargeFiles
-from eventlake.loading.typed_columns import SparseColumn, TypedColumns
-from eventlake.staging.kernel.memory import address
+from eventlake.columnar.parquet.footer import FOOTER, Same
+from eventlake.columnar.parquet.pages import Room, Rows
+from eventlake.columnar.parquet.snappy import PADDING, TABLE, most_bytes
+from eventlake.columnar.typed import SparseColumn, TypedColumns
+
+
+class LargeFiles:
+    """Rows of a table in memory, any of which can be written as a file."""
+
+    def __init__(self, columns: TypedColumns, files: int) -> None:
+        self._columns, self._files = columns, files
+
+    def data(self, rows: slice) -> memoryview | None:
+        return None
+
+    def write(self, out: pa.NativeFile, rows: slice) -> WrittenFile:
+        """A file of some of the rows."""
+        some = self._rows[rows]
+        return write_data_file(out, some.schema, some.to_batches(), self._encoding)
+
+    @cached_property
+    def _rows(self) -> pa.Table:
+        return self._columns.table()
+
+    @cached_property
+    def _encoding(self) -> FileEncoding:
+        return FileEncoding.of(self._rows, self._files)
+
+
+STRING, INTEGER, MOMENT, EXACT, TRUTH_TYPE = range(5)
+TYPES = {
+    pa.string(): STRING,
+    pa.int64(): INTEGER,
+    pa.timestamp("us", tz="UTC"): MOMENT,
+    pa.decimal128(38, 6): EXACT,
+    pa.bool_(): TRUTH_TYPE,
+}
+"""Types that columns can have; Arrow's own are slow to be looked up again and again."""
+
+_STRUCT = 12  # of Thrift's compact protocol
+_FIELDS = 10_000  # that are remembered, of all tables
+_NAME = "column"
+
+
+def before_groups(names: Iterable[str], types: Sequence[int]) -> bytes:
+    """How the footer of every file of these columns begins, up to the number of rows.
+
+    As arro3 would write it, which takes 10 µs for each of the columns.
+    """
+    version, root = _begin()
+    elements = b"".join(map(_element, names, types))
+    children = varint(2 * len(types)) + b"\0"
+    return version + _count(len(types) + 1) + root + children + elements
+
+
+def after_groups(columns: int) -> bytes:
+    """How it ends: who made the file, and that values are ordered as their types say."""
+    return b"\x28\x08datalake\x19" + _count(columns) + b"\x1c\0\0" * columns + b"\0"
+
+
+def _count(structs: int) -> bytes:
+    """What a list of so many structs begins with."""
+    return bytes([structs << 4 | _STRUCT]) if structs < 15 else b"\xfc" + varint(structs)
+
+
+@cache
+def _begin() -> tuple[bytes, bytes]:
+    """What comes before the count of the schema's elements, and what follows it up to the count of
+    columns."""
+    empty = _before(pa.schema([]))
+    return empty[:3], empty[4:-2]
+
+
+@lru_cache(maxsize=_FIELDS)
+def _element(name: str, number: int) -> bytes:
+    """How a column is described."""
+    before, after = _around_name(number)
+    encoded = name.encode()
+    return before + varint(len(encoded)) + encoded + after
+
+
+@cache
+def _around_name(number: int) -> tuple[bytes, bytes]:
+    """What stands beside its name: taken from what a file with it has more than one without."""
+    [kind] = [kind for kind, other in TYPES.items() if other == number]
+    element = _before(pa.schema([(_NAME, kind)]))[len(_before(pa.schema([]))) :]
+    before, after = element.split(varint(len(_NAME)) + _NAME.encode())
+    return before, after
+
+
+def _before(schema: pa.Schema) -> bytes:
+    out = BytesIO()
+    write_parquet(schema.empty_table(), out, skip_arrow_metadata=True)
+    return before_rows(out.getvalue(), 0)
+
 
 _KINDS = (TEXT, NUMBER, NUMBER, DECIMAL, TRUTH)  # in the order of the types
 SMALL = 128 << 10
@@ -201,3 +305,22 @@ def warm_up() -> None:
     """Have the code of the kernel ready: from its cache or, the first time, by compiling it."""
     text = TypedColumns.of(pa.table({"text": ["a"]}))
     KernelFiles(text, 1).data(slice(0, 1))
+
+
+class TableFiles(Protocol):
+    def data(self, rows: slice) -> memoryview | None:
+        """A file of some of the rows, until the next is asked for; None: it is too large."""
+
+    def write(self, out: pa.NativeFile, rows: slice) -> WrittenFile:
+        """Such a file bit by bit, if it is too large to be made in memory."""
+
+
+def table_files(columns: TypedColumns, files: int) -> TableFiles:
+    """What writes these rows, if they go to so many files."""
+    # Compiled code, which only workers need.
+    from eventlake.columnar.compiled import cache_folder
+
+    # Where it cannot be kept, compiling it takes longer than it spares.
+    if cache_folder() is None:
+        return LargeFiles(columns, files)
+    return KernelFiles(columns, files)

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventlake.staging.kernel.compiled import compiled, inlined
-from eventlake.staging.kernel.memory import address, byte, eight
-from eventlake.staging.kernel.text import PADDING, hashed
+from eventlake.columnar.compiled import compiled, inlined
+from eventlake.columnar.memory import address, byte, eight
+from eventlake.columnar.text import PADDING, hashed
 
 ROOT = 0
 NONE = -1

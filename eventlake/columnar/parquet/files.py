@@ -4,38 +4,45 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventlake.loading.kernel.columns import (
-    DECIMAL_BYTES,
-    NUMBER,
-    TEXT,
-    TRUTH,
-    column_at,
-    first_at_least,
-    offset_of,
-)
-from eventlake.loading.kernel.facts import (
+from eventlake.columnar.compiled import compiled, inlined
+from eventlake.columnar.memory import copy, put_four
+from eventlake.columnar.parquet.columns import (
     BEGIN,
     CODEC,
     COUNT,
     DATA,
+    DECIMAL_BYTES,
     ENTRIES,
     FIRST_PAGE,
     HIGHEST,
     IS_DICTIONARY,
     LOWEST,
     NULLS,
+    NUMBER,
     PACKED,
     PACKED_AT,
     PACKED_SIZE,
     PAGES,
     SIZE,
+    TEXT,
+    TRUTH,
     UNPACKED,
+    column_at,
+    first_at_least,
+    offset_of,
 )
-from eventlake.loading.kernel.footer import PLAIN, RLE, RLE_DICTIONARY, Same, put_footer
-from eventlake.loading.kernel.pages import Place, Room, Rows, page_size, put_chunk
-from eventlake.loading.kernel.thrift import INT, put_end, put_number, put_struct
-from eventlake.staging.kernel.compiled import compiled, inlined
-from eventlake.staging.kernel.memory import copy, put_four
+from eventlake.columnar.parquet.footer import (
+    INT,
+    PLAIN,
+    RLE,
+    RLE_DICTIONARY,
+    Same,
+    put_end,
+    put_footer,
+    put_number,
+    put_struct,
+)
+from eventlake.columnar.parquet.pages import Place, Room, Rows, page_size, put_chunk
 
 HEADER = 64
 """Bytes that the header of a page may have."""

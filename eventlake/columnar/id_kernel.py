@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from eventlake.dedup.ids import ID_BYTES
-from eventlake.staging.kernel.compiled import compiled, inlined
-from eventlake.staging.kernel.memory import byte
+from eventlake.columnar.compiled import compiled, inlined
+from eventlake.columnar.id_hashes import ID_BYTES
+from eventlake.columnar.memory import byte
 
 BLOCK = 128
 """Bytes of a block."""

@@ -2,21 +2,13 @@
 
 import numpy as np
 
-from eventlake.staging.kernel.compiled import compiled, inlined
-from eventlake.staging.kernel.events import Cells
-from eventlake.staging.kernel.fields import NONE
-from eventlake.staging.kernel.memory import byte, copy
-from eventlake.staging.kernel.moments import moment
-from eventlake.staging.kernel.text import unescaped
-from eventlake.staging.kernel.values import (
-    ESCAPED,
-    LOOSE_ARRAY,
-    MILLIS,
-    TEXT,
-    TRUE,
-    integer,
-    tight,
-)
+from eventlake.columnar.compiled import compiled, inlined
+from eventlake.columnar.events import Cells
+from eventlake.columnar.fields import NONE
+from eventlake.columnar.memory import byte, copy
+from eventlake.columnar.text import unescaped
+from eventlake.columnar.timestamps import moment
+from eventlake.columnar.values import ESCAPED, LOOSE_ARRAY, MILLIS, TEXT, TRUE, integer, tight
 
 FIELD, KINDS, CELLS, BYTES, ROW, PLACE, LETTER = range(7)
 """What is counted of a column: a bit for each kind of cell, the bytes that they may take, and the

@@ -1,45 +1,92 @@
-"""The footer of a file: where its columns are, and what can be told of their values."""
+"""The footer of a file: where its columns are, and what can be told of their values.
+
+A field begins with a byte: how far its number is from the one before, and its type. A struct ends
+with a zero.
+"""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from eventlake.loading.kernel.columns import (
+from eventlake.columnar.compiled import compiled, inlined
+from eventlake.columnar.memory import copy, eight, put, put_eight, reversed_bytes
+from eventlake.columnar.parquet.columns import (
+    BEGIN,
+    CODEC,
+    DATA,
     DECIMAL,
     DECIMAL_BYTES,
+    ENTRIES,
+    HIGHEST,
+    LOWEST,
+    NULLS,
     NUMBER,
+    PACKED,
     TEXT,
+    UNPACKED,
     Column,
     bit,
     column_at,
     offset_of,
 )
-from eventlake.loading.kernel.facts import (
-    BEGIN,
-    CODEC,
-    DATA,
-    ENTRIES,
-    HIGHEST,
-    LOWEST,
-    NULLS,
-    PACKED,
-    UNPACKED,
-)
-from eventlake.loading.kernel.thrift import (
-    BINARY,
-    INT,
-    LONG,
-    put_element,
-    put_end,
-    put_list,
-    put_number,
-    put_struct,
-    put_structs,
-    put_varint,
-)
-from eventlake.staging.kernel.compiled import compiled, inlined
-from eventlake.staging.kernel.memory import copy, eight, put, put_eight
-from eventlake.staging.kernel.words import reversed_bytes
+
+INT, LONG, BINARY, LIST, STRUCT = 5, 6, 8, 9, 12
+END = 0
+
+
+@inlined
+def put_varint(out: int, at: int, number: int) -> int:
+    """Seven bits at a time, the lowest first; all bytes but the last have the highest bit set."""
+    while number > 0x7F:
+        put(out, at, number & 0x7F | 0x80)
+        number >>= 7
+        at += 1
+    put(out, at, number)
+    return at + 1
+
+
+@inlined
+def put_number(out: int, at: int, step: int, kind: int, number: int) -> int:
+    """A field with a number that is not negative."""
+    put(out, at, step << 4 | kind)
+    return put_varint(out, at + 1, number << 1)
+
+
+@inlined
+def put_struct(out: int, at: int, step: int) -> int:
+    """A field that is a struct: its fields follow, and an end."""
+    put(out, at, step << 4 | STRUCT)
+    return at + 1
+
+
+@inlined
+def put_list(out: int, at: int, step: int, kind: int, count: int) -> int:
+    """A field that is a list: its elements follow."""
+    put(out, at, step << 4 | LIST)
+    if count < 15:
+        put(out, at + 1, count << 4 | kind)
+        return at + 2
+    put(out, at + 1, 0xF0 | kind)
+    return put_varint(out, at + 2, count)
+
+
+@inlined
+def put_element(out: int, at: int, number: int) -> int:
+    """An element of a list: a number that is not negative."""
+    return put_varint(out, at, number << 1)
+
+
+@inlined
+def put_structs(out: int, at: int, step: int, count: int) -> int:
+    """A field that is a list of structs: these follow."""
+    return put_list(out, at, step, STRUCT, count)
+
+
+@inlined
+def put_end(out: int, at: int) -> int:
+    put(out, at, END)
+    return at + 1
+
 
 PLAIN, RLE, RLE_DICTIONARY = 0, 3, 8
 LONGEST_BOUND = 64

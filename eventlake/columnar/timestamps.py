@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from eventlake.staging.kernel.compiled import compiled, inlined
-from eventlake.staging.kernel.memory import byte
+from eventlake.columnar.compiled import compiled, inlined
+from eventlake.columnar.memory import byte
 
 UNREAD = np.iinfo(np.int64).min
 """Not in these forms: `parse_timestamp` knows whether it is a moment at all."""

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from eventlake.staging.kernel.compiled import compiled, inlined
-from eventlake.staging.kernel.memory import byte, eight, put
+from eventlake.columnar.compiled import compiled, inlined
+from eventlake.columnar.memory import byte, eight, put
 
 PADDING = 16
 BAD = -1

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from eventlake.staging.kernel.compiled import compiled, inlined
-from eventlake.staging.kernel.memory import byte, eight, put
-from eventlake.staging.kernel.text import (
+from eventlake.columnar.compiled import compiled, inlined
+from eventlake.columnar.memory import byte, eight, put
+from eventlake.columnar.text import (
     BAD,
     after_character,
     after_escape,

@@ -105,3 +105,36 @@ def copy(typing_context: Any, to: Any, place: Any, source: Any, start: Any, leng
         return context.get_dummy_value()
 
     return types.void(to, place, source, start, length), generate
+
+
+_word_intrinsic: Callable[[Callable[..., Any]], Callable[..., Any]] = intrinsic
+
+
+@_word_intrinsic
+def ones(typing_context: Any, word: Any) -> Any:
+    """How many bits are set."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), generate
+
+
+@_word_intrinsic
+def first_one(typing_context: Any, word: Any) -> Any:
+    """The number of the lowest bit that is set; 64 if there is none."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.uint64), generate
+
+
+@_word_intrinsic
+def reversed_bytes(typing_context: Any, word: Any) -> Any:
+    """The same number with its highest byte lowest."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bswap(arguments[0])
+
+    return types.uint64(types.uint64), generate

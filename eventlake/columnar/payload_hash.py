@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from eventlake.staging.kernel.compiled import compiled, inlined
-from eventlake.staging.kernel.fields import ROOT_PATH
-from eventlake.staging.kernel.text import hashed, mixed, unescaped
-from eventlake.staging.kernel.values import ESCAPED, LOOSE_ARRAY, NUMBER, TEXT, is_verbatim, tight
+from eventlake.columnar.compiled import compiled, inlined
+from eventlake.columnar.fields import ROOT_PATH
+from eventlake.columnar.text import hashed, mixed, unescaped
+from eventlake.columnar.values import ESCAPED, LOOSE_ARRAY, NUMBER, TEXT, is_verbatim, tight
 
 _TEXT, _OTHER = np.uint64(0x7E47), np.uint64(0x07E2)
 

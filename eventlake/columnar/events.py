@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventlake.staging.kernel.compiled import compiled
-from eventlake.staging.kernel.fields import FULL, NONE, ROOT, Fields, below, field_of, is_key
-from eventlake.staging.kernel.memory import byte
-from eventlake.staging.kernel.moments import UNREAD, is_to_the_millisecond, moment
-from eventlake.staging.kernel.payload import folded, value_hash
-from eventlake.staging.kernel.text import PADDING, after_space, mixed
-from eventlake.staging.kernel.values import (
+from eventlake.columnar.compiled import compiled
+from eventlake.columnar.fields import FULL, NONE, ROOT, Fields, below, field_of, is_key
+from eventlake.columnar.memory import byte
+from eventlake.columnar.payload_hash import folded, value_hash
+from eventlake.columnar.text import PADDING, after_space, mixed
+from eventlake.columnar.timestamps import UNREAD, is_to_the_millisecond, moment
+from eventlake.columnar.values import (
     ARRAY,
     ESCAPED,
     LOOSE_ARRAY,

@@ -1,0 +1,4 @@
+"""Compiled kernels and file formats: raw bytes to columns, columns to Parquet bytes.
+
+Nothing here knows tables, sources or runs, and nothing here imports from another room. See README.md.
+"""
