@@ -16,8 +16,8 @@ from rich.table import Table
 
 from eventlake.columnar.id_hashes import words
 from eventlake.dedup.index import SCHEMA, read_index, write_index
-from eventlake.dedup.rule import Events, find_twins
-from eventlake.kinds import Kind
+from eventlake.rules.duplicates import Events, find_twins
+from eventlake.rules.inference import Kind
 from eventlake.staging.places import places
 from eventlake.staging.seen import Seen, SeenColumn, SeenTable
 from eventlake.state.codec import decode, encode

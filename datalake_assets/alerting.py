@@ -11,8 +11,8 @@ import msgspec
 from datalake_assets.alert_runs import ended_runs, fate_of
 from datalake_assets.reloading import WEBSERVER_VARIABLE
 from eventlake.alerts.look import Look
-from eventlake.errors import LakeError
 from eventlake.lake import Lake
+from eventlake.rules.errors import LakeError
 from eventlake.settings import Source
 from eventlake.work.run_context import now
 

@@ -10,7 +10,7 @@ from dagster._serdes import ConfigurableClass, ConfigurableClassData
 from sqlalchemy.exc import DBAPIError
 
 from datalake_assets.home import URL_VARIABLE, VARIABLE
-from eventlake.errors import ServiceTrouble, UsageError
+from eventlake.rules.errors import ServiceTrouble, UsageError
 
 _DRIVER = "postgresql+psycopg2"
 _KINDS = ("postgresql", "postgres", _DRIVER)

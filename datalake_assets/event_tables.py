@@ -21,10 +21,10 @@ from datalake_assets.partitions import REPLAY, days, window_of
 from datalake_assets.running import DagsterListener, heard_of, new_job, told_as_failure
 from datalake_assets.snapshot import SourceSnapshot, refresh_snapshot
 from datalake_assets.times import parse_hour
-from eventlake.counts import UnitReport
 from eventlake.lake import Lake
 from eventlake.report import RunFacts
-from eventlake.schema import TableSchema
+from eventlake.rules.counts import UnitReport
+from eventlake.rules.types import TableSchema
 from eventlake.settings import Source
 from eventlake.work.checks import CHECKS, CheckResult, ChecksFailed
 from eventlake.work.published_checks import check_published

@@ -10,10 +10,10 @@ from datalake_assets import metadata
 from datalake_assets.keys import landing_key, reports_key, schema_key, table_key
 from eventlake.checking.rules import SOURCE_RULES, TABLE_RULES
 from eventlake.checking.schema_change import Change, check_schema_change, first_run
-from eventlake.counts import TableReport, UnitReport
 from eventlake.lake import Lake
 from eventlake.report import RunFacts
-from eventlake.schema import TableSchema
+from eventlake.rules.counts import TableReport, UnitReport
+from eventlake.rules.types import TableSchema
 from eventlake.settings import Source
 from eventlake.state.source_state import read_state
 from eventlake.work.checks import CHECKS, CheckResult

@@ -3,7 +3,7 @@
 import dagster as dg
 
 from eventlake.catalog.sync_reports import DATABASE, NAME
-from eventlake.schema import TableSchema
+from eventlake.rules.types import TableSchema
 from eventlake.settings import Source
 
 

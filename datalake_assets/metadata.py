@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from eventlake import paths
-from eventlake.counts import TableReport
-from eventlake.names import snake
 from eventlake.report import RunFacts
-from eventlake.schema import TableSchema
+from eventlake.rules import paths
+from eventlake.rules.counts import TableReport
+from eventlake.rules.names import snake
+from eventlake.rules.types import TableSchema
 from eventlake.settings import Source
 from eventlake.storage import Storage, StoredFile
 from eventlake.upkeep.report import UpkeepReport

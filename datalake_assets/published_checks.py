@@ -14,7 +14,7 @@ from eventlake.checking.freshness import check_freshness
 from eventlake.checking.published import TableChecks
 from eventlake.checking.rules import SOURCE_RULES, TABLE_RULES
 from eventlake.lake import Lake
-from eventlake.schema import TableSchema
+from eventlake.rules.types import TableSchema
 from eventlake.settings import Source
 from eventlake.work.checks import CheckResult
 from eventlake.work.run_context import now

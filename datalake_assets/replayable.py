@@ -2,9 +2,9 @@
 
 from datetime import UTC, date, datetime, timedelta
 
-from eventlake.errors import UsageError, did_you_mean
 from eventlake.lake import Lake
-from eventlake.schema import TableSchema
+from eventlake.rules.errors import UsageError, did_you_mean
+from eventlake.rules.types import TableSchema
 from eventlake.settings import Source
 from eventlake.state.source_state import SourceState, read_state
 from eventlake.work.plan import list_archive

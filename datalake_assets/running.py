@@ -9,8 +9,8 @@ import dagster as dg
 
 from eventlake.aws.permissions import granted_by
 from eventlake.aws.refusals import recognised
-from eventlake.clock import new_run_id, now
-from eventlake.errors import LakeError
+from eventlake.rules.clock import new_run_id, now
+from eventlake.rules.errors import LakeError
 from eventlake.settings import Settings, Source
 from eventlake.work.run_context import Published
 from eventlake.work.unit import Window

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from eventlake.errors import LakeError
 from eventlake.lake import Lake
-from eventlake.schema import TableSchema
+from eventlake.rules.errors import LakeError
+from eventlake.rules.types import TableSchema
 from eventlake.settings import Source
 from eventlake.state.codec import decode, encode
 from eventlake.state.source_state import SourceState, read_state

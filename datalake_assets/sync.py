@@ -11,8 +11,8 @@ from datalake_assets.keys import SOURCE_TAG, sync_job_name
 from datalake_assets.running import DagsterListener, heard_of, new_job, told_as_failure
 from datalake_assets.snapshot import refresh_snapshot
 from datalake_assets.times import parse_hour, touched_days
-from eventlake.counts import UnitReport
 from eventlake.lake import Lake
+from eventlake.rules.counts import UnitReport
 from eventlake.settings import Source
 from eventlake.work.checks import ChecksFailed
 from eventlake.work.failing import failure_told

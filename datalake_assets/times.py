@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from eventlake.errors import UsageError
+from eventlake.rules.errors import UsageError
 
 FORM = "%Y-%m-%dT%H"
 

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from eventlake import paths
+from eventlake.rules import paths
 from eventlake.settings import Source
 from eventlake.state.first_seen import note_first_seen, read_first_seen
 from eventlake.storage import Storage

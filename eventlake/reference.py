@@ -11,17 +11,21 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
-from eventlake.casts import Cell, Outcome, cast
-from eventlake.dedup.rule import twins_of_one_id
-from eventlake.envelope import identifying, open_envelope
-from eventlake.kinds import Kind, infer, kind_of
-from eventlake.names import RESCUED_DATA, column_name, is_spelled_like_column, pointer, table_name
-from eventlake.parse import parse_line
-from eventlake.rejects import Reason, Reject
 from eventlake.resolve import RESCUED, standard_columns
-from eventlake.schema import Column
+from eventlake.rules.casts import Cell, Outcome, cast
+from eventlake.rules.duplicates import twins_of_one_id
+from eventlake.rules.events import Reason, Reject, identifying, open_envelope
+from eventlake.rules.inference import Kind, infer, kind_of
+from eventlake.rules.names import (
+    RESCUED_DATA,
+    column_name,
+    is_spelled_like_column,
+    pointer,
+    table_name,
+)
+from eventlake.rules.parse import parse_line
+from eventlake.rules.types import Column, LakeType
 from eventlake.settings import Source
-from eventlake.types import LakeType
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from eventlake.counts import TableReport, UnitReport
+from eventlake.rules.counts import TableReport, UnitReport
 
 
 class RunFacts(msgspec.Struct, frozen=True):

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from eventlake.catalog.sync_reports import DATABASE, NAME
-from eventlake.errors import StateError
 from eventlake.lake import Lake
+from eventlake.rules.errors import StateError
 from eventlake.storage import Storage
 
 _LINES = msgspec.json.Decoder(dict[str, Any])

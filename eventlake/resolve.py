@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from eventlake.kinds import Kind, infer
-from eventlake.names import RESCUED_DATA, STANDARD_COLUMNS, Naming
-from eventlake.schema import Column, TableSchema
+from eventlake.rules.inference import Kind, infer
+from eventlake.rules.names import RESCUED_DATA, STANDARD_COLUMNS, Naming
+from eventlake.rules.types import Column, LakeType, TableSchema
 from eventlake.settings import Source
 from eventlake.staging.seen import Place, SeenTable
-from eventlake.types import LakeType
 
 RESCUED = Column(RESCUED_DATA, LakeType.STRING, "")
 

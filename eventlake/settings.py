@@ -9,11 +9,11 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, PrivateAttr, model_validator
 
-from eventlake import cadence
 from eventlake import settings_fields as fields
-from eventlake.errors import UnknownSource
-from eventlake.names import NAME_LENGTH, Naming, catalog_table, snake, table_name
-from eventlake.partitions import DatePartition
+from eventlake.rules import schedules
+from eventlake.rules.errors import UnknownSource
+from eventlake.rules.names import NAME_LENGTH, Naming, catalog_table, snake, table_name
+from eventlake.rules.partitions import DatePartition
 from eventlake.settings_alerts import Alerts
 from eventlake.settings_part import Part
 from eventlake.settings_rules import breaches, inherit
@@ -83,7 +83,7 @@ class Overridable(Part):
     load_without_message_id: Annotated[bool, Field(description="allowed: true | false")] = False
     tracking: Annotated[Tracking, Field(description="allowed: rejected | all")] = Tracking.REJECTED
     suppression: Annotated[bool, Field(description="allowed: true | false")] = True
-    schedule: fields.Schedule = cadence.TWELVE_A_DAY
+    schedule: fields.Schedule = schedules.TWELVE_A_DAY
     schedule_timezone: fields.TimeZone = "UTC"
     first_sync_hours: fields.HoursFromZero = 2
     limits: Annotated[Limits, Field(description="allowed: a mapping of limits")] = Limits()
@@ -143,7 +143,7 @@ class Source(Overridable):
     @property
     def is_scheduled(self) -> bool:
         """Whether it is synced without being asked."""
-        return self.enabled and self.schedule != cadence.OFF
+        return self.enabled and self.schedule != schedules.OFF
 
     def catalog_table(self, table: str) -> str:
         """What a table of this source is called in the catalog."""

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from eventlake.errors import InvalidSetting
+from eventlake.rules.errors import InvalidSetting
 from eventlake.settings_part import Part
 
 _VARIABLE = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*")

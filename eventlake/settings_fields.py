@@ -6,7 +6,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from eventlake import cadence, release
+from eventlake import release
+from eventlake.rules import schedules
 from eventlake.settings_spark import spark_conf
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
@@ -50,13 +51,13 @@ def _catalog(text: str) -> str:
 
 
 def _schedule(text: str) -> str:
-    if problem := cadence.problem(text):
+    if problem := schedules.problem(text):
         raise ValueError(problem)
     return text
 
 
 def _time_zone(text: str) -> str:
-    if not cadence.is_time_zone(text):
+    if not schedules.is_time_zone(text):
         raise ValueError("allowed: a time zone such as Europe/Berlin, or UTC")
     return text
 
@@ -162,7 +163,7 @@ HoursFromZero = Annotated[
 Schedule = Annotated[
     str,
     AfterValidator(_schedule),
-    Field(description=f"allowed: a cron expression such as `{cadence.TWELVE_A_DAY}`, or off"),
+    Field(description=f"allowed: a cron expression such as `{schedules.TWELVE_A_DAY}`, or off"),
 ]
 TimeZone = Annotated[
     str,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from eventlake.errors import Problem, SettingsError, UsageError
+from eventlake.rules.errors import Problem, SettingsError, UsageError
 from eventlake.settings import Settings
 from eventlake.settings_problems import settings_problems
 from eventlake.settings_yaml import read_document

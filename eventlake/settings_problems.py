@@ -7,8 +7,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from eventlake.errors import Problem, did_you_mean
 from eventlake.release import LATER_SETTINGS
+from eventlake.rules.errors import Problem, did_you_mean
 from eventlake.settings import Settings, Source
 from eventlake.settings_rules import Loc, breaches
 from eventlake.settings_yaml import Document

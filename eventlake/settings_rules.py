@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from eventlake.names import snake
+from eventlake.rules.names import snake
 
 Loc = tuple[str | int, ...]
 

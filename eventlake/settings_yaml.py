@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from eventlake.errors import Problem, SettingsError
+from eventlake.rules.errors import Problem, SettingsError
 from eventlake.settings_rules import Loc, path_of
 
 _STANDARD_TAGS = "tag:yaml.org,2002:"

@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 
-from eventlake.errors import UsageError
+from eventlake.rules.errors import UsageError
 
 NEEDED = 17
 _REMEDY = (

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.marks import Marks
-from eventlake.clock import new_run_id, now
+from eventlake.rules.clock import new_run_id, now
 from eventlake.settings_file import load_settings
 from eventlake.work.run_context import Silent
 from spark_resources.class_archive import with_archive

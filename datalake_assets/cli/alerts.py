@@ -122,7 +122,7 @@ def _as_dict(one: "Source", state: "AlertState") -> dict[str, Any]:
 
 def _test(sources: "Sequence[Source]", as_json: bool) -> None:
     from eventlake.alerts.trying import send_tests
-    from eventlake.errors import UsageError
+    from eventlake.rules.errors import UsageError
 
     if not any(source.alerts.has_recipients for source in sources):
         raise UsageError(

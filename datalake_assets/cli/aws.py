@@ -38,7 +38,7 @@ def lifecycle(
     """
     from eventlake.aws.access import AwsAccess
     from eventlake.aws.lifecycle import change, look, our_rules
-    from eventlake.errors import UsageError
+    from eventlake.rules.errors import UsageError
 
     settings = invocation(context).settings()
     scheme, _, place = settings.storage_uri.partition("s3://")

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from datalake_assets.preflight import Finding
     from datalake_assets.preflight.schedules import Schedules
-    from eventlake.errors import LakeError
     from eventlake.lake import Lake
+    from eventlake.rules.errors import LakeError
 
 
 def check(

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from datalake_assets.in_use import is_claimed
-from eventlake.errors import UsageError
+from eventlake.rules.errors import UsageError
 from eventlake.sample import SampleSpec
 
 SETTINGS = "lake.yaml"

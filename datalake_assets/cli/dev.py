@@ -72,7 +72,7 @@ def _or_demo(asked: Invocation) -> Invocation:
 
 def _require_free(host: str, port: int) -> None:
     """Refuse a port that cannot be had, before anything is started or written."""
-    from eventlake.errors import UsageError
+    from eventlake.rules.errors import UsageError
 
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -91,7 +91,7 @@ def _require_free(host: str, port: int) -> None:
 
 
 def _warn_without_java() -> None:
-    from eventlake.errors import LakeError
+    from eventlake.rules.errors import LakeError
     from spark_resources.java import require_java
 
     try:

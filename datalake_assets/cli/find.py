@@ -150,7 +150,7 @@ def _nowhere(lake: "Lake", message_id: str, found: "list[Found]") -> str:
 
 def _waiting(lake: "Lake", one: "Found") -> str:
     """Raw files in which it may still be."""
-    from eventlake.errors import LakeError
+    from eventlake.rules.errors import LakeError
     from eventlake.state.source_state import read_state
     from eventlake.work.plan import plan_sync
 

@@ -20,7 +20,7 @@ def init(
       datalake init
       datalake init --config shop/lake.yaml
     """
-    from eventlake.errors import UsageError
+    from eventlake.rules.errors import UsageError
     from eventlake.settings_file import DEFAULT_FILE
     from eventlake.settings_template import STARTER
 

@@ -18,7 +18,7 @@ from datalake_assets.cli.text import plural
 
 if TYPE_CHECKING:
     from eventlake.lake import Lake
-    from eventlake.suppression.people import People
+    from eventlake.rules.suppression import People
     from eventlake.tracking.logs import LogFile, RunLog
 
 
@@ -57,7 +57,7 @@ def records(
       datalake records --run 1790899200000000000 --id 4f1c9a6e
       datalake records --run 1790899200000000000 --sample 1000 --out sample.csv
     """
-    from eventlake.errors import UsageError
+    from eventlake.rules.errors import UsageError
     from eventlake.tracking import reading
     from eventlake.tracking.download import check_target, download
     from eventlake.tracking.payloads import redacted
@@ -98,7 +98,7 @@ def _suppressed(lake: "Lake", log: "RunLog") -> "People | None":
 
 
 def _chosen(lake: "Lake", run: str | None, source: str | None) -> "RunLog":
-    from eventlake.errors import UsageError
+    from eventlake.rules.errors import UsageError
     from eventlake.tracking.logs import newest_log, run_log
 
     sources = lake.settings.sources if source is None else (lake.settings.source(source),)

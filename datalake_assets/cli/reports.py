@@ -82,7 +82,7 @@ def _row(report: "RunReport", slugs: dict[str, str]) -> tuple[object, ...]:
 
 
 def _one_run(run: str, found: "Iterable[RunReport]", as_json: bool) -> None:
-    from eventlake.errors import UsageError
+    from eventlake.rules.errors import UsageError
 
     match = next((r for r in found if run in (r.run_id, r.dagster_run_id)), None)
     if match is None:

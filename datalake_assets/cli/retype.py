@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from eventlake.lake import Lake
     from eventlake.retype.preview import PartitionPreview, Preview
     from eventlake.retype.target import Target
+    from eventlake.rules.types import LakeType
     from eventlake.state.lease import Lease
-    from eventlake.types import LakeType
 
 _SHOWN = 20  # partitions; those that would lose something come first
 _COUNTS = ("rows", "exact", "lossy", "failed", "returning")

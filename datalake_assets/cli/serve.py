@@ -74,7 +74,7 @@ def _workspace(environ: dict[str, str]) -> Path:
         return folder / "workspace.yaml"
     host, _, port = server.rpartition(":")
     if not host or not port.isdigit():
-        from eventlake.errors import UsageError
+        from eventlake.rules.errors import UsageError
 
         raise UsageError(
             f"${CODE_VARIABLE} is {server!r}; set it to host:port of `datalake serve code`, "

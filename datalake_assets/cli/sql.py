@@ -28,7 +28,7 @@ def sql(
       datalake sql --csv - < question.sql > answer.csv
     """
     from datalake_assets.cli.answers import print_csv, show_answer, unique_names
-    from eventlake.errors import UsageError
+    from eventlake.rules.errors import UsageError
     from eventlake.sql import LakeSql
 
     if as_json and as_csv:

@@ -14,9 +14,9 @@ from datalake_assets.cli.text import number, plural
 
 if TYPE_CHECKING:
     from eventlake.lake import Lake
+    from eventlake.rules.suppression import IdKind
     from eventlake.settings import Source
     from eventlake.suppression.entries import Entries
-    from eventlake.suppression.people import IdKind
     from eventlake.suppression.versions import Version
 
 suppress = typer.Typer(
@@ -91,8 +91,8 @@ def _change(
     as_json: bool,
     adding: bool,
 ) -> None:
+    from eventlake.rules.suppression import IdKind
     from eventlake.suppression.entries import WHOLE_LAKE
-    from eventlake.suppression.people import IdKind
     from eventlake.suppression.versions import change
 
     lake = invocation(context).lake()
@@ -139,7 +139,7 @@ def _explain(lake: "Lake", adding: bool) -> None:
 
 
 def _sizes(version: "Version") -> str:
-    from eventlake.suppression.people import IdKind
+    from eventlake.rules.suppression import IdKind
 
     kinds = version.entries.table["kind"].to_pylist()
     return " and ".join(plural(kinds.count(kind), _CALLED[kind]) for kind in IdKind)
@@ -147,7 +147,7 @@ def _sizes(version: "Version") -> str:
 
 def _given(ids: list[str] | None, file: Path | None) -> list[str]:
     """The ids of a command, each once."""
-    from eventlake.errors import UsageError
+    from eventlake.rules.errors import UsageError
 
     found = list(ids or ())
     if file is not None:
@@ -163,7 +163,7 @@ def _given(ids: list[str] | None, file: Path | None) -> list[str]:
 
 
 def _text(file: Path) -> str:
-    from eventlake.errors import UsageError
+    from eventlake.rules.errors import UsageError
 
     try:
         data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
@@ -177,7 +177,7 @@ def _text(file: Path) -> str:
 def _as_dict(
     after: "Version", source: "Source | None", kind: "IdKind", given: int, changed: int, added: bool
 ) -> dict[str, Any]:
-    from eventlake.suppression.people import IdKind
+    from eventlake.rules.suppression import IdKind
 
     kinds = after.entries.table["kind"].to_pylist()
     return {

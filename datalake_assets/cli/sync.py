@@ -44,7 +44,7 @@ def sync(
       datalake sync --source ios_prod --from 2026-10-01T00 --to 2026-10-03T00
     """
     from datalake_assets.times import parse_range
-    from eventlake.errors import UsageError
+    from eventlake.rules.errors import UsageError
 
     lake = invocation(context).lake()
     if (first is None) != (end is None):

@@ -12,7 +12,7 @@ from datalake_assets.cli.text import number, plain, plural, size
 if TYPE_CHECKING:
     from eventlake.catalog.base import Catalog, CatalogTable
     from eventlake.lake import Lake
-    from eventlake.types import LakeType
+    from eventlake.rules.types import LakeType
 
 
 _AT_ONCE = 16  # tables whose partitions are counted, for catalogs that are far away
@@ -104,7 +104,7 @@ def _wishes(lake: "Lake", table: "CatalogTable") -> "dict[str, LakeType]":
 
 
 def _database(catalog: "Catalog", name: str) -> str:
-    from eventlake.errors import UsageError, did_you_mean
+    from eventlake.rules.errors import UsageError, did_you_mean
 
     known = catalog.databases()
     if name in known:
@@ -116,7 +116,7 @@ def _database(catalog: "Catalog", name: str) -> str:
 
 
 def _table(catalog: "Catalog", database: str, name: str) -> "CatalogTable":
-    from eventlake.errors import UsageError, did_you_mean
+    from eventlake.rules.errors import UsageError, did_you_mean
 
     found = catalog.table(_database(catalog, database), name)
     if found is None:

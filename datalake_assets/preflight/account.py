@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from datalake_assets.preflight.finding import Finding, looked
 from eventlake.aws.access import AwsAccess
 from eventlake.aws.refusals import role_call
-from eventlake.errors import InvalidSetting
 from eventlake.lake import Lake
+from eventlake.rules.errors import InvalidSetting
 from eventlake.settings import Settings, Source
 
 

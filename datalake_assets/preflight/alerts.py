@@ -7,7 +7,7 @@ from functools import partial
 from datalake_assets.preflight.finding import Finding, looked
 from eventlake.alerts.channels.channel import Channel, NotSent
 from eventlake.alerts.trying import distinct
-from eventlake.errors import ServiceTrouble
+from eventlake.rules.errors import ServiceTrouble
 from eventlake.settings import Source
 
 

@@ -5,10 +5,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from datalake_assets.preflight.finding import Finding, looked
-from eventlake import paths
 from eventlake.aws.refusals import Doing, aws_call
-from eventlake.errors import InvalidSetting, LakeError
 from eventlake.lake import Lake
+from eventlake.rules import paths
+from eventlake.rules.errors import InvalidSetting, LakeError
 from eventlake.storage.probe import probe
 from eventlake.storage.s3 import S3Storage
 

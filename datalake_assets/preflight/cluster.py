@@ -11,8 +11,8 @@ from typing import Any
 from datalake_assets.preflight.finding import Finding, Remark, looked
 from eventlake.aws.access import AwsAccess
 from eventlake.aws.refusals import Doing, aws_call
-from eventlake.errors import InvalidSetting
 from eventlake.lake import Lake
+from eventlake.rules.errors import InvalidSetting
 from eventlake.settings import Source
 from spark_resources.emr.client import EmrClient
 from spark_resources.emr.cluster_like import VENDOR_TAG, Cluster

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from eventlake.aws.refusals import recognised
-from eventlake.errors import LakeError, UsageError
+from eventlake.rules.errors import LakeError, UsageError
 
 
 @dataclass(frozen=True, slots=True)

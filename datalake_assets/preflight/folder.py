@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from datalake_assets.preflight.finding import Finding, looked
-from eventlake.errors import UsageError
+from eventlake.rules.errors import UsageError
 from eventlake.settings import Settings
 
 

@@ -8,8 +8,13 @@ from datalake_assets.preflight.catalog import catalog_finding, glue_findings
 from datalake_assets.preflight.finding import Finding, looked
 from datalake_assets.preflight.folder import folder_finding
 from datalake_assets.preflight.schedules import Schedules
-from eventlake.errors import InsufficientPermissions, InvalidSetting, ServiceTrouble, UsageError
 from eventlake.lake import Lake
+from eventlake.rules.errors import (
+    InsufficientPermissions,
+    InvalidSetting,
+    ServiceTrouble,
+    UsageError,
+)
 from eventlake.settings import Source
 from spark_resources.java import require_java
 

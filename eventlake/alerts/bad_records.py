@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from eventlake.alerts.attempt import BadRecord
-from eventlake.errors import LakeError
 from eventlake.lake import Lake
 from eventlake.report_history import RunReport
+from eventlake.rules.errors import LakeError
 from eventlake.settings import Source
 
 if TYPE_CHECKING:
-    from eventlake.suppression.people import People
+    from eventlake.rules.suppression import People
 
 _CONTENT = 400  # characters that are shown of a record
 _FILES = 20  # of a table that are searched for a rescued value

@@ -5,7 +5,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
 
-from eventlake import paths
 from eventlake.alerts.attempt import Attempt, Outcome
 from eventlake.alerts.bad_records import first_rejected, first_rescued
 from eventlake.alerts.fate import Fate, Fates
@@ -13,6 +12,7 @@ from eventlake.alerts.rule import horizon, is_late
 from eventlake.alerts.state import AlertState, Trouble
 from eventlake.lake import Lake
 from eventlake.report_history import RunReport, newest_reports, read_reports
+from eventlake.rules import paths
 from eventlake.settings import Source
 from eventlake.state.codec import decode
 from eventlake.work.failing import CANCELLED

@@ -12,13 +12,12 @@ from eventlake.audit.rule import Demand
 from eventlake.audit.scope import Scope, TableNumbers
 from eventlake.audit.spill import RAW, id_words, rows_of
 from eventlake.columnar.raw_lines import RawLines
-from eventlake.envelope import open_envelope
-from eventlake.garbage import uncollected
-from eventlake.names import STANDARD_COLUMNS, column_name, table_name
-from eventlake.parse import parse_line
-from eventlake.rejects import Reject
+from eventlake.rules.events import Reject, open_envelope
+from eventlake.rules.gc import uncollected
+from eventlake.rules.names import STANDARD_COLUMNS, column_name, table_name
+from eventlake.rules.parse import parse_line
+from eventlake.rules.suppression import People
 from eventlake.storage import Storage
-from eventlake.suppression.people import People
 
 BATCH = 50_000
 

@@ -9,9 +9,9 @@ from eventlake.audit.archive_rows import RawFile
 from eventlake.audit.findings import MISSING, Example
 from eventlake.audit.lake_rows import DataFile
 from eventlake.columnar.raw_lines import RawLines
-from eventlake.envelope import message_id
-from eventlake.names import MESSAGE_ID
-from eventlake.parse import parse_line
+from eventlake.rules.events import message_id
+from eventlake.rules.names import MESSAGE_ID
+from eventlake.rules.parse import parse_line
 from eventlake.settings import Source
 from eventlake.storage import Storage
 

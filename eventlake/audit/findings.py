@@ -8,8 +8,7 @@ import numpy as np
 
 from eventlake.audit.lake_rows import DataFile
 from eventlake.audit.rule import RawVerdict, RowVerdict
-from eventlake.partitions import DatePartition
-from eventlake.staging.hours import hour_of, partition_of
+from eventlake.rules.partitions import DatePartition, hour_of, partition_of
 
 EXAMPLES = 3
 """Ids shown of each kind of difference in a partition."""

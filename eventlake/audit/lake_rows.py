@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from eventlake.audit.scope import Scope, Span, TableNumbers
 from eventlake.audit.spill import ROWS, id_words, rows_of
-from eventlake.names import MESSAGE_ID, RECEIVED_AT
+from eventlake.rules.names import MESSAGE_ID, RECEIVED_AT
 from eventlake.storage import Storage
 
 NOWHERE = 2**32 - 1

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from eventlake.audit.raw_files import RawFiles
 from eventlake.audit.scope import Scope
-from eventlake.errors import ConservationError
+from eventlake.rules.errors import ConservationError
 
 
 @dataclass(frozen=True, slots=True)

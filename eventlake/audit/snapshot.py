@@ -5,13 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from eventlake import paths
 from eventlake.audit.lake_rows import DataFile
 from eventlake.audit.raw_files import RawFiles, raw_files
 from eventlake.audit.scope import Scope, Span
-from eventlake.errors import StateError
 from eventlake.lake import Lake
-from eventlake.schema import TableSchema
+from eventlake.rules import paths
+from eventlake.rules.errors import StateError
+from eventlake.rules.types import TableSchema
 from eventlake.state.ledger import read_ledger
 from eventlake.state.manifest import read_manifest
 from eventlake.state.source_state import SourceState, read_state

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from eventlake import paths
+from eventlake.rules import paths
 
 # What a call of S3 takes is not always called like it.
 _S3_ACTIONS = {

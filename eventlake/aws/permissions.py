@@ -6,7 +6,7 @@ import re
 from eventlake.aws.answers import Answer
 from eventlake.aws.doing import Doing
 from eventlake.aws.grants import action_of, as_text, grant_arn, object_arn, statement
-from eventlake.errors import InsufficientPermissions
+from eventlake.rules.errors import InsufficientPermissions
 
 GRANT = "Grant it with this policy statement: "
 _MUTE = ("", "access denied", "forbidden", "no response body")

@@ -10,7 +10,7 @@ from eventlake.aws.doing import Doing, doing_of
 from eventlake.aws.permissions import insufficient
 from eventlake.aws.roles import role_refused
 from eventlake.aws.wrong_settings import wrong_setting
-from eventlake.errors import LakeError, ServiceTrouble, told_in
+from eventlake.rules.errors import LakeError, ServiceTrouble, told_in
 
 if TYPE_CHECKING:
     from eventlake.aws.access import AwsAccess

@@ -4,7 +4,7 @@ from eventlake.aws import causes
 from eventlake.aws.answers import Answer
 from eventlake.aws.doing import Doing
 from eventlake.aws.permissions import insufficient
-from eventlake.errors import InvalidSetting, LakeError
+from eventlake.rules.errors import InvalidSetting, LakeError
 
 
 def role_refused(

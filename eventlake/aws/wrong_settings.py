@@ -6,7 +6,7 @@ from eventlake.aws import causes
 from eventlake.aws.answers import Answer
 from eventlake.aws.doing import Doing
 from eventlake.aws.permissions import place_in_s3
-from eventlake.errors import InvalidSetting
+from eventlake.rules.errors import InvalidSetting
 
 _CLUSTER = re.compile(r"j-[A-Z0-9]+")
 _ACCOUNT = re.compile(r"arn:aws[a-z-]*:\w+:[\w-]*:(\d{12}):")

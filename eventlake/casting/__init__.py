@@ -1,1 +1,1 @@
-"""Casts of whole columns: fast where Arrow is exact, value by value (`eventlake.casts`) where not."""
+"""Casts of whole columns: fast where Arrow is exact, value by value (`eventlake.rules.casts`) where not."""

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from eventlake.casting.dates import plain_dates
 from eventlake.casting.encoding import Encoding, as_written, decoded
-from eventlake.casts import Outcome, cast
-from eventlake.counts import CastCounts
-from eventlake.types import LakeType
+from eventlake.rules.casts import Outcome, cast
+from eventlake.rules.counts import CastCounts
+from eventlake.rules.types import LakeType
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def _count(mask: pa.Array | None) -> int:
 
 
 def cast_column(staged: pa.Array, encoding: Encoding, into: LakeType) -> CastColumn:
-    """Cast all values; the same as `eventlake.casts.cast` on each of them."""
+    """Cast all values; the same as `eventlake.rules.casts.cast` on each of them."""
     if into is not LakeType.TIMESTAMP:
         encoding, staged = as_written(encoding, staged)
     shortcut = _SHORTCUTS.get((encoding, into))

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlake.dates import parse_timestamp
-from eventlake.types import LakeType
+from eventlake.rules.dates import parse_timestamp
+from eventlake.rules.types import LakeType
 
 _PLAIN = {
     # What Arrow reads as we do; year 0, offsets and finer fractions go the slow way.

@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlake.casting.dates import all_dates, millis, millis_texts
-from eventlake.kinds import Kind, kind_of
-from eventlake.parse import parse_value
-from eventlake.types import LakeType
+from eventlake.rules.inference import Kind, kind_of
+from eventlake.rules.parse import parse_value
+from eventlake.rules.types import LakeType
 
 
 class Encoding(StrEnum):

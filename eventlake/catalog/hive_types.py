@@ -4,8 +4,8 @@ import re
 
 import pyarrow as pa
 
-from eventlake.errors import StateError
-from eventlake.types import LakeType
+from eventlake.rules.errors import StateError
+from eventlake.rules.types import LakeType
 
 
 def arrow_type(text: str) -> pa.DataType:

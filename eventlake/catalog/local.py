@@ -6,7 +6,6 @@ from typing import TypeVar
 
 import msgspec
 
-from eventlake import paths
 from eventlake.catalog.base import (
     CatalogColumn,
     CatalogPartition,
@@ -17,7 +16,8 @@ from eventlake.catalog.base import (
 )
 from eventlake.catalog.documents import Database, Month
 from eventlake.catalog.months import with_dropped, with_partitions
-from eventlake.errors import StateError
+from eventlake.rules import paths
+from eventlake.rules.errors import StateError
 from eventlake.state.codec import decode, encode
 from eventlake.storage import Storage
 from eventlake.storage.base import Change

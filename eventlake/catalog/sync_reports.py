@@ -1,7 +1,7 @@
 """The table of all sync reports: what every sync and replay did, for SQL."""
 
-from eventlake import paths
 from eventlake.catalog.base import Catalog, CatalogColumn, CatalogTable
+from eventlake.rules import paths
 
 DATABASE = "__segment_datalake"
 NAME = "sync_reports"

@@ -9,7 +9,7 @@ from eventlake.catalog.base import CatalogTable
 from eventlake.checking.rules import verdict
 from eventlake.checking.view import TableView
 from eventlake.loading.task import type_problems
-from eventlake.schema import TableSchema
+from eventlake.rules.types import TableSchema
 from eventlake.work.checks import CheckResult
 
 _REMEDY = (

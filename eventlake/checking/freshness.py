@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
-from eventlake import paths
-from eventlake.cadence import next_due
 from eventlake.catalog.sync_reports import DATABASE, NAME
 from eventlake.checking.rules import verdict
 from eventlake.lake import Lake
+from eventlake.rules import paths
+from eventlake.rules.schedules import next_due
 from eventlake.settings import Source
 from eventlake.state.ledger import read_ledger
 from eventlake.work.checks import CheckResult

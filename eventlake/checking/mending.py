@@ -8,10 +8,10 @@ import msgspec
 from eventlake.catalog.base import Catalog, CatalogPartition
 from eventlake.checking.drift import column_problems
 from eventlake.checking.view import Values
-from eventlake.clock import new_run_id
-from eventlake.errors import StateError
 from eventlake.lake import Lake
-from eventlake.partitions import DatePartition
+from eventlake.rules.clock import new_run_id
+from eventlake.rules.errors import StateError
+from eventlake.rules.partitions import DatePartition
 from eventlake.settings import Source
 from eventlake.state.lease import Lease, held_lease
 from eventlake.state.manifest import read_manifest

@@ -15,8 +15,8 @@ from eventlake.checking.small_files import check_small_files
 from eventlake.checking.story import Story, read_story
 from eventlake.checking.view import TableView
 from eventlake.lake import Lake
-from eventlake.partitions import DatePartition
-from eventlake.schema import TableSchema
+from eventlake.rules.partitions import DatePartition
+from eventlake.rules.types import TableSchema
 from eventlake.settings import Source
 from eventlake.work.checks import CheckResult, Severity
 

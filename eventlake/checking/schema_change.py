@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from eventlake.checking.rules import verdict
-from eventlake.counts import NewColumn, TableReport
-from eventlake.schema import TableSchema
+from eventlake.rules.counts import NewColumn, TableReport
+from eventlake.rules.types import TableSchema
 from eventlake.state.manifest import Manifest, read_manifest
 from eventlake.storage import Storage
 from eventlake.work.checks import CheckResult

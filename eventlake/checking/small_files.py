@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from eventlake.catalog.base import CatalogPartition, partition_day
 from eventlake.checking.rules import verdict
 from eventlake.compaction.candidates import Candidate, candidates
-from eventlake.partitions import DatePartition
-from eventlake.schema import TableSchema
+from eventlake.rules.partitions import DatePartition
+from eventlake.rules.types import TableSchema
 from eventlake.settings import Source
 from eventlake.work.checks import CheckResult
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from eventlake import paths
 from eventlake.catalog.base import CatalogPartition, CatalogTable
 from eventlake.checking.files import LookedInto
-from eventlake.partitions import DatePartition
-from eventlake.schema import TableSchema
+from eventlake.rules import paths
+from eventlake.rules.partitions import DatePartition
+from eventlake.rules.types import TableSchema
 from eventlake.state.manifest import PartitionChange
 
 Values = tuple[str, ...]

@@ -35,7 +35,7 @@ from eventlake.columnar.values import (
     TEXT,
     TRUE,
 )
-from eventlake.kinds import Kind
+from eventlake.rules.inference import Kind
 
 Size = TypeVar("Size", int, np.ndarray)
 _TEXTS = 1 << TEXT | 1 << ESCAPED | 1 << MOMENT | 1 << MILLIS

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from eventlake.catalog.base import CatalogPartition
-from eventlake.schema import TableSchema
+from eventlake.rules.types import TableSchema
 from eventlake.settings import Compaction
 
 TARGET_BYTES = 256 << 20

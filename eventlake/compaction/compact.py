@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from eventlake.catalog.base import partition_day
 from eventlake.compaction.candidates import Candidate, candidates, units, within
 from eventlake.compaction.rewriting import NotAsPublished, Rewritten, rewrite
-from eventlake.errors import CheckFailed, CommitConflict
+from eventlake.rules.errors import CheckFailed, CommitConflict
 from eventlake.state.manifest import Manifest, PartitionChange, RunKind
 from eventlake.state.source_state import SourceState, partition_name
 from eventlake.upkeep.unused import with_unused

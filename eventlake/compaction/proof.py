@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 
 from eventlake.columnar.id_hashes import checksum, hash_id
 from eventlake.columnar.parquet.data_file import ROW_GROUP
-from eventlake.errors import CheckFailed
-from eventlake.names import MESSAGE_ID, RECEIVED_AT
-from eventlake.schema import TableSchema
+from eventlake.rules.errors import CheckFailed
+from eventlake.rules.names import MESSAGE_ID, RECEIVED_AT
+from eventlake.rules.types import TableSchema
 from eventlake.settings import Source
 from eventlake.storage import Storage, StoredFile
 

@@ -12,9 +12,9 @@ from eventlake.columnar.parquet.data_file import ROW_GROUP, FileEncoding, write_
 from eventlake.compaction.candidates import MOST_FILES, Candidate, file_count
 from eventlake.compaction.merging import in_groups, merged
 from eventlake.compaction.proof import Proof, prove
-from eventlake.errors import LakeError
 from eventlake.loading.task import type_problems
-from eventlake.names import RECEIVED_AT
+from eventlake.rules.errors import LakeError
+from eventlake.rules.names import RECEIVED_AT
 from eventlake.settings import Source
 from eventlake.state.manifest import NewFile, PartitionChange
 from eventlake.storage import Storage, StoredFile

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from eventlake import paths
 from eventlake.columnar.id_hashes import BUCKETS, bucket_numbers, words
+from eventlake.rules import paths
 from eventlake.state.manifest import IndexFile
 from eventlake.storage import Storage
 

@@ -10,7 +10,7 @@ import numpy as np
 from eventlake.columnar.memory import address
 from eventlake.columnar.payload_hash import path_hash, payload_of
 from eventlake.columnar.text import PADDING
-from eventlake.staging.leaves import Path, leaves
+from eventlake.rules.flatten import Path, leaves
 
 # They differ between two deliveries of one message; `timestamp` is derived from the others.
 STAMPS = ("receivedAt", "sentAt", "timestamp")

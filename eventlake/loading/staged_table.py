@@ -10,12 +10,12 @@ import pyarrow as pa
 from eventlake.casting.encoding import Encoding
 from eventlake.columnar.id_hashes import ID_BYTES, checksums
 from eventlake.columnar.typed import TypedColumns
-from eventlake.counts import add_casts
 from eventlake.loading.gathering import gathered
 from eventlake.loading.rare_values import RareNames, rare_values
 from eventlake.loading.staged_part import StagedPart
 from eventlake.loading.typed_rows import StagedRows, TypedRows, typed_rows
-from eventlake.schema import TableSchema
+from eventlake.rules.counts import add_casts
+from eventlake.rules.types import TableSchema
 from eventlake.staging.blob import Blob
 from eventlake.staging.places import places
 from eventlake.staging.rows_blob import (

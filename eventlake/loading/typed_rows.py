@@ -12,12 +12,11 @@ import pyarrow.compute as pc
 from eventlake.casting.column import CastColumn, cast_column, json_values
 from eventlake.casting.encoding import Encoding
 from eventlake.columnar.typed import SparseColumn, TypedColumns, whole
-from eventlake.counts import CastCounts
 from eventlake.loading.rare_values import RareValues
-from eventlake.names import RESCUED_DATA
-from eventlake.schema import TableSchema
+from eventlake.rules.counts import CastCounts
+from eventlake.rules.names import RESCUED_DATA
+from eventlake.rules.types import LakeType, TableSchema
 from eventlake.staging.rows_blob import StagedField
-from eventlake.types import LakeType
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlake.casting.encoding import Encoding
-from eventlake.casts import Cell, Outcome, cast
-from eventlake.kinds import Leaf
-from eventlake.names import RESCUED_DATA, column_name, pointer_path
-from eventlake.parse import parse_value
 from eventlake.retype.target import Target
-from eventlake.types import LakeType
+from eventlake.rules.casts import Cell, Outcome, cast
+from eventlake.rules.inference import Leaf
+from eventlake.rules.names import RESCUED_DATA, column_name, pointer_path
+from eventlake.rules.parse import parse_value
+from eventlake.rules.types import LakeType
 
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 

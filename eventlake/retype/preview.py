@@ -7,12 +7,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eventlake.casting.column import cast_column
-from eventlake.casts import Outcome, cast, text_of
-from eventlake.counts import CastCounts
 from eventlake.lake import Lake
 from eventlake.retype.originals import ColumnReader, Originals
 from eventlake.retype.target import Target
-from eventlake.types import LakeType
+from eventlake.rules.casts import Outcome, cast, text_of
+from eventlake.rules.counts import CastCounts
+from eventlake.rules.types import LakeType
 
 EXAMPLES = 5
 """Values that would lose something, shown of each outcome."""

@@ -2,13 +2,12 @@
 
 from dataclasses import dataclass
 
-from eventlake.errors import UsageError, did_you_mean
 from eventlake.lake import Lake
-from eventlake.names import RESCUED_DATA, STANDARD_COLUMNS
-from eventlake.schema import Column, TableSchema
+from eventlake.rules.errors import UsageError, did_you_mean
+from eventlake.rules.names import RESCUED_DATA, STANDARD_COLUMNS
+from eventlake.rules.types import Column, LakeType, TableSchema
 from eventlake.settings import Source
 from eventlake.state.source_state import SourceState, read_state
-from eventlake.types import LakeType
 
 _ALIASES = {"decimal": LakeType.DECIMAL}
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlake.catalog.base import Catalog, CatalogPartition, CatalogTable
-from eventlake.errors import LakeError, StateError, UsageError
+from eventlake.rules.errors import LakeError, StateError, UsageError
 from eventlake.sql.duckdb_types import duckdb_type
 from eventlake.sql.naming import resolve, unknown_table
 from eventlake.sql.pruning import needed_partitions

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from eventlake.errors import StateError
+from eventlake.rules.errors import StateError
 from eventlake.storage import Storage
 
 _LINES = msgspec.json.Decoder(dict[str, Any])

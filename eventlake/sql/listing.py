@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from eventlake.catalog.base import CatalogPartition, CatalogTable
-from eventlake.errors import StateError
+from eventlake.rules.errors import StateError
 from eventlake.storage import Storage, StoredFile
 
 _MANY = 50

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Collection
 
 from eventlake.catalog.base import Catalog, CatalogTable
-from eventlake.errors import UsageError
+from eventlake.rules.errors import UsageError
 from eventlake.sql.statement import Mention
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import duckdb
 
-from eventlake.errors import UsageError
+from eventlake.rules.errors import UsageError
 from eventlake.sql.tree import Node, common_tables, is_table, nodes
 
 _EXPLAIN = re.compile(r"\A\s*EXPLAIN(?:\s+ANALYZE\b|\s*\([^)]*\))*", re.IGNORECASE)

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from eventlake.rejects import Reject
-from eventlake.staging.hours import HOUR_US, hour_of
+from eventlake.rules.events import Reject
+from eventlake.rules.partitions import HOUR_US, hour_of
 from eventlake.staging.places import heads, place
 from eventlake.staging.seen import SKIPPED, SUPPRESSED, RejectedSample, Seen, SeenFile
 

@@ -7,8 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from eventlake.partitions import DatePartition
-from eventlake.staging.hours import HOUR_US, partition_of
+from eventlake.rules.partitions import HOUR_US, DatePartition, partition_of
 from eventlake.staging.places import heads, places, split_places
 from eventlake.staging.rows_blob import FILE, LINE, RECEIVED
 from eventlake.staging.seen import Place

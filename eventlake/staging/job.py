@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from eventlake.names import STANDARD_COLUMNS, Naming
-from eventlake.partitions import DatePartition
+from eventlake.rules.names import STANDARD_COLUMNS, Naming
+from eventlake.rules.partitions import DatePartition
 from eventlake.settings import Limits
 from eventlake.storage import Storage
 from eventlake.suppression.suppression import Suppression

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from eventlake.casting.encoding import Encoding, joined, kinds_of
-from eventlake.kinds import Kind
-from eventlake.staging.leaves import Path
+from eventlake.rules.flatten import Path
+from eventlake.rules.inference import Kind
 from eventlake.staging.rows_blob import HASH, ORIGINS, PAYLOAD
 from eventlake.staging.seen import Place
 

@@ -18,14 +18,14 @@ from eventlake.columnar.fields import MOST_FIELDS, NONE, Fields, new_fields, pat
 from eventlake.columnar.line_blocks import LineBlock
 from eventlake.columnar.messages import RowOrigins
 from eventlake.columnar.timestamps import UNREAD
-from eventlake.dates import parse_timestamp
 from eventlake.dedup.payloads import STAMPS
-from eventlake.envelope import EVENT_TYPES
-from eventlake.names import Naming, table_name
+from eventlake.rules.dates import parse_timestamp
+from eventlake.rules.events import EVENT_TYPES
+from eventlake.rules.flatten import Path
+from eventlake.rules.names import Naming, table_name
 from eventlake.settings import Limits
 from eventlake.staging.block import Block
 from eventlake.staging.kernel.columns import columns_of
-from eventlake.staging.leaves import Path
 from eventlake.staging.parts import Part, RareField
 from eventlake.staging.rows_blob import HASH
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from eventlake.names import Naming, column_name, is_spelled_like_column, pointer
-from eventlake.rejects import Reason, Reject
+from eventlake.rules.events import Reason, Reject
+from eventlake.rules.flatten import Event, Path, leaves, rescued_members
+from eventlake.rules.names import Naming, column_name, is_spelled_like_column, pointer
 from eventlake.settings import Limits
-from eventlake.staging.leaves import Event, Path, leaves, rescued_members
 from eventlake.staging.parts import PartColumn
 
 

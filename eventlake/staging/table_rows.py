@@ -10,14 +10,13 @@ import pyarrow as pa
 from eventlake.casting.encoding import Encoding, encode
 from eventlake.columnar.messages import body_size
 from eventlake.dedup.payloads import payload_hash
-from eventlake.envelope import open_envelope
-from eventlake.kinds import Kind
-from eventlake.names import pointer
-from eventlake.rejects import Reject
+from eventlake.rules.events import Reject, open_envelope
+from eventlake.rules.flatten import Event, Path
+from eventlake.rules.inference import Kind
+from eventlake.rules.names import pointer
 from eventlake.staging.arrangement import Arrangement
 from eventlake.staging.blob import Blob, BlobKind, packed_message
 from eventlake.staging.job import StageJob
-from eventlake.staging.leaves import Event, Path
 from eventlake.staging.parts import Origins, Part, PartColumn, joined_parts
 from eventlake.staging.rows_blob import (
     HASH,

@@ -12,24 +12,23 @@ from eventlake.columnar.fields import NONE
 from eventlake.columnar.id_hashes import bucket_numbers, hash_id
 from eventlake.columnar.line_blocks import LineBlock
 from eventlake.columnar.raw_lines import RawLines
-from eventlake.envelope import open_envelope
-from eventlake.garbage import uncollected
-from eventlake.names import table_name
-from eventlake.parse import parse_line
-from eventlake.rejects import Reason, Reject
+from eventlake.rules.events import Reason, Reject, open_envelope
+from eventlake.rules.flatten import Event
+from eventlake.rules.gc import uncollected
+from eventlake.rules.names import table_name
+from eventlake.rules.parse import parse_line
+from eventlake.rules.partitions import HOUR_US
+from eventlake.rules.suppression import People
 from eventlake.staging.account import Account
 from eventlake.staging.arrangement import arranged
 from eventlake.staging.blob import Blob, BlobKind, to_ipc
 from eventlake.staging.block import Block
-from eventlake.staging.hours import HOUR_US
 from eventlake.staging.job import RawFile, StageJob
-from eventlake.staging.leaves import Event
 from eventlake.staging.parts import HASHED_ORIGINS, Part
 from eventlake.staging.plain_events import PlainEvents
 from eventlake.staging.rows_blob import FILE, HASH, ID, LINE, RECEIVED
 from eventlake.staging.seen import SeenTable
 from eventlake.staging.table_rows import CarefulRow, TableRows
-from eventlake.suppression.people import People
 
 FLUSH_BYTES = 192 << 20  # of raw lines; bounds the memory of a task, not what it may read
 _UNPACKED = 8  # times the size of a gzipped file: most have less in them

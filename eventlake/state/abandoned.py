@@ -4,9 +4,9 @@ from datetime import datetime
 
 import msgspec
 
-from eventlake import paths
-from eventlake.clock import now
 from eventlake.report import RunFacts
+from eventlake.rules import paths
+from eventlake.rules.clock import now
 from eventlake.state.codec import decode, encode
 from eventlake.storage import Storage
 

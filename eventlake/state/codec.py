@@ -4,7 +4,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from eventlake.errors import StateError
+from eventlake.rules.errors import StateError
 
 FORMAT_VERSION = 2
 """2: days may have left the id index, which version 1 would take for days without events."""

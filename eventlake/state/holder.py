@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from eventlake.errors import LakeError
+from eventlake.rules.errors import LakeError
 from eventlake.state.process_birth import birth
 
 LIFETIME = timedelta(minutes=2)

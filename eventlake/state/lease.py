@@ -6,8 +6,8 @@ from contextlib import contextmanager, suppress
 
 import msgspec
 
-from eventlake import paths
-from eventlake.errors import LakeError
+from eventlake.rules import paths
+from eventlake.rules.errors import LakeError
 from eventlake.state.codec import decode, encode
 from eventlake.state.holder import Holder, myself, renewed
 from eventlake.storage import Storage

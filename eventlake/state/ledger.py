@@ -4,7 +4,7 @@ from functools import partial
 
 import msgspec
 
-from eventlake import paths
+from eventlake.rules import paths
 from eventlake.state.codec import decode, encode
 from eventlake.storage import Storage, StoredFile
 

@@ -6,19 +6,18 @@ from typing import Self
 
 import msgspec
 
-from eventlake import paths
 from eventlake.catalog.base import CatalogPartition
-from eventlake.counts import UnitReport
-from eventlake.errors import CommitConflict
 from eventlake.report import RunFacts
-from eventlake.schema import TableSchema
+from eventlake.rules import paths
+from eventlake.rules.counts import UnitReport
+from eventlake.rules.errors import CommitConflict
+from eventlake.rules.types import LakeType, TableSchema
 from eventlake.state.abandoned import note_abandoned
 from eventlake.state.codec import decode, encode
 from eventlake.state.ledger import LedgerEntry
 from eventlake.state.pruned import read_pruned
 from eventlake.state.replays import ReplayStep
 from eventlake.storage import Storage
-from eventlake.types import LakeType
 
 
 class RunKind(StrEnum):

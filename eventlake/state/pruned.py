@@ -1,6 +1,6 @@
 """Up to which number manifests may be gone: who comes back after months commits none of these."""
 
-from eventlake import paths
+from eventlake.rules import paths
 from eventlake.state.marks import raise_mark, read_mark
 from eventlake.storage import Storage
 

@@ -2,16 +2,15 @@
 
 import msgspec
 
-from eventlake import paths
 from eventlake.catalog.base import CatalogPartition
 from eventlake.report import RunFacts
-from eventlake.schema import TableSchema
+from eventlake.rules import paths
+from eventlake.rules.types import LakeType, TableSchema
 from eventlake.settings import Source
 from eventlake.state.codec import decode, encode
 from eventlake.state.manifest import IndexFile, Manifest, RunKind
 from eventlake.state.replays import DoneDay, Replays
 from eventlake.storage import Storage
-from eventlake.types import LakeType
 
 
 class Layout(msgspec.Struct, frozen=True):

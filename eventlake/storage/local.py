@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import fs as pafs
 
-from eventlake.clock import now
+from eventlake.rules.clock import now
 from eventlake.storage.asides import aside, discard, left_of, open_new
 from eventlake.storage.base import Change, Storage, StoredFile
 from eventlake.storage.settling import begin_to_settle, settle_all, settle_one

@@ -2,7 +2,7 @@
 
 import uuid
 
-from eventlake.errors import InvalidSetting
+from eventlake.rules.errors import InvalidSetting
 from eventlake.storage.base import Storage
 
 

@@ -15,7 +15,7 @@ from pyarrow import fs as pafs
 
 from eventlake.aws.access import AwsAccess
 from eventlake.aws.refusals import Doing, aws_call
-from eventlake.errors import ServiceTrouble
+from eventlake.rules.errors import ServiceTrouble
 from eventlake.storage.base import THREADS, Change, R, Storage, StoredFile, T
 from eventlake.storage.s3_arrow import arrow_files
 from eventlake.storage.s3_copy import copy_object

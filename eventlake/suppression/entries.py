@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from eventlake.errors import StateError
+from eventlake.rules.errors import StateError
+from eventlake.rules.suppression import IdKind
 from eventlake.state.codec import FORMAT_VERSION
-from eventlake.suppression.people import IdKind
 
 WHOLE_LAKE = ""
 """As the source of an entry: it counts for all of them."""

@@ -10,12 +10,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eventlake.lake import Lake
-from eventlake.names import STANDARD_COLUMNS
+from eventlake.rules.names import STANDARD_COLUMNS
+from eventlake.rules.suppression import IdKind, IdSet, People
 from eventlake.settings import Source
 from eventlake.state.source_state import read_state
 from eventlake.storage import Storage
-from eventlake.suppression.id_set import IdSet
-from eventlake.suppression.people import IdKind, People
 from eventlake.suppression.suppression import Suppression
 
 _DAY = timedelta(days=1)

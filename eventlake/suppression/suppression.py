@@ -6,10 +6,9 @@ from typing import Self
 
 import pyarrow as pa
 
+from eventlake.rules.suppression import IdKind, IdSet, People
 from eventlake.settings import Source
 from eventlake.storage import Storage
-from eventlake.suppression.id_set import IdSet
-from eventlake.suppression.people import IdKind, People
 from eventlake.suppression.versions import newest_path, read_entries
 
 

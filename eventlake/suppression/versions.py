@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from eventlake import paths
+from eventlake.rules import paths
 from eventlake.storage import Storage, StoredFile
 from eventlake.suppression.entries import Entries
 

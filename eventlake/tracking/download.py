@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.csv as pc_csv
 import pyarrow.parquet as pq
 
-from eventlake.errors import UsageError
+from eventlake.rules.errors import UsageError
 from eventlake.tracking.records import SCHEMA
 
 Write = Callable[[pa.Table], None]

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eventlake.names import Naming
-from eventlake.partitions import DatePartition
+from eventlake.rules.names import Naming
+from eventlake.rules.partitions import DatePartition
 from eventlake.settings import Limits
 from eventlake.staging.job import RawFile
 from eventlake.storage import Storage

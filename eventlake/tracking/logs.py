@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import pyarrow.parquet as pq
 
-from eventlake import paths
-from eventlake.errors import UsageError
 from eventlake.lake import Lake
 from eventlake.report_history import RunReport, newest_reports
+from eventlake.rules import paths
+from eventlake.rules.errors import UsageError
 from eventlake.settings import Source
 from eventlake.storage import Storage
 from eventlake.tracking.metadata import LogMetadata, read_metadata

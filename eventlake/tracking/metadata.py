@@ -4,10 +4,10 @@ from datetime import datetime
 
 import msgspec
 
-from eventlake import paths
-from eventlake.errors import StateError
-from eventlake.names import STANDARD_COLUMNS
 from eventlake.report import RunFacts
+from eventlake.rules import paths
+from eventlake.rules.errors import StateError
+from eventlake.rules.names import STANDARD_COLUMNS
 from eventlake.storage import Storage
 
 _OBJECTS = ("context", "integrations", "properties", "traits", "_metadata")

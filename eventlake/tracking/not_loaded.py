@@ -7,11 +7,10 @@ import pyarrow as pa
 
 from eventlake.columnar.line_blocks import LineBlock
 from eventlake.columnar.raw_lines import RawLines
-from eventlake.envelope import Envelope, message_id, open_envelope
-from eventlake.names import catalog_table, table_name
-from eventlake.parse import parse_line
-from eventlake.rejects import Reason, Reject
-from eventlake.staging.hours import partition_of
+from eventlake.rules.events import Envelope, Reason, Reject, message_id, open_envelope
+from eventlake.rules.names import catalog_table, table_name
+from eventlake.rules.parse import parse_line
+from eventlake.rules.partitions import partition_of
 from eventlake.staging.job import RawFile
 from eventlake.staging.seen import SKIPPED, SUPPRESSED
 from eventlake.tracking.log_job import DUPLICATE, OTHER_PAYLOAD, LogJob, NotLoaded

@@ -7,12 +7,11 @@ from typing import Any
 import pyarrow as pa
 
 from eventlake.columnar.raw_lines import RawLines
-from eventlake.envelope import message_id
-from eventlake.parse import parse_line
-from eventlake.rejects import Reject
+from eventlake.rules.events import Reject, message_id
+from eventlake.rules.parse import parse_line
+from eventlake.rules.suppression import People
 from eventlake.settings import Limits
 from eventlake.storage import Storage
-from eventlake.suppression.people import People
 from eventlake.tracking.logs import RunLog
 from eventlake.tracking.reading import search
 from eventlake.tracking.records import BatchType

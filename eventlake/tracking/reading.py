@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from eventlake.errors import UsageError
+from eventlake.rules.errors import UsageError
 from eventlake.storage import LocalStorage, Storage
 from eventlake.tracking.logs import LogFile
 from eventlake.tracking.records import SCHEMA, BatchType

@@ -8,7 +8,7 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventlake.clock import now
+from eventlake.rules.clock import now
 from eventlake.storage import Storage
 
 RECORDS_PER_FILE = 100_000

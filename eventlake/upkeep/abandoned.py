@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-from eventlake import paths
 from eventlake.catalog.base import Catalog
+from eventlake.rules import paths
 from eventlake.state.abandoned import abandoned_runs, forget_abandoned
 from eventlake.state.source_state import SourceState
 from eventlake.storage import Storage

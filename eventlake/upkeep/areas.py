@@ -2,7 +2,7 @@
 
 import msgspec
 
-from eventlake import paths
+from eventlake.rules import paths
 from eventlake.settings import Settings, Source
 from eventlake.storage import Storage
 from eventlake.upkeep.removal import counted

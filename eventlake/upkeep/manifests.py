@@ -1,6 +1,6 @@
 """Manifests that nothing needs any more: the state is what all of them add up to."""
 
-from eventlake import paths
+from eventlake.rules import paths
 from eventlake.state.codec import decode
 from eventlake.state.pruned import note_pruned
 from eventlake.state.source_state import SourceState

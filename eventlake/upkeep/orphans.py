@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from eventlake import paths
 from eventlake.catalog.base import Catalog
+from eventlake.rules import paths
 from eventlake.state.abandoned import abandoned_runs
 from eventlake.state.codec import decode, encode
 from eventlake.state.source_state import SourceState

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from eventlake import paths
-from eventlake.errors import StateError
+from eventlake.rules import paths
+from eventlake.rules.errors import StateError
 from eventlake.settings import Settings, Source
 from eventlake.storage import Storage
 from eventlake.tracking.metadata import read_metadata

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from eventlake import paths
 from eventlake.catalog.base import Catalog, partition_day
-from eventlake.partitions import DatePartition
+from eventlake.rules import paths
+from eventlake.rules.partitions import DatePartition
 from eventlake.state.manifest import Manifest, made_at, read_manifest
 from eventlake.state.marks import raise_mark, read_mark
 from eventlake.state.source_state import SourceState

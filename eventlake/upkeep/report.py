@@ -5,8 +5,8 @@ from datetime import datetime
 
 import msgspec
 
-from eventlake import paths
 from eventlake.compaction.compact import Compacted
+from eventlake.rules import paths
 from eventlake.state.codec import decode, encode
 from eventlake.storage import Storage
 from eventlake.upkeep.areas import Amount

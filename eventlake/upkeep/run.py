@@ -1,8 +1,8 @@
 """What an upkeep works with: a run of a source that loads nothing."""
 
-from eventlake.clock import new_run_id
 from eventlake.lake import Lake
 from eventlake.report import RunFacts
+from eventlake.rules.clock import new_run_id
 from eventlake.settings import Source
 from eventlake.state.manifest import RunKind
 from eventlake.work.dataflow import Dataflow

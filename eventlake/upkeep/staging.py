@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from eventlake import paths
+from eventlake.rules import paths
 from eventlake.storage import Storage
 from eventlake.upkeep.removal import Removed, counted
 

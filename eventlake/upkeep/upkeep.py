@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from eventlake import paths
 from eventlake.compaction.compact import Compacted, compact, to_compact
-from eventlake.errors import LakeError
+from eventlake.rules import paths
+from eventlake.rules.errors import LakeError
 from eventlake.state.source_state import read_state
 from eventlake.upkeep.areas import Amount, measured
 from eventlake.upkeep.clean_up import clean_up

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from eventlake.counts import TableReport
 from eventlake.dedup.task import TableIds
-from eventlake.errors import CheckFailed
 from eventlake.loading.task import LoadedFile
+from eventlake.rules.counts import TableReport
+from eventlake.rules.errors import CheckFailed
 
 CHECKS = {
     "dedup": "No message id stands twice among events received within the dedup window.",

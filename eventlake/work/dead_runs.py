@@ -9,11 +9,11 @@ from datetime import datetime
 
 import msgspec
 
-from eventlake import paths
 from eventlake.catalog.base import Catalog
-from eventlake.clock import new_run_id
-from eventlake.errors import CommitConflict
 from eventlake.report import Failure, RunFacts
+from eventlake.rules import paths
+from eventlake.rules.clock import new_run_id
+from eventlake.rules.errors import CommitConflict
 from eventlake.state.codec import decode
 from eventlake.state.lease import read_lease
 from eventlake.state.manifest import Manifest, RunKind, commit, read_manifest

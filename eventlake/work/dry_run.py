@@ -11,12 +11,12 @@ from datetime import date
 
 import msgspec
 
-from eventlake import paths
-from eventlake.counts import UnitReport
+from eventlake.rules import paths
+from eventlake.rules.counts import UnitReport
+from eventlake.rules.types import LakeType
 from eventlake.state.manifest import Manifest, PartitionChange, read_manifest
 from eventlake.state.source_state import SourceState, read_state
 from eventlake.suppression.suppression import Suppression
-from eventlake.types import LakeType
 from eventlake.work.layout import refuse_changed_layout
 from eventlake.work.plan import plan_replay, plan_sync, raw_files, replay_days
 from eventlake.work.planned_catalog import PlannedCatalog

@@ -4,12 +4,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from eventlake import paths
 from eventlake.aws.refusals import recognised
 from eventlake.catalog.base import Catalog
-from eventlake.counts import UnitReport
-from eventlake.errors import LakeError, UsageError
 from eventlake.report import Failure, RunFacts
+from eventlake.rules import paths
+from eventlake.rules.counts import UnitReport
+from eventlake.rules.errors import LakeError, UsageError
 from eventlake.storage import Storage
 from eventlake.work.full_disk import full_disk
 from eventlake.work.open_runs import close_failed_run, committed, opened_run, write_failure

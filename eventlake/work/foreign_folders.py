@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import msgspec
 
-from eventlake import paths
 from eventlake.resolve import ResolvedTable
+from eventlake.rules import paths
 from eventlake.work.unit_work import UnitWork
 
 

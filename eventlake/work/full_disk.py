@@ -2,7 +2,7 @@
 
 import errno
 
-from eventlake.errors import DiskFull
+from eventlake.rules.errors import DiskFull
 
 _NUMBERS = (errno.ENOSPC, errno.EDQUOT)
 _WORDS = ("No space left on device", "Disk quota exceeded")

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 
 from eventlake.columnar.id_hashes import hash_id
 from eventlake.dedup.index import SCHEMA, UNKNOWN
-from eventlake.names import MESSAGE_ID, RECEIVED_AT
+from eventlake.rules.names import MESSAGE_ID, RECEIVED_AT
 from eventlake.settings import Source
 from eventlake.storage import Storage, StoredFile
 

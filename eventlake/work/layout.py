@@ -1,6 +1,6 @@
 """Settings that may not change over existing tables."""
 
-from eventlake.errors import Problem, SettingsError
+from eventlake.rules.errors import Problem, SettingsError
 from eventlake.settings import Source
 from eventlake.state.source_state import SourceState
 

@@ -1,7 +1,7 @@
 """Tables that a unit would make: whether the catalog has room for them, under free names."""
 
 from eventlake.catalog.room import room
-from eventlake.errors import InvalidSetting
+from eventlake.rules.errors import InvalidSetting
 from eventlake.staging.seen import Seen
 from eventlake.state.manifest import read_manifest
 from eventlake.work.unit_work import UnitWork

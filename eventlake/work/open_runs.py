@@ -6,12 +6,12 @@ from datetime import datetime
 
 import msgspec
 
-from eventlake import paths
 from eventlake.catalog.base import Catalog, CatalogPartition
 from eventlake.catalog.sync_reports import DATABASE, NAME, ensure_reports_table
-from eventlake.counts import UnitReport
-from eventlake.errors import LakeError
 from eventlake.report import Failure, RunFacts, report_json, report_lines
+from eventlake.rules import paths
+from eventlake.rules.counts import UnitReport
+from eventlake.rules.errors import LakeError
 from eventlake.state.abandoned import note_abandoned
 from eventlake.state.codec import encode
 from eventlake.state.holder import Holder, myself, renewed

@@ -7,12 +7,12 @@ from zlib import crc32
 
 import msgspec
 
-from eventlake import paths
 from eventlake.catalog.base import CatalogPartition
 from eventlake.loading.task import LoadedFile
-from eventlake.partitions import DatePartition
 from eventlake.resolve import ResolvedTable
-from eventlake.schema import TableSchema
+from eventlake.rules import paths
+from eventlake.rules.partitions import DatePartition
+from eventlake.rules.types import TableSchema
 from eventlake.staging.rows_blob import rows_key
 from eventlake.staging.seen import Seen
 from eventlake.state.manifest import NewFile, PartitionChange

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
-from eventlake import paths
-from eventlake.errors import UsageError
+from eventlake.rules import paths
+from eventlake.rules.errors import UsageError
 from eventlake.settings import Source
 from eventlake.staging.job import RawFile
 from eventlake.state.ledger import LedgerEntry, read_ledger, read_whole_ledger

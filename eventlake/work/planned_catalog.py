@@ -9,7 +9,7 @@ from eventlake.catalog.base import (
     Days,
     partition_day,
 )
-from eventlake.partitions import DatePartition
+from eventlake.rules.partitions import DatePartition
 from eventlake.state.manifest import Manifest
 from eventlake.state.source_state import SourceState, partition_name
 from eventlake.work.publish import catalog_partition

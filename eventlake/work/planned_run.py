@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from eventlake.counts import CastCounts, TableReport, UnitReport
-from eventlake.types import LakeType
+from eventlake.rules.counts import CastCounts, TableReport, UnitReport
+from eventlake.rules.types import LakeType
 from eventlake.work.dry_run import PlannedPartition, PlannedUnit
 
 

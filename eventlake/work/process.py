@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from eventlake.counts import UnitReport
 from eventlake.loading.shares import deal_out
 from eventlake.loading.task import LoadedFile, LoadJob
 from eventlake.resolve import RESCUED, ResolvedTable, resolve
+from eventlake.rules.counts import UnitReport
 from eventlake.settings import Tracking
 from eventlake.staging.job import StageJob
 from eventlake.staging.limits import over_limits

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from eventlake import paths
 from eventlake.catalog.base import Catalog, CatalogColumn, CatalogPartition, CatalogTable
-from eventlake.partitions import DatePartition
-from eventlake.schema import TableSchema
+from eventlake.rules import paths
+from eventlake.rules.partitions import DatePartition
+from eventlake.rules.types import TableSchema
 from eventlake.state.ledger import add_to_ledger
 from eventlake.state.manifest import Manifest, PartitionChange, read_manifest
 from eventlake.state.source_state import SourceState, read_state, write_state

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pyarrow.parquet as pq
 
 from eventlake.columnar.id_hashes import words
-from eventlake.dedup.rule import NOTHING, Events, find_twins
 from eventlake.lake import Lake
 from eventlake.loading.task import type_problems
-from eventlake.schema import TableSchema
+from eventlake.rules.duplicates import NOTHING, Events, find_twins
+from eventlake.rules.types import TableSchema
 from eventlake.settings import Source
 from eventlake.work.checks import CheckResult
 from eventlake.work.lake_ids import read_ids

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from eventlake import paths
 from eventlake.catalog.base import Catalog
-from eventlake.errors import ConsentNeeded
+from eventlake.rules import paths
+from eventlake.rules.errors import ConsentNeeded
 from eventlake.settings import Source
 from eventlake.state.codec import decode
 from eventlake.state.ledger import LedgerEntry

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow.parquet as pq
 
-from eventlake import paths
-from eventlake.errors import ConservationError
+from eventlake.rules import paths
+from eventlake.rules.errors import ConservationError
 from eventlake.staging.places import split_places
 from eventlake.staging.seen import Seen
 from eventlake.state.manifest import NewFile

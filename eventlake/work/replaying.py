@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from eventlake.counts import UnitReport
-from eventlake.errors import CommitConflict
+from eventlake.rules.counts import UnitReport
+from eventlake.rules.errors import CommitConflict
 from eventlake.state.manifest import Manifest
 from eventlake.work.plan import RawFiles, plan_replay, raw_files
 from eventlake.work.raw_changes import RawChange, agreed, raw_changes, refusal, rows_held

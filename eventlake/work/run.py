@@ -3,8 +3,8 @@
 from collections.abc import Generator, Iterator
 from datetime import date
 
-from eventlake.counts import UnitReport
-from eventlake.errors import CommitConflict
+from eventlake.rules.counts import UnitReport
+from eventlake.rules.errors import CommitConflict
 from eventlake.work.plan import list_archive, plan_sync, replay_days
 from eventlake.work.replaying import Replaying
 from eventlake.work.resume import progress, replay_of

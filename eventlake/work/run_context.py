@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from eventlake.catalog.base import Catalog
-from eventlake.clock import now
-from eventlake.counts import UnitReport
 from eventlake.report import RunFacts
+from eventlake.rules.clock import now
+from eventlake.rules.counts import UnitReport
 from eventlake.settings import Settings, Source
 from eventlake.state.manifest import Manifest, RunKind
 from eventlake.storage import Storage

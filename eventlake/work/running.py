@@ -7,9 +7,9 @@ from datetime import date
 
 import msgspec
 
-from eventlake.counts import UnitReport
-from eventlake.errors import LakeError
-from eventlake.garbage import uncollected
+from eventlake.rules.counts import UnitReport
+from eventlake.rules.errors import LakeError
+from eventlake.rules.gc import uncollected
 from eventlake.state.lease import Lease, held_lease, make_way, remove_dead_lease
 from eventlake.state.manifest import Manifest, commit
 from eventlake.state.replays import Replay

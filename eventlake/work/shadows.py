@@ -14,7 +14,7 @@ import msgspec
 from eventlake.catalog.base import CatalogPartition
 from eventlake.loading.task import LoadedFile
 from eventlake.resolve import ResolvedTable
-from eventlake.schema import TableSchema
+from eventlake.rules.types import TableSchema
 from eventlake.staging.rows_blob import rows_key
 from eventlake.state.manifest import Manifest, PartitionChange
 from eventlake.state.source_state import partition_name

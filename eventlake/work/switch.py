@@ -12,11 +12,10 @@ from datetime import date, datetime, timedelta
 from msgspec.structs import replace
 
 from eventlake.catalog.base import CatalogPartition
-from eventlake.counts import UnitReport
-from eventlake.schema import TableSchema
+from eventlake.rules.counts import UnitReport
+from eventlake.rules.types import LakeType, TableSchema
 from eventlake.state.manifest import Manifest, PartitionChange
 from eventlake.state.source_state import SourceState, partition_name
-from eventlake.types import LakeType
 from eventlake.upkeep.unused import with_unused
 from eventlake.work.run_context import RunContext, now
 from eventlake.work.unit import Window

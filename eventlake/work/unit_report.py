@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping
 from functools import reduce
 
-from eventlake.counts import NewColumn, TableReport, UnitReport, add_casts
 from eventlake.dedup.task import TableIds
 from eventlake.loading.task import LoadedFile
-from eventlake.rejects import Reason
 from eventlake.resolve import ResolvedTable
-from eventlake.schema import TableSchema
+from eventlake.rules.counts import NewColumn, TableReport, UnitReport, add_casts
+from eventlake.rules.events import Reason
+from eventlake.rules.types import TableSchema
 from eventlake.settings import Source
 from eventlake.staging.seen import Seen
 from eventlake.work.placing import partition_dict, partition_values

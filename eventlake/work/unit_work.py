@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 
-from eventlake import paths
 from eventlake.catalog.base import CatalogPartition, Days
-from eventlake.schema import TableSchema
+from eventlake.rules import paths
+from eventlake.rules.types import TableSchema
 from eventlake.state.manifest import RunKind
 from eventlake.state.source_state import SourceState
 from eventlake.suppression.suppression import Suppression

@@ -3,7 +3,7 @@
 import re
 import sys
 
-from eventlake.errors import InvalidSetting, LakeError, ServiceTrouble
+from eventlake.rules.errors import InvalidSetting, LakeError, ServiceTrouble
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 _NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)"(?: \(in directory "[^"]*"\))?: ([^\n]*)')

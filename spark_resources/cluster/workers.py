@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pyspark import SparkContext
 
-from eventlake.errors import LakeError
+from eventlake.rules.errors import LakeError
 from eventlake.storage import LocalStorage, Storage
 from spark_resources.cluster.errors import HERE, not_shared, of_workers, trouble, unusable
 from spark_resources.jobs.worker_look import WorkerLook, look

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from eventlake.errors import LakeError
+from eventlake.rules.errors import LakeError
 
 _IN_MESSAGE = 5
 

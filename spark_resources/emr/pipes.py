@@ -18,7 +18,7 @@ from dagster_pipes import (
     encode_param,
 )
 
-from eventlake import paths
+from eventlake.rules import paths
 from eventlake.storage import Storage
 from eventlake.work.run_context import Listener
 from spark_resources.jobs.lake_job import LakeJob

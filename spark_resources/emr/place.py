@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from eventlake.errors import InvalidSetting, LakeError
+from eventlake.rules.errors import InvalidSetting, LakeError
 from eventlake.work.run_context import Listener
 from spark_resources.emr.client import ENDED_CLUSTER, EmrClient, StepStatus, cluster_reason
 from spark_resources.emr.cluster_like import Cluster, Json

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 
-from eventlake import paths
-from eventlake.errors import LakeError, UsageError
 from eventlake.lake import Lake
 from eventlake.report import RunFacts
+from eventlake.rules import paths
+from eventlake.rules.errors import LakeError, UsageError
 from eventlake.state.codec import decode, encode
 from eventlake.state.holder import myself, renewed
 from eventlake.work.failing import close_failed, failure_of

@@ -8,8 +8,8 @@ from functools import cached_property
 import msgspec
 
 from eventlake.aws.access import AwsAccess
-from eventlake.errors import LakeError
 from eventlake.lake import Lake
+from eventlake.rules.errors import LakeError
 from eventlake.state.manifest import read_manifest
 from eventlake.state.source_state import read_state
 from eventlake.work.dry_run import PlannedUnit

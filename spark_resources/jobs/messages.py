@@ -4,8 +4,8 @@ from typing import Any, Self
 
 import msgspec
 
-from eventlake.counts import UnitReport
-from eventlake.errors import LakeError, told_in
+from eventlake.rules.counts import UnitReport
+from eventlake.rules.errors import LakeError, told_in
 from eventlake.work.checks import CheckResult, ChecksFailed
 from eventlake.work.dry_run import PlannedUnit
 from eventlake.work.run_context import Published

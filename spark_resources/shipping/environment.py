@@ -13,7 +13,7 @@ from typing import IO
 
 from packaging.requirements import Requirement
 
-from eventlake.errors import UsageError
+from eventlake.rules.errors import UsageError
 from spark_resources.shipping.zips import files_below, write_zip
 
 # PySpark is the cluster's own; it imports pandas before it hands over Arrow batches.

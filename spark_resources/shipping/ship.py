@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from tempfile import TemporaryFile
 
-from eventlake import paths
+from eventlake.rules import paths
 from eventlake.storage import Storage
 from eventlake.work.run_context import Listener
 from spark_resources.shipping.code import code_zip, start_script, version_of

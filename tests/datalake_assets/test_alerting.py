@@ -10,9 +10,9 @@ import pytest
 from datalake_assets.alert_runs import owner_of
 from datalake_assets.definitions import build
 from datalake_assets.snapshot import Snapshot
-from eventlake import paths
-from eventlake.errors import ServiceTrouble
 from eventlake.lake import Lake
+from eventlake.rules import paths
+from eventlake.rules.errors import ServiceTrouble
 from eventlake.sample import IOS_PROD, WEB_SHOP
 from eventlake.work.run_context import Published
 from spark_resources.jobs.lake_job import LakeJob

@@ -25,9 +25,9 @@ from datalake_assets.cadence import FIRST_SYNCS
 from datalake_assets.dead_runs import PROCESS_TAG
 from datalake_assets.definitions import build
 from datalake_assets.snapshot import Snapshot
-from eventlake import paths
-from eventlake.cadence import TWELVE_A_DAY, next_due
 from eventlake.lake import Lake
+from eventlake.rules import paths
+from eventlake.rules.schedules import TWELVE_A_DAY, next_due
 from eventlake.state.holder import Holder, myself
 from tests.datalake_assets.conftest import InProcessEngine, settings_of
 from tests.eventlake.archive import Archive, page

@@ -13,9 +13,9 @@ import pytest
 from datalake_assets.dead_runs import PROCESS_TAG
 from datalake_assets.keys import SOURCE_TAG
 from datalake_assets.running import new_job
-from eventlake import paths
 from eventlake.lake import Lake
 from eventlake.report_history import newest_reports
+from eventlake.rules import paths
 from eventlake.sample import WEB_SHOP
 from eventlake.state.codec import encode
 from eventlake.state.holder import Holder, myself

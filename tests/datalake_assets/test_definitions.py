@@ -8,12 +8,11 @@ import pytest
 
 from datalake_assets.definitions import build, defs
 from datalake_assets.snapshot import Snapshot, SourceSnapshot, read_snapshot
-from eventlake.errors import UsageError
 from eventlake.lake import Lake
-from eventlake.names import Naming
 from eventlake.resolve import standard_columns
-from eventlake.schema import Column, TableSchema
-from eventlake.types import LakeType
+from eventlake.rules.errors import UsageError
+from eventlake.rules.names import Naming
+from eventlake.rules.types import Column, LakeType, TableSchema
 from tests.datalake_assets.conftest import InProcessEngine, MakePlatform, Platform, settings_of
 
 

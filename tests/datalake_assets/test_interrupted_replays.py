@@ -7,10 +7,10 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from eventlake import paths
 from eventlake.loading.shares import Shares
 from eventlake.loading.task import LoadedFile, LoadJob
 from eventlake.report_history import newest_reports
+from eventlake.rules import paths
 from eventlake.sample import WEB_SHOP
 from eventlake.work.dataflow import Dataflow
 from eventlake.work.in_process import InProcess

@@ -14,9 +14,9 @@ import dagster as dg
 import pytest
 
 from datalake_assets.dead_runs import close_dead
-from eventlake import paths
 from eventlake.lake import Lake
 from eventlake.report_history import newest_reports
+from eventlake.rules import paths
 from eventlake.settings_file import load_settings
 from eventlake.state.source_state import read_state
 from eventlake.storage import LocalStorage

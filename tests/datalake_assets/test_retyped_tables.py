@@ -8,11 +8,11 @@ import dagster as dg
 import pytest
 
 from datalake_assets.snapshot import read_snapshot, refresh_snapshot
-from eventlake import paths
 from eventlake.retype.target import find_column
 from eventlake.retype.wish import record_wish
+from eventlake.rules import paths
+from eventlake.rules.types import LakeType
 from eventlake.sample import WEB_SHOP
-from eventlake.types import LakeType
 from tests.datalake_assets.conftest import Platform
 from tests.eventlake.archive import Archive, track
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from eventlake import paths
+from eventlake.rules import paths
 
 Line = dict[str, Any] | bytes | str
 

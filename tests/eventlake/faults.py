@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from eventlake import paths
+from eventlake.rules import paths
 from eventlake.state import holder
 from eventlake.state.manifest import read_manifest
 from eventlake.upkeep.clean_up import clean_up

@@ -6,9 +6,9 @@ from typing import Any
 import pyarrow as pa
 
 from eventlake.lake import Lake
-from eventlake.names import Naming
 from eventlake.retype.target import Target, find_column, parse_type
 from eventlake.retype.wish import record_wish
+from eventlake.rules.names import Naming
 from eventlake.state.manifest import RunKind
 from eventlake.work.run import replay_units
 from eventlake.work.run_context import Published

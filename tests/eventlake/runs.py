@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventlake import paths
 from eventlake.catalog.base import Catalog, CatalogPartition, CatalogTable
 from eventlake.catalog.local import LocalCatalog
 from eventlake.compaction.compact import Compacted, compact
-from eventlake.counts import UnitReport
 from eventlake.dedup.index import read_index
 from eventlake.report import RunFacts
+from eventlake.rules import paths
+from eventlake.rules.counts import UnitReport
 from eventlake.settings import Settings, Source
 from eventlake.state.ledger import LedgerEntry, read_ledger
 from eventlake.state.manifest import RunKind

@@ -2,7 +2,7 @@
 
 import pytest
 
-from eventlake.cadence import TWELVE_A_DAY, is_time_zone, next_due, problem
+from eventlake.rules.schedules import TWELVE_A_DAY, is_time_zone, next_due, problem
 from tests.eventlake.runs import utc
 
 

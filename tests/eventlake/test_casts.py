@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlake.casts import Outcome, cast, text_of
-from eventlake.kinds import infer, kind_of
-from eventlake.types import LakeType
+from eventlake.rules.casts import Outcome, cast, text_of
+from eventlake.rules.inference import infer, kind_of
+from eventlake.rules.types import LakeType
 
 Raw = msgspec.Raw
 FAILED = (None, "failed")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from eventlake.counts import CastCounts, NewColumn, TableReport, UnitReport
-from eventlake.errors import ConservationError
+from eventlake.rules.counts import CastCounts, NewColumn, TableReport, UnitReport
+from eventlake.rules.errors import ConservationError
 
 PAGE = TableReport(
     table="page",

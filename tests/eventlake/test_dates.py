@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlake.dates import parse_timestamp
+from eventlake.rules.dates import parse_timestamp
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from eventlake.envelope import EVENT_TYPES, Envelope, open_envelope
-from eventlake.rejects import Reason, Reject
+from eventlake.rules.events import EVENT_TYPES, Envelope, Reason, Reject, open_envelope
 
 RECEIVED = "2026-10-01T12:00:00.123456789+02:00"
 MICROS = 1_790_848_800_123_456

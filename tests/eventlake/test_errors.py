@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from eventlake import errors
-from eventlake.errors import (
+from eventlake.rules import errors
+from eventlake.rules.errors import (
     InsufficientPermissions,
     LakeError,
     Problem,
@@ -94,7 +94,8 @@ def test_an_error_comes_back_from_the_stack_trace_of_a_worker() -> None:
 
 
 @pytest.mark.parametrize(
-    "trace", ["", "ValueError: 3", "other.package.Trouble: x", "eventlake.errors.LakeErrors: x"]
+    "trace",
+    ["", "ValueError: 3", "other.package.Trouble: x", "eventlake.rules.errors.LakeErrors: x"],
 )
 def test_other_stack_traces_hold_no_error_of_ours(trace: str) -> None:
     assert told_in(trace) is None

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlake.kinds import Kind, infer, kind_of
-from eventlake.types import LakeType
+from eventlake.rules.inference import Kind, infer, kind_of
+from eventlake.rules.types import LakeType
 
 Raw = msgspec.Raw
 

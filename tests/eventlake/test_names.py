@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from eventlake.names import (
+from eventlake.rules.names import (
     STANDARD_COLUMNS,
     TABLE_LENGTH,
     Naming,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from eventlake.numbers import Number
+from eventlake.rules.numbers import Number
 
 DIGITS = st.text("0123456789", min_size=1, max_size=45)
 NUMBERS = st.builds(

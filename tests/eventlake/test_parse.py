@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from eventlake.parse import parse_line
-from eventlake.rejects import Reason, Reject
+from eventlake.rules.events import Reason, Reject
+from eventlake.rules.parse import parse_line
 from eventlake.settings import Limits
 
 LIMITS = Limits()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlake.partitions import DatePartition
+from eventlake.rules.partitions import DatePartition
 
 AT = datetime(2020, 5, 11, 11, 59, 59, 999_999, tzinfo=UTC)
 

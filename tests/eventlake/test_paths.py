@@ -1,7 +1,7 @@
 """What files are called while they wait, and afterwards."""
 
-from eventlake import paths
-from eventlake.names import TABLE_LENGTH
+from eventlake.rules import paths
+from eventlake.rules.names import TABLE_LENGTH
 
 
 def test_a_file_that_waits_says_what_it_is_and_gets_its_own_name_back() -> None:

@@ -12,6 +12,7 @@ from eventlake.lake import Lake
 from eventlake.report_history import newest_reports
 from eventlake.retype.preview import preview
 from eventlake.retype.target import find_column
+from eventlake.rules.types import LakeType
 from eventlake.settings import Source
 from eventlake.source_status import source_status
 from eventlake.storage.s3 import S3Storage
@@ -19,7 +20,6 @@ from eventlake.tracking import reading
 from eventlake.tracking.finding import find
 from eventlake.tracking.logs import newest_log, run_log, run_logs
 from eventlake.tracking.payloads import with_payloads
-from eventlake.types import LakeType
 from eventlake.work.published_checks import check_published
 from eventlake.work.unit import Window
 from tests.aws_server import AwsServer

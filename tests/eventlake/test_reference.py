@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlake.casts import Outcome
 from eventlake.columnar.id_hashes import hash_id, words
-from eventlake.counts import CastCounts, UnitReport
 from eventlake.dedup.index import day_of
 from eventlake.loading import shares
-from eventlake.names import RESCUED_DATA
-from eventlake.parse import parse_value
 from eventlake.reference import Account, ReferenceLake, Scope
+from eventlake.rules.casts import Outcome
+from eventlake.rules.counts import CastCounts, UnitReport
+from eventlake.rules.names import RESCUED_DATA
+from eventlake.rules.parse import parse_value
 from eventlake.staging import table_rows
 from eventlake.work.in_process import InProcess
 from tests.eventlake.archive import as_line

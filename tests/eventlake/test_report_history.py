@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from eventlake import paths
-from eventlake.counts import NewColumn, TableReport, UnitReport
-from eventlake.errors import StateError
 from eventlake.lake import Lake
 from eventlake.report import RunFacts
 from eventlake.report_history import newest_reports
+from eventlake.rules import paths
+from eventlake.rules.counts import NewColumn, TableReport, UnitReport
+from eventlake.rules.errors import StateError
 from eventlake.settings import Settings
 from eventlake.work.open_runs import close_run
 

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from eventlake.kinds import Kind
-from eventlake.names import Naming
 from eventlake.resolve import RESCUED, resolve, standard_columns
-from eventlake.schema import Column, TableSchema
+from eventlake.rules.inference import Kind
+from eventlake.rules.names import Naming
+from eventlake.rules.types import Column, LakeType, TableSchema
 from eventlake.settings import Source
 from eventlake.staging.seen import Place, SeenColumn, SeenTable
-from eventlake.types import LakeType
 
 STANDARD = standard_columns(Naming.NATIVE)
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from eventlake.errors import UnknownSource
-from eventlake.names import Naming
-from eventlake.partitions import DatePartition
+from eventlake.rules.errors import UnknownSource
+from eventlake.rules.names import Naming
+from eventlake.rules.partitions import DatePartition
 from eventlake.settings import Limits, Settings, Source, Tracking
 
 WEB = {"id": "web01", "slug": "web"}

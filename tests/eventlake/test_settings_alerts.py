@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from eventlake.errors import InvalidSetting, SettingsError
+from eventlake.rules.errors import InvalidSetting, SettingsError
 from eventlake.settings import Settings
 from eventlake.settings_alerts import Alerts, secret_of
 from eventlake.settings_file import load_settings

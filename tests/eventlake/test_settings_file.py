@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlake.errors import SettingsError, UsageError
+from eventlake.rules.errors import SettingsError, UsageError
 from eventlake.settings import Settings
 from eventlake.settings_file import load_settings
 

@@ -27,8 +27,8 @@ from hypothesis.stateful import (
 
 from eventlake.lake import Lake
 from eventlake.reference import Account, ReferenceLake, Scope
+from eventlake.rules.types import LakeType
 from eventlake.state.manifest import Manifest, RunKind, read_manifest
-from eventlake.types import LakeType
 from eventlake.upkeep.recovery import recover
 from eventlake.upkeep.upkeep import UpkeepBroken
 from eventlake.work import placing

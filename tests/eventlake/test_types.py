@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from eventlake.types import LakeType
+from eventlake.rules.types import LakeType
 
 
 @pytest.mark.parametrize(

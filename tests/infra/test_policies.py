@@ -6,7 +6,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from eventlake.aws.access import AwsAccess, forget_sessions
-from eventlake.errors import InvalidSetting
+from eventlake.rules.errors import InvalidSetting
 from tests.aws_server import AwsServer
 from tests.eventlake.aws.enforced import User, enforced
 from tests.infra.policies import actions, allows

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from eventlake import paths
 from eventlake.aws.lifecycle import our_rules
+from eventlake.rules import paths
 from tests.infra import by_hand
 from tests.infra.stack import TEMPLATE, default, properties, template
 

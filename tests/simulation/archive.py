@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from eventlake import paths
+from eventlake.rules import paths
 from eventlake.sample import Load, RawFile, SampleSource, SampleSpec, write_archive
 from tests.eventlake.archive import Archive, page
 from tests.simulation.story import FIRST_DAY, Story, at

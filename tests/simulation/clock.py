@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlake import clock
+from eventlake.rules import clock
 
 _A_LITTLE = timedelta(milliseconds=1)
 

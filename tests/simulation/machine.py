@@ -8,17 +8,17 @@ from datetime import datetime
 
 from eventlake.alerts.attempt import CheckRun, Verdict
 from eventlake.alerts.look import Look
-from eventlake.cadence import next_due
 from eventlake.checking.freshness import check_freshness
 from eventlake.checking.published import TableChecks
-from eventlake.clock import new_run_id
-from eventlake.counts import UnitReport
-from eventlake.errors import ServiceTrouble
 from eventlake.first_sync import first_sync_due
 from eventlake.lake import Lake
 from eventlake.loading.shares import Shares
 from eventlake.loading.task import LoadedFile, LoadJob
 from eventlake.report import RunFacts
+from eventlake.rules.clock import new_run_id
+from eventlake.rules.counts import UnitReport
+from eventlake.rules.errors import ServiceTrouble
+from eventlake.rules.schedules import next_due
 from eventlake.settings import Source
 from eventlake.state.manifest import RunKind
 from eventlake.upkeep.run import upkeep_context

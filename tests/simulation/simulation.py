@@ -10,10 +10,10 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from eventlake.lake import Lake
+from eventlake.rules.suppression import IdKind
 from eventlake.sample import IOS_PROD, WEB_SHOP, Expected, SampleSpec, history
 from eventlake.settings import Settings, Source
 from eventlake.suppression.entries import WHOLE_LAKE
-from eventlake.suppression.people import IdKind
 from eventlake.suppression.versions import change
 from eventlake.work.unit import Window
 from tests.simulation.archive import GOES, Arrivals

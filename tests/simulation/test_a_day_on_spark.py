@@ -15,9 +15,9 @@ from datalake_assets.keys import check_tables_job_name, sync_job_name, upkeep_jo
 from datalake_assets.snapshot import read_snapshot
 from eventlake.audit.audit import audit
 from eventlake.audit.scope import Scope
-from eventlake.counts import UnitReport
-from eventlake.errors import ServiceTrouble
 from eventlake.lake import Lake
+from eventlake.rules.counts import UnitReport
+from eventlake.rules.errors import ServiceTrouble
 from eventlake.settings import Source
 from spark_resources.class_archive import with_archive
 from spark_resources.jobs.shelf_dataflow import ShelfDataflow

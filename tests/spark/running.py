@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from datalake_assets.running import new_job
-from eventlake.counts import UnitReport
 from eventlake.lake import Lake
+from eventlake.rules.counts import UnitReport
 from eventlake.sample import SampleSource
 from eventlake.settings import Settings
 from eventlake.work.run_context import Silent

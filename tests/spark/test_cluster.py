@@ -13,8 +13,8 @@ import pytest
 from benchmarks.standalone import Standalone, standalone
 from datalake_assets.preflight import findings
 from datalake_assets.running import new_job
-from eventlake.errors import InvalidSetting
 from eventlake.lake import Lake
+from eventlake.rules.errors import InvalidSetting
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive
 from eventlake.settings import Settings
 from eventlake.work import placing

@@ -18,9 +18,9 @@ from datalake_assets.keys import sync_job_name
 from datalake_assets.preflight import findings
 from datalake_assets.running import new_job
 from datalake_assets.snapshot import read_snapshot, refresh_snapshot
-from eventlake import paths
 from eventlake.lake import Lake
 from eventlake.report_history import newest_reports
+from eventlake.rules import paths
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive
 from eventlake.settings import Settings
 from eventlake.storage import StoredFile

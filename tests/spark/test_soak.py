@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from eventlake.counts import UnitReport
 from eventlake.lake import Lake
+from eventlake.rules.counts import UnitReport
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive
 from eventlake.sql import LakeSql
 from eventlake.work.unit import Window

@@ -11,9 +11,9 @@ import pytest
 from datalake_assets.running import new_job
 from datalake_assets.times import parse_range
 from eventlake.aws.access import forget_sessions
-from eventlake.errors import InsufficientPermissions
 from eventlake.lake import Lake
 from eventlake.report_history import newest_reports
+from eventlake.rules.errors import InsufficientPermissions
 from eventlake.sample import IOS_PROD, Account, SampleSpec, write_archive
 from eventlake.settings import Settings
 from eventlake.sql import LakeSql

@@ -3,9 +3,9 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventlake import paths
 from eventlake.catalog.base import CatalogColumn, CatalogPartition, CatalogTable
 from eventlake.catalog.local import LocalCatalog
+from eventlake.rules import paths
 from eventlake.sql import LakeSql
 from eventlake.storage import Storage
 from tests.spark.hive import Hive, add_columns, add_partition, create_table, move_partition

@@ -10,7 +10,7 @@ from email.utils import format_datetime, parseaddr
 
 from eventlake.alerts.channels.channel import TIMEOUT, NotSent
 from eventlake.alerts.message import Message
-from eventlake.errors import InvalidSetting
+from eventlake.rules.errors import InvalidSetting
 from eventlake.settings_alerts import Alerts, Security, secret_of
 
 

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from eventlake.aws.refusals import Doing, aws_call
 from eventlake.catalog.glue.again import attempts
 from eventlake.catalog.glue.calls import BUSY, EXISTS, NOT_FOUND, Fields, GlueCalls, code_of
-from eventlake.errors import ServiceTrouble
+from eventlake.rules.errors import ServiceTrouble
 
 Values = tuple[str, ...]
 

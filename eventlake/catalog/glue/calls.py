@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 from eventlake.aws.access import AwsAccess
 from eventlake.aws.refusals import Doing, aws_call
 from eventlake.catalog.glue.again import attempts
-from eventlake.errors import InvalidSetting
+from eventlake.rules.errors import InvalidSetting
 
 NOT_FOUND = "EntityNotFoundException"
 EXISTS = "AlreadyExistsException"

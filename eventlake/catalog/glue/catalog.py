@@ -24,7 +24,7 @@ from eventlake.catalog.glue.listing import days_expression, list_partitions
 from eventlake.catalog.glue.partitions import moved_partition, new_partition, read_partition
 from eventlake.catalog.glue.places import Root
 from eventlake.catalog.glue.tables import DROPPED, RETYPED, new_table, number, read_table
-from eventlake.errors import InvalidSetting, ServiceTrouble, StateError
+from eventlake.rules.errors import InvalidSetting, ServiceTrouble, StateError
 from eventlake.storage.base import THREADS
 
 _LAKE = "datalake.lake"

@@ -35,7 +35,7 @@ from eventlake.columnar.layout import (
     rare_fields,
 )
 from eventlake.columnar.messages import GroupMessages, RowOrigins
-from eventlake.kinds import Kind
+from eventlake.rules.inference import Kind
 from eventlake.staging.block import Block
 from eventlake.staging.parts import Arrays, PartColumn
 from eventlake.staging.seen import Place

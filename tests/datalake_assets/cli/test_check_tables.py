@@ -2,7 +2,7 @@
 
 import json
 
-from eventlake import paths
+from eventlake.rules import paths
 from tests.datalake_assets.cli.conftest import SampleLake
 from tests.datalake_assets.cli.terminal import Terminal, everything_below
 

@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
-from eventlake import paths
 from eventlake.lake import Lake
 from eventlake.report import RunFacts
+from eventlake.rules import paths
 from eventlake.sample import IOS_PROD
 from eventlake.state.codec import encode
 from eventlake.state.holder import Holder, myself

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from datalake_assets.running import new_job
-from eventlake.counts import UnitReport
 from eventlake.first_sync import first_sync_due
 from eventlake.lake import Lake
 from eventlake.report import Failure, RunFacts
+from eventlake.rules.counts import UnitReport
 from eventlake.settings_file import load_settings
 from eventlake.state.lease import held_lease
 from eventlake.work.in_process import InProcess

@@ -9,8 +9,8 @@ import pytest
 from botocore.awsrequest import AWSResponse
 
 from datalake_assets.preflight.bucket import bucket_findings, bucket_region
-from eventlake.errors import InvalidSetting
 from eventlake.lake import Lake
+from eventlake.rules.errors import InvalidSetting
 from eventlake.storage import LocalStorage
 from eventlake.storage.probe import probe
 from eventlake.storage.s3 import S3Storage

@@ -7,7 +7,7 @@ import dagster as dg
 import pytest
 
 from datalake_assets.home import URL_VARIABLE, VARIABLE, ensure_home
-from eventlake.errors import ServiceTrouble, UsageError
+from eventlake.rules.errors import ServiceTrouble, UsageError
 from eventlake.settings import Settings
 from tests.datalake_assets.production.deployment import free_port
 from tests.postgres import Postgres, running_postgres

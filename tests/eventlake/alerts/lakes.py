@@ -12,9 +12,9 @@ from eventlake.alerts.fate import Fates, unknown
 from eventlake.alerts.look import Look
 from eventlake.alerts.message import Message
 from eventlake.alerts.state import AlertState, read_alerts
-from eventlake.counts import TableReport, UnitReport
 from eventlake.lake import Lake
 from eventlake.report import Failure, RunFacts
+from eventlake.rules.counts import TableReport, UnitReport
 from eventlake.settings import Settings, Source
 from eventlake.work.open_runs import close_run
 

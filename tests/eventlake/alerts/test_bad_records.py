@@ -10,8 +10,8 @@ from eventlake.alerts.look import Look
 from eventlake.alerts.message import Message
 from eventlake.alerts.state import read_alerts
 from eventlake.lake import Lake
+from eventlake.rules.suppression import IdKind
 from eventlake.suppression.entries import WHOLE_LAKE
-from eventlake.suppression.people import IdKind
 from eventlake.suppression.versions import change
 from eventlake.work.run_context import now
 from tests.eventlake.archive import track

@@ -4,11 +4,11 @@ from datetime import date
 
 import pytest
 
-from eventlake import paths
 from eventlake.audit import snapshot
 from eventlake.audit.raw_files import raw_files
 from eventlake.audit.scope import Span
-from eventlake.errors import SettingsError, StateError, UsageError
+from eventlake.rules import paths
+from eventlake.rules.errors import SettingsError, StateError, UsageError
 from eventlake.state.ledger import LedgerEntry
 from eventlake.storage import StoredFile
 from tests.eventlake.archive import page, track

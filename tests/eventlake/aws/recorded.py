@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from eventlake.aws.refusals import Doing, aws_call
-from eventlake.errors import LakeError
+from eventlake.rules.errors import LakeError
 
 CLUSTER = "j-3SXSUSDNPIS"
 LAKE = "lake-bucket"

@@ -10,7 +10,7 @@ import pytest
 from eventlake.aws import sessions
 from eventlake.aws.access import ATTEMPTS, AwsAccess
 from eventlake.aws.sessions import client_config
-from eventlake.errors import InvalidSetting
+from eventlake.rules.errors import InvalidSetting
 from eventlake.settings import Settings
 from tests.aws_server import REGION, SECRET, AwsServer
 

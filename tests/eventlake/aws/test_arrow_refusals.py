@@ -6,7 +6,7 @@ import pytest
 from pyarrow import fs as pafs
 
 from eventlake.aws.refusals import Doing, aws_call, recognised
-from eventlake.errors import InsufficientPermissions
+from eventlake.rules.errors import InsufficientPermissions
 from tests.aws_server import REGION, AwsServer
 from tests.eventlake.aws.enforced import User, enforced
 from tests.eventlake.aws.test_permissions import BUCKET_ARN, DATA, LAKE, NO, RAW, STAGED

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from eventlake.aws.access import AwsAccess
 from eventlake.aws.lifecycle import change, look, merged, our_rules
-from eventlake.errors import InsufficientPermissions
+from eventlake.rules.errors import InsufficientPermissions
 from tests.aws_server import REGION, AwsServer
 from tests.eventlake.aws.enforced import User, enforced
 

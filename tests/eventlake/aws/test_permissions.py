@@ -8,7 +8,7 @@ import pytest
 
 from eventlake.aws.permissions import granted_by
 from eventlake.aws.refusals import Doing, aws_call, recognised
-from eventlake.errors import InsufficientPermissions
+from eventlake.rules.errors import InsufficientPermissions
 from tests.aws_server import AwsServer
 from tests.eventlake.aws.enforced import User, enforced
 

@@ -10,7 +10,12 @@ from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 
 from eventlake.aws.access import ATTEMPTS, AwsAccess
 from eventlake.aws.refusals import Doing, aws_call
-from eventlake.errors import InsufficientPermissions, InvalidSetting, LakeError, ServiceTrouble
+from eventlake.rules.errors import (
+    InsufficientPermissions,
+    InvalidSetting,
+    LakeError,
+    ServiceTrouble,
+)
 from tests.aws_server import AwsServer
 from tests.eventlake.aws.recorded import Body
 

@@ -6,7 +6,7 @@ from botocore.exceptions import ClientError
 from eventlake.aws.access import AwsAccess, forget_sessions
 from eventlake.aws.permissions import granted_by
 from eventlake.aws.refusals import Doing, aws_call, role_call
-from eventlake.errors import InsufficientPermissions, InvalidSetting, LakeError
+from eventlake.rules.errors import InsufficientPermissions, InvalidSetting, LakeError
 from eventlake.settings import Settings
 from tests.aws_server import AwsServer
 from tests.eventlake.aws.enforced import User, enforced

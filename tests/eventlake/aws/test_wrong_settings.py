@@ -4,7 +4,7 @@ import pytest
 from botocore.exceptions import NoCredentialsError, NoRegionError, ProfileNotFound
 
 from eventlake.aws.refusals import Doing, aws_call, recognised
-from eventlake.errors import InvalidSetting
+from eventlake.rules.errors import InvalidSetting
 from tests.aws_server import AwsServer
 from tests.eventlake.aws.recorded import CLUSTER, LAKE, US, answered, told_of
 

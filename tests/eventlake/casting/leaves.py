@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from eventlake.parse import parse_value
+from eventlake.rules.parse import parse_value
 
 
 def numbers(most_digits: int, most_places: int) -> SearchStrategy[str]:

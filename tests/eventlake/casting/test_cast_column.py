@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from eventlake.casting.column import cast_column, json_values
 from eventlake.casting.encoding import encode
-from eventlake.casts import Outcome, cast
-from eventlake.counts import CastCounts
-from eventlake.parse import parse_value
-from eventlake.types import LakeType
+from eventlake.rules.casts import Outcome, cast
+from eventlake.rules.counts import CastCounts
+from eventlake.rules.parse import parse_value
+from eventlake.rules.types import LakeType
 from tests.eventlake.casting.leaves import COLUMNS, json_of
 
 Raw = msgspec.Raw
@@ -30,7 +30,7 @@ def staged_with_nulls(values: list[Any], nulls: bool) -> tuple[Any, pa.Array]:
 
 
 def comparable(array: pa.Array) -> list[Any]:
-    """Cells as `eventlake.casts` has them: timestamps are microseconds."""
+    """Cells as `eventlake.rules.casts` has them: timestamps are microseconds."""
     return (array.cast(pa.int64()) if pa.types.is_timestamp(array.type) else array).to_pylist()
 
 

@@ -1,4 +1,4 @@
-"""Which columns of texts Arrow reads at once, and that it reads them as `eventlake.dates` does."""
+"""Which columns of texts Arrow reads at once, and that it reads them as `eventlake.rules.dates` does."""
 
 import numpy as np
 import pyarrow as pa
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlake.casting.dates import all_dates, plain_dates
-from eventlake.dates import parse_timestamp
+from eventlake.rules.dates import parse_timestamp
 from tests.eventlake.casting.leaves import DATES, DAYS, column_of
 
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlake.casting.encoding import Encoding, decoded, encode, joined, kinds_of
-from eventlake.kinds import Kind, infer, kind_of
-from eventlake.types import LakeType
+from eventlake.rules.inference import Kind, infer, kind_of
+from eventlake.rules.types import LakeType
 from tests.eventlake.casting.leaves import COLUMNS, json_of
 
 Raw = msgspec.Raw

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from eventlake.catalog.base import Catalog, CatalogColumn, CatalogTable
-from eventlake.errors import StateError
+from eventlake.rules.errors import StateError
 from tests.eventlake.catalog.orders import HOUR, ORDERS, at, locations
 
 

@@ -10,7 +10,7 @@ from eventlake.aws.access import AwsAccess
 from eventlake.catalog.base import CatalogColumn, CatalogTable
 from eventlake.catalog.glue import GlueCatalog
 from eventlake.catalog.sync_reports import SYNC_REPORTS, ensure_reports_table
-from eventlake.errors import InsufficientPermissions, InvalidSetting
+from eventlake.rules.errors import InsufficientPermissions, InvalidSetting
 from tests.aws_server import ACCOUNT
 from tests.eventlake.catalog.orders import HOUR, ORDERS, at, locations
 from tests.strict_glue import StrictGlue, momentary, refusal

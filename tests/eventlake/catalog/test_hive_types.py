@@ -5,7 +5,7 @@ import pytest
 
 from eventlake.catalog.hive_types import arrow_type
 from eventlake.catalog.sync_reports import COLUMNS
-from eventlake.errors import StateError
+from eventlake.rules.errors import StateError
 
 
 @pytest.mark.parametrize(

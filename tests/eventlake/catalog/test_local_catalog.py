@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from eventlake import paths
 from eventlake.catalog.base import CatalogColumn
 from eventlake.catalog.local import LocalCatalog
-from eventlake.errors import StateError
+from eventlake.rules import paths
+from eventlake.rules.errors import StateError
 from eventlake.storage import LocalStorage
 from tests.eventlake.catalog.orders import ORDERS, at, locations
 

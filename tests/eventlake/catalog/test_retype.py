@@ -9,7 +9,7 @@ import pytest
 from eventlake.catalog.base import Catalog, CatalogColumn, CatalogPartition
 from eventlake.catalog.glue import GlueCatalog
 from eventlake.catalog.local import LocalCatalog
-from eventlake.errors import InsufficientPermissions
+from eventlake.rules.errors import InsufficientPermissions
 from eventlake.storage import LocalStorage
 from tests.eventlake.catalog.orders import HOUR, ORDERS, at
 from tests.eventlake.failing_storage import Broken, FailingStorage, Fault, Faults

@@ -5,9 +5,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-from eventlake import paths
 from eventlake.catalog.base import CatalogColumn, CatalogPartition, CatalogTable
 from eventlake.catalog.documents import Month
+from eventlake.rules import paths
 from eventlake.state.codec import decode, encode
 from tests.aws_server import AwsServer
 from tests.eventlake.glue_runs import PLACE, GlueRuns

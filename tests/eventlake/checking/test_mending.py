@@ -2,8 +2,8 @@
 
 import pytest
 
-from eventlake import paths
-from eventlake.errors import StateError
+from eventlake.rules import paths
+from eventlake.rules.errors import StateError
 from eventlake.state.pruned import note_pruned
 from tests.eventlake.archive import track
 from tests.eventlake.catalog.test_glue_runs import told

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eventlake import paths
 from eventlake.catalog.base import CatalogColumn
+from eventlake.rules import paths
 from eventlake.state.source_state import read_state
 from eventlake.work.publish import catch_up
 from tests.eventlake.archive import track

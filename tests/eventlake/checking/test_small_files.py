@@ -6,8 +6,8 @@ import pytest
 
 from eventlake.catalog.base import CatalogPartition
 from eventlake.checking.small_files import check_small_files
-from eventlake.partitions import DatePartition
-from eventlake.schema import TableSchema
+from eventlake.rules.partitions import DatePartition
+from eventlake.rules.types import TableSchema
 from eventlake.settings import Source
 from eventlake.work.checks import CheckResult, Severity
 from tests.eventlake.runs import utc

@@ -4,7 +4,7 @@ import pytest
 
 from eventlake.catalog.base import CatalogPartition
 from eventlake.compaction.candidates import Candidate, candidates, file_count, units, within
-from eventlake.schema import TableSchema
+from eventlake.rules.types import TableSchema
 from eventlake.settings import Compaction
 
 MB = 1_000_000

@@ -7,12 +7,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from eventlake import paths
 from eventlake.compaction import candidates, compact, merging, rewriting
 from eventlake.compaction.rewriting import Rewritten
 from eventlake.lake import Lake
-from eventlake.names import Naming
-from eventlake.partitions import DatePartition
+from eventlake.rules import paths
+from eventlake.rules.names import Naming
+from eventlake.rules.partitions import DatePartition
 from eventlake.tracking.finding import Fate, find
 from tests.aws_server import AwsServer
 from tests.eventlake.archive import identify, track

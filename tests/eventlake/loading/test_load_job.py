@@ -3,8 +3,8 @@
 import numpy as np
 
 from eventlake.loading.task import LoadJob
-from eventlake.names import Naming
-from eventlake.schema import TableSchema
+from eventlake.rules.names import Naming
+from eventlake.rules.types import TableSchema
 from eventlake.staging.rows_blob import rows_key
 from eventlake.storage import LocalStorage
 

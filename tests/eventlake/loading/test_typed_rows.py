@@ -9,13 +9,12 @@ import pyarrow as pa
 
 from eventlake.casting.encoding import encode
 from eventlake.columnar.typed import SparseColumn
-from eventlake.counts import CastCounts
 from eventlake.loading.rare_values import RareValues
 from eventlake.loading.task import type_problems
 from eventlake.loading.typed_rows import StagedRows, typed_rows
-from eventlake.schema import Column, TableSchema
+from eventlake.rules.counts import CastCounts
+from eventlake.rules.types import Column, LakeType, TableSchema
 from eventlake.staging.rows_blob import RareName, StagedField
-from eventlake.types import LakeType
 
 PRICE = Column("price", LakeType.DECIMAL, "/price")
 COUNT = Column("n", LakeType.BIGINT, "/n")

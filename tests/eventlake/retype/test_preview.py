@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlake.casts import Outcome
-from eventlake.counts import CastCounts
 from eventlake.retype.preview import EXAMPLES, PartitionPreview, preview
-from eventlake.types import LakeType
+from eventlake.rules.casts import Outcome
+from eventlake.rules.counts import CastCounts
+from eventlake.rules.types import LakeType
 from tests.eventlake.archive import track
 from tests.eventlake.casting.leaves import ANY, COLUMNS
 from tests.eventlake.retyping import lake_of, target, wish

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from eventlake.names import RESCUED_DATA, STANDARD_COLUMNS
 from eventlake.reference import ReferenceLake, Scope
 from eventlake.resolve import RESCUED
 from eventlake.retype.target import find_column
 from eventlake.retype.wish import record_wish
+from eventlake.rules.names import RESCUED_DATA, STANDARD_COLUMNS
+from eventlake.rules.types import LakeType
 from eventlake.state.manifest import RunKind
-from eventlake.types import LakeType
 from eventlake.work.in_process import InProcess
 from eventlake.work.run import replay_units
 from eventlake.work.unit import Window

@@ -2,9 +2,9 @@
 
 import pytest
 
-from eventlake.errors import UsageError
 from eventlake.retype.target import find_column, parse_type
-from eventlake.types import LakeType
+from eventlake.rules.errors import UsageError
+from eventlake.rules.types import LakeType
 from tests.eventlake.archive import track
 from tests.eventlake.retyping import lake_of, target, wish
 from tests.eventlake.runs import Runs

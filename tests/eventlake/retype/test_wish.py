@@ -2,11 +2,11 @@
 
 from datetime import date
 
-from eventlake import paths
 from eventlake.retype.wish import days_to_replay, record_wish
+from eventlake.rules import paths
+from eventlake.rules.types import LakeType
 from eventlake.state.lease import Lease, held_lease
 from eventlake.state.manifest import RunKind, read_manifest
-from eventlake.types import LakeType
 from tests.eventlake.archive import track
 from tests.eventlake.retyping import lake_of, target, wish
 from tests.eventlake.runs import SOURCE_ID, Runs

@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventlake import paths
 from eventlake.catalog.base import CatalogColumn, CatalogPartition, CatalogTable
 from eventlake.catalog.local import LocalCatalog
 from eventlake.catalog.sync_reports import DATABASE, NAME
+from eventlake.rules import paths
 from eventlake.sql import LakeSql
 from eventlake.storage import LocalStorage
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from eventlake.catalog.base import CatalogColumn
-from eventlake.errors import StateError
+from eventlake.rules.errors import StateError
 from tests.eventlake.sql.small_lake import SmallLake
 
 NOON = datetime(2026, 10, 1, 12, 30, tzinfo=UTC)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pytest
 
-from eventlake.errors import StateError
+from eventlake.rules.errors import StateError
 from tests.eventlake.sql.small_lake import SmallLake
 
 ROWS_PER_DAY = """SELECT day,sum(row_count)

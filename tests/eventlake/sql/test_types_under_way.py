@@ -9,7 +9,7 @@ import pytest
 import eventlake.sql.engine
 from eventlake.catalog.base import CatalogTable
 from eventlake.catalog.local import LocalCatalog
-from eventlake.errors import StateError
+from eventlake.rules.errors import StateError
 from eventlake.sql import LakeSql
 from tests.eventlake.sql.small_lake import SmallLake
 

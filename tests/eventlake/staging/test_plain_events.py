@@ -18,12 +18,12 @@ from eventlake.columnar.line_blocks import LineBlock
 from eventlake.columnar.memory import address
 from eventlake.columnar.text import PADDING
 from eventlake.columnar.timestamps import UNREAD, moment
-from eventlake.dates import parse_timestamp
 from eventlake.dedup.payloads import payload_hash
-from eventlake.names import Naming
-from eventlake.parse import parse_line
-from eventlake.partitions import DatePartition
-from eventlake.rejects import Reject
+from eventlake.rules.dates import parse_timestamp
+from eventlake.rules.events import Reject
+from eventlake.rules.names import Naming
+from eventlake.rules.parse import parse_line
+from eventlake.rules.partitions import DatePartition
 from eventlake.settings import Limits
 from eventlake.staging.blob import Blob, BlobKind, from_ipc
 from eventlake.staging.block import Block

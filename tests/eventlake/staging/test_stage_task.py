@@ -8,9 +8,9 @@ import pytest
 
 from eventlake.columnar import raw_lines
 from eventlake.columnar.id_hashes import bucket_numbers, hash_id
-from eventlake.names import Naming
-from eventlake.partitions import DatePartition
-from eventlake.rejects import Reason
+from eventlake.rules.events import Reason
+from eventlake.rules.names import Naming
+from eventlake.rules.partitions import DatePartition
 from eventlake.settings import Limits
 from eventlake.staging import task as staging
 from eventlake.staging.blob import Blob, BlobKind, from_ipc

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlake.names import Naming, pointer
-from eventlake.rejects import Reason
+from eventlake.rules.events import Reason
+from eventlake.rules.flatten import leaves
+from eventlake.rules.names import Naming, pointer
 from eventlake.settings import Limits
-from eventlake.staging.leaves import leaves
 from eventlake.staging.table_columns import Refused, TableColumns, TakenApart
 from tests.eventlake.casting.leaves import ANY, json_of
 

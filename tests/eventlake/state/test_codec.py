@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from eventlake.errors import StateError
+from eventlake.rules.errors import StateError
 from eventlake.state.codec import FORMAT_VERSION, decode, encode
 from eventlake.state.ledger import LedgerEntry, LedgerPage
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlake import paths
+from eventlake.rules import paths
 from eventlake.state import holder, lease
 from eventlake.state.codec import encode
 from eventlake.state.holder import Holder, myself

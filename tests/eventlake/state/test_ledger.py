@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlake import paths
+from eventlake.rules import paths
 from eventlake.state.ledger import LedgerEntry, add_to_ledger, read_ledger
 from eventlake.storage import LocalStorage, Storage, StoredFile
 

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from eventlake.counts import UnitReport
-from eventlake.errors import CommitConflict
 from eventlake.report import RunFacts
-from eventlake.schema import Column, TableSchema
+from eventlake.rules.counts import UnitReport
+from eventlake.rules.errors import CommitConflict
+from eventlake.rules.types import Column, LakeType, TableSchema
 from eventlake.settings import Source
 from eventlake.state.manifest import (
     IndexFile,
@@ -21,7 +21,6 @@ from eventlake.state.manifest import (
 )
 from eventlake.state.source_state import SourceState, read_state, write_state
 from eventlake.storage import LocalStorage, Storage
-from eventlake.types import LakeType
 
 RUN = RunFacts("W1", "S1", "shop", "R1", datetime(2026, 10, 1, tzinfo=UTC), "lake")
 PAGE = TableSchema("page", "shop", "page", "Page", (Column("a", LakeType.STRING, "/a"),))

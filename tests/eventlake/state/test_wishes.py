@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from eventlake.rules.types import LakeType
 from eventlake.state.manifest import PartitionChange, Wish
 from eventlake.state.source_state import SourceState
-from eventlake.types import LakeType
 from tests.eventlake.state.test_source_state import GROWN, HOUR, change, manifest
 
 WISH = Wish("shop.page", "b", LakeType.STRING)

@@ -13,7 +13,7 @@ import pytest
 from botocore.awsrequest import AWSResponse
 
 from eventlake.aws.access import AwsAccess, forget_sessions
-from eventlake.errors import InsufficientPermissions, InvalidSetting, ServiceTrouble
+from eventlake.rules.errors import InsufficientPermissions, InvalidSetting, ServiceTrouble
 from eventlake.storage import s3_copy, s3_output
 from eventlake.storage.s3 import S3Storage
 from tests.aws_server import AwsServer

@@ -4,7 +4,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlake.suppression.id_set import IdSet
+from eventlake.rules.suppression import IdSet
 
 TEXTS = st.text(max_size=3)
 

@@ -3,11 +3,10 @@
 import pyarrow as pa
 import pytest
 
-from eventlake.parse import parse_line
-from eventlake.rejects import Reject
+from eventlake.rules.events import Reject
+from eventlake.rules.parse import parse_line
+from eventlake.rules.suppression import IdSet, People
 from eventlake.settings import Limits
-from eventlake.suppression.id_set import IdSet
-from eventlake.suppression.people import People
 
 PEOPLE = People(IdSet(pa.array(["1.50", "7", "zoe"])), IdSet(pa.array(["1e3", "a1"])))
 

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eventlake import paths
-from eventlake.errors import StateError
+from eventlake.rules import paths
+from eventlake.rules.errors import StateError
+from eventlake.rules.suppression import IdKind
 from eventlake.storage import LocalStorage, Storage
 from eventlake.storage.s3 import S3Storage
 from eventlake.suppression.entries import WHOLE_LAKE, Entries
-from eventlake.suppression.people import IdKind
 from eventlake.suppression.versions import KEPT, change, newest
 from tests.aws_server import AwsServer
 from tests.eventlake.runs import utc

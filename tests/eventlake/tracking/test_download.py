@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eventlake.errors import UsageError
+from eventlake.rules.errors import UsageError
 from eventlake.tracking.download import check_target, download
 from eventlake.tracking.records import SCHEMA
 from tests.eventlake.runs import Row

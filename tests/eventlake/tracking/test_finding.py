@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from eventlake import paths
 from eventlake.lake import Lake
+from eventlake.rules import paths
 from eventlake.settings import Source
 from eventlake.tracking.finding import Fate, Found, find
 from eventlake.tracking.in_lake import days_around

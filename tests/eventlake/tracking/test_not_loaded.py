@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from eventlake.names import Naming
-from eventlake.partitions import DatePartition
+from eventlake.rules.names import Naming
+from eventlake.rules.partitions import DatePartition
 from eventlake.settings import Limits
 from eventlake.staging.job import RawFile
 from eventlake.storage import LocalStorage

@@ -5,8 +5,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from eventlake import paths
 from eventlake.lake import Lake
+from eventlake.rules import paths
 from eventlake.storage import Storage
 from eventlake.tracking.logs import run_log, run_logs
 from eventlake.tracking.payloads import with_payloads

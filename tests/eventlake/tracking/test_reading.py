@@ -4,9 +4,9 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from eventlake import paths
-from eventlake.errors import UsageError
 from eventlake.lake import Lake
+from eventlake.rules import paths
+from eventlake.rules.errors import UsageError
 from eventlake.storage import Storage
 from eventlake.tracking import reading
 from eventlake.tracking.logs import LogFile, RunLog, run_log

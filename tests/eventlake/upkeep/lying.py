@@ -1,6 +1,6 @@
 """What lies in a lake, and what of it is needed."""
 
-from eventlake import paths
+from eventlake.rules import paths
 from eventlake.upkeep.unused import state_places
 from tests.eventlake.runs import SOURCE_ID, Runs
 

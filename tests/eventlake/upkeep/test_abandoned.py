@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from eventlake import paths
 from eventlake.loading.shares import Shares
 from eventlake.loading.task import LoadedFile, LoadJob
+from eventlake.rules import paths
 from eventlake.state.codec import encode
 from eventlake.state.holder import Holder, myself
 from eventlake.work.in_process import InProcess

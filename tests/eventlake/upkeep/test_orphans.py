@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from eventlake import paths
+from eventlake.rules import paths
 from eventlake.state.codec import encode
 from eventlake.state.holder import myself
 from eventlake.upkeep.orphans import look_for_orphans, remove_orphans

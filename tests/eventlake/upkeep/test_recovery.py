@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from eventlake import paths
 from eventlake.lake import Lake
+from eventlake.rules import paths
 from eventlake.state import holder
 from eventlake.state.codec import encode
 from eventlake.state.holder import Holder, myself

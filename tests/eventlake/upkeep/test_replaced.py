@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from eventlake import paths
+from eventlake.rules import paths
 from eventlake.state.manifest import commit, read_manifest
 from eventlake.upkeep import clean_up
 from eventlake.work import placing

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from eventlake import paths
-from eventlake.errors import CommitConflict, ConsentNeeded
 from eventlake.lake import Lake
+from eventlake.rules import paths
+from eventlake.rules.errors import CommitConflict, ConsentNeeded
 from eventlake.state.codec import encode
 from eventlake.state.holder import myself
 from eventlake.state.manifest import Manifest, RunKind, commit

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from eventlake import clock, paths
-from eventlake.clock import now
 from eventlake.lake import Lake
+from eventlake.rules import clock, paths
+from eventlake.rules.clock import now
 from eventlake.source_status import source_status
 from eventlake.state.manifest import RunKind
 from eventlake.storage.s3 import S3Storage

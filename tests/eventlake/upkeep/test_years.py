@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import msgspec
 import pytest
 
-from eventlake import clock, paths
+from eventlake.rules import clock, paths
 from eventlake.state.manifest import RunKind
 from eventlake.upkeep import manifests, report
 from eventlake.upkeep.upkeep import upkeep

@@ -1,8 +1,8 @@
 """What is written a second time, in other types, is held to the same checks."""
 
-from eventlake.counts import TableReport
 from eventlake.dedup.task import TableIds
 from eventlake.loading.task import LoadedFile
+from eventlake.rules.counts import TableReport
 from eventlake.work.checks import check_table
 
 REPORT = TableReport("page", "page", rows_in=2, row_count=2)

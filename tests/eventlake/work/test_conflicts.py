@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from eventlake import paths
 from eventlake.loading.shares import Shares
 from eventlake.loading.task import LoadedFile, LoadJob
+from eventlake.rules import paths
 from eventlake.state.manifest import RunKind
 from eventlake.work import placing
 from eventlake.work.in_process import InProcess

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
-from eventlake.counts import UnitReport
+from eventlake.rules.counts import UnitReport
+from eventlake.rules.types import LakeType
 from eventlake.state.manifest import RunKind
-from eventlake.types import LakeType
 from eventlake.work import placing
 from eventlake.work.dry_run import PlannedUnit, dry_replay, dry_sync
 from eventlake.work.in_process import InProcess

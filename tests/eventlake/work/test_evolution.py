@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from eventlake.casts import text_of
-from eventlake.names import RESCUED_DATA
-from eventlake.parse import parse_value
+from eventlake.rules.casts import text_of
+from eventlake.rules.names import RESCUED_DATA
+from eventlake.rules.parse import parse_value
 from tests.eventlake.archive import track
 from tests.eventlake.runs import Row, Runs
 

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from eventlake import paths
-from eventlake.errors import ConservationError
 from eventlake.loading.shares import Shares
 from eventlake.loading.task import LoadedFile, LoadJob
+from eventlake.rules import paths
+from eventlake.rules.errors import ConservationError
 from eventlake.staging.job import RawFile, StageJob
 from eventlake.staging.seen import Seen
 from eventlake.work.checks import CHECKS, ChecksFailed

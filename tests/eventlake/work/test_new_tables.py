@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from eventlake import paths
 from eventlake.catalog.base import CatalogTable
-from eventlake.errors import InvalidSetting
+from eventlake.rules import paths
+from eventlake.rules.errors import InvalidSetting
 from eventlake.work.in_process import InProcess
 from tests.eventlake.archive import identify, page, track
 from tests.eventlake.runs import Runs

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from eventlake.counts import CastCounts
+from eventlake.rules.counts import CastCounts
 from tests.eventlake.archive import track
 from tests.eventlake.runs import Runs
 

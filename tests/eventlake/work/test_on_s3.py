@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from eventlake import paths
 from eventlake.aws.access import AwsAccess
-from eventlake.errors import CommitConflict
+from eventlake.rules import paths
+from eventlake.rules.errors import CommitConflict
 from eventlake.sql import LakeSql
 from eventlake.state import holder
 from eventlake.state.manifest import Manifest, RunKind, commit

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from eventlake import paths
 from eventlake.catalog.sync_reports import DATABASE, NAME
 from eventlake.report import Failure
+from eventlake.rules import paths
 from eventlake.state.codec import encode
 from eventlake.state.holder import Holder, myself
 from eventlake.work.dead_runs import close_dead_runs

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from eventlake import paths
 from eventlake.loading.shares import Shares
 from eventlake.loading.task import LoadedFile, LoadJob
+from eventlake.rules import paths
 from eventlake.state.manifest import read_manifest
 from eventlake.storage import settling
 from eventlake.work.in_process import InProcess

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from eventlake import paths
-from eventlake.errors import ConservationError
+from eventlake.rules import paths
+from eventlake.rules.errors import ConservationError
 from eventlake.state.codec import decode, encode
 from eventlake.state.holder import Holder, myself
 from eventlake.state.lease import Lease, read_lease

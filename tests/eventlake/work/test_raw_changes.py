@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from eventlake import paths
-from eventlake.errors import ConsentNeeded
+from eventlake.rules import paths
+from eventlake.rules.errors import ConsentNeeded
 from eventlake.state.manifest import RunKind
 from eventlake.work.run import replay_units
 from eventlake.work.unit import Window

@@ -5,9 +5,9 @@ from typing import Any, NoReturn
 
 import pytest
 
-from eventlake import paths
 from eventlake.catalog.local import LocalCatalog
-from eventlake.errors import InsufficientPermissions, ServiceTrouble, UsageError
+from eventlake.rules import paths
+from eventlake.rules.errors import InsufficientPermissions, ServiceTrouble, UsageError
 from eventlake.state.manifest import RunKind
 from eventlake.storage import LocalStorage
 from eventlake.work.failing import failure_told

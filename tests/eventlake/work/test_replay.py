@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlake import paths
+from eventlake.rules import paths
 from tests.eventlake.archive import identify, page, track
 from tests.eventlake.runs import SOURCE_ID, Runs
 

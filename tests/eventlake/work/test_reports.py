@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from eventlake import paths
 from eventlake.catalog.sync_reports import COLUMNS, DATABASE, NAME
+from eventlake.rules import paths
 from eventlake.work.run import sync_units
 from tests.eventlake.archive import identify, page, track
 from tests.eventlake.runs import SOURCE_ID, Runs

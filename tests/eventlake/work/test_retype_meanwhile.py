@@ -5,7 +5,7 @@ import pytest
 
 from eventlake.catalog.base import CatalogPartition, Days
 from eventlake.catalog.local import LocalCatalog
-from eventlake.counts import UnitReport
+from eventlake.rules.counts import UnitReport
 from eventlake.sql import LakeSql
 from eventlake.state.manifest import RunKind
 from eventlake.work import placing

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from eventlake import paths
 from eventlake.audit.audit import audit
 from eventlake.audit.scope import Scope
 from eventlake.lake import Lake
+from eventlake.rules import paths
 from eventlake.sample import WEB_SHOP, SampleSpec, write_archive
 from eventlake.state.manifest import RunKind
 from eventlake.tracking.finding import find

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from eventlake.errors import InvalidSetting, ServiceTrouble
+from eventlake.rules.errors import InvalidSetting, ServiceTrouble
 from spark_resources.cluster.address import Master, masters, own_address_to, reach
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from eventlake.errors import InvalidSetting
+from eventlake.rules.errors import InvalidSetting
 from spark_resources.cluster.capacity import (
     Shape,
     Worker,

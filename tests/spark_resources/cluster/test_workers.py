@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlake.errors import InvalidSetting
+from eventlake.rules.errors import InvalidSetting
 from eventlake.storage import LocalStorage
 from spark_resources.cluster.errors import HERE
 from spark_resources.cluster.workers import packages_to_ship, refuse_blind

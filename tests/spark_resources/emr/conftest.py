@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from datalake_assets.running import new_job
-from eventlake import paths
 from eventlake.lake import Lake
+from eventlake.rules import paths
 from eventlake.settings import Settings
 from eventlake.work.run_context import Published
 from eventlake.work.unit import Window

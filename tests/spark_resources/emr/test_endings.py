@@ -5,8 +5,8 @@ from moto.core.exceptions import JsonRESTError
 from moto.core.responses import ActionResult
 from moto.emr.responses import ElasticMapReduceResponse
 
-from eventlake import paths
-from eventlake.errors import InsufficientPermissions, LakeError
+from eventlake.rules import paths
+from eventlake.rules.errors import InsufficientPermissions, LakeError
 from spark_resources.emr.errors import StepFailed
 from spark_resources.emr.run import EmrRun
 from tests.emr_node import PYTHON, shell, slowly

@@ -12,8 +12,8 @@ from dagster_pipes import (
 
 from datalake_assets.running import new_job
 from eventlake.aws.access import AwsAccess
-from eventlake.counts import TableReport, UnitReport
-from eventlake.errors import InsufficientPermissions, LakeError, UsageError
+from eventlake.rules.counts import TableReport, UnitReport
+from eventlake.rules.errors import InsufficientPermissions, LakeError, UsageError
 from eventlake.settings import Settings
 from eventlake.storage import open_storage
 from eventlake.work.checks import CheckResult, ChecksFailed

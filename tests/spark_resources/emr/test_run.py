@@ -10,9 +10,9 @@ from moto.core.exceptions import JsonRESTError
 from moto.core.responses import ActionResult
 from moto.emr.responses import ElasticMapReduceResponse
 
-from eventlake import paths
 from eventlake.aws.access import forget_sessions
-from eventlake.errors import InvalidSetting
+from eventlake.rules import paths
+from eventlake.rules.errors import InvalidSetting
 from eventlake.state.codec import decode
 from eventlake.work.open_runs import OpenRun
 from spark_resources.emr.errors import StepFailed

@@ -10,10 +10,10 @@ from enum import StrEnum
 
 import msgspec
 
-from eventlake.dates import parse_timestamp
-from eventlake.kinds import Leaf
-from eventlake.numbers import Number
-from eventlake.types import LakeType
+from eventlake.rules.dates import parse_timestamp
+from eventlake.rules.inference import Leaf
+from eventlake.rules.numbers import Number
+from eventlake.rules.types import LakeType
 
 # Timestamps are microseconds since 1970; decimals have six places.
 Cell = int | bool | Decimal | str | None

@@ -5,9 +5,9 @@ from enum import StrEnum
 
 import msgspec
 
-from eventlake.dates import parse_timestamp
-from eventlake.numbers import BIGINT_MAX, BIGINT_MIN, DECIMAL_INTEGER_DIGITS, Number
-from eventlake.types import LakeType
+from eventlake.rules.dates import parse_timestamp
+from eventlake.rules.numbers import BIGINT_MAX, BIGINT_MIN, DECIMAL_INTEGER_DIGITS, Number
+from eventlake.rules.types import LakeType
 
 # Numbers with a fraction or exponent, `-0`, and integers too long for Python to convert come as
 # `msgspec.Raw`: their text. Other integers are `int`.

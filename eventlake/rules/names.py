@@ -19,7 +19,7 @@ from enum import StrEnum
 from functools import lru_cache
 from hashlib import sha256
 
-from eventlake.types import LakeType
+from eventlake.rules.types import LakeType
 
 NAME_LENGTH = 250
 TABLE_LENGTH = 255 - len("segment_type=")

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from eventlake.rejects import Reason, Reject
+from eventlake.rules.events import Reason, Reject
 from eventlake.settings import Limits
 
 Event = dict[str, Any]

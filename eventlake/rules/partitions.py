@@ -1,7 +1,7 @@
 """The four layouts in which an event table may be partitioned by the hour of `receivedAt`."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
 
@@ -74,3 +74,31 @@ def _utc(moment: datetime) -> datetime:
     if moment.tzinfo is None:
         raise ValueError(f"{moment!r} has no time zone; partitions are hours of UTC")
     return moment.astimezone(UTC)
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+HOUR_US = 3_600_000_000
+
+
+def hour_of(received_us: int) -> str:
+    """`2026-10-01T07`"""
+    return _hour(received_us // HOUR_US)
+
+
+def partition_of(layout: DatePartition, received_us: int) -> str:
+    """`day=2026-10-01/hr=07`"""
+    return _partition(layout, received_us // HOUR_US)
+
+
+@lru_cache(4096)
+def _hour(hours: int) -> str:
+    return _at(hours).isoformat(timespec="hours")[:13]  # %Y does not pad years below 1000
+
+
+@lru_cache(4096)
+def _partition(layout: DatePartition, hours: int) -> str:
+    return layout.path(_at(hours))
+
+
+def _at(hours: int) -> datetime:
+    return _EPOCH + timedelta(hours=hours)

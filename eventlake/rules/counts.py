@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from eventlake.errors import ConservationError
+from eventlake.rules.errors import ConservationError
 
 
 class CastCounts(msgspec.Struct, frozen=True):

@@ -1,0 +1,1 @@
+"""The rules of the lake: pure functions and values, without files or network."""
