@@ -7,13 +7,13 @@ from datetime import datetime, timedelta
 
 import dagster as dg
 import msgspec
+from eventlake.settings.models.models import Source
 
 from datalake_assets.alert_runs import ended_runs, fate_of
 from datalake_assets.reloading import WEBSERVER_VARIABLE
 from eventlake.alerts.look import Look
 from eventlake.lake import Lake
 from eventlake.rules.errors import LakeError
-from eventlake.settings import Source
 from eventlake.work.run_context import now
 
 _SECONDS = 40  # of the sixty that a sensor has; what is left then is done by the next look

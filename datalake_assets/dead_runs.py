@@ -5,12 +5,12 @@ from itertools import islice
 
 import dagster as dg
 import msgspec
+from eventlake.settings.models.models import Source
 
 from datalake_assets.keys import SOURCE_TAG
 from eventlake.lake import Lake
 from eventlake.report_history import newest_reports
 from eventlake.rules.errors import LakeError
-from eventlake.settings import Source
 from eventlake.state.holder import Holder, myself
 from eventlake.work.dead_runs import INTERRUPTED, close_dead_runs
 from eventlake.work.run_context import now

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import dagster as dg
+from eventlake.settings.models.models import Source
 
 from datalake_assets import metadata
 from datalake_assets.dead_runs import sign
@@ -25,7 +26,6 @@ from eventlake.lake import Lake
 from eventlake.report import RunFacts
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.types import TableSchema
-from eventlake.settings import Source
 from eventlake.work.checks import CHECKS, CheckResult, ChecksFailed
 from eventlake.work.published_checks import check_published
 from eventlake.work.run_context import Published

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
+from eventlake.settings.models.models import Source
 
 from datalake_assets import metadata
 from datalake_assets.keys import landing_key, reports_key, schema_key, table_key
@@ -14,7 +15,6 @@ from eventlake.lake import Lake
 from eventlake.report import RunFacts
 from eventlake.rules.counts import TableReport, UnitReport
 from eventlake.rules.types import TableSchema
-from eventlake.settings import Source
 from eventlake.state.source_state import read_state
 from eventlake.work.checks import CHECKS, CheckResult
 from eventlake.work.plan import list_archive

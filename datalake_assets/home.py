@@ -3,7 +3,8 @@
 import os
 from pathlib import Path
 
-from eventlake.settings import Settings
+from eventlake.settings.models.models import Settings
+
 from eventlake.storage import LocalStorage
 
 VARIABLE = "DAGSTER_HOME"

@@ -8,6 +8,7 @@ from typing import Any
 
 import dagster as dg
 from dagster_shared.error import SerializableErrorInfo
+from eventlake.settings.models.models import Source
 
 from datalake_assets.definitions import build
 from datalake_assets.keys import (
@@ -24,7 +25,6 @@ from datalake_assets.replayable import first_day, refuse_replay
 from datalake_assets.snapshot import Snapshot, SourceSnapshot, read_snapshot, refresh_snapshot
 from datalake_assets.times import FORM
 from eventlake.lake import Lake
-from eventlake.settings import Source
 from eventlake.state.source_state import read_state
 from eventlake.work.unit import Window
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import dagster as dg
+from eventlake.settings.models.models import Source
 
 from datalake_assets.events import check_evaluation, check_result
 from datalake_assets.keys import SOURCE_TAG, check_tables_job_name, reports_key, table_key
@@ -15,7 +16,6 @@ from eventlake.checking.published import TableChecks
 from eventlake.checking.rules import SOURCE_RULES, TABLE_RULES
 from eventlake.lake import Lake
 from eventlake.rules.types import TableSchema
-from eventlake.settings import Source
 from eventlake.work.checks import CheckResult
 from eventlake.work.run_context import now
 

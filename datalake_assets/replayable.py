@@ -2,10 +2,11 @@
 
 from datetime import UTC, date, datetime, timedelta
 
+from eventlake.settings.models.models import Source
+
 from eventlake.lake import Lake
 from eventlake.rules.errors import UsageError, did_you_mean
 from eventlake.rules.types import TableSchema
-from eventlake.settings import Source
 from eventlake.state.source_state import SourceState, read_state
 from eventlake.work.plan import list_archive
 from eventlake.work.unit import Window

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import dagster as dg
+from eventlake.settings.models.models import Settings, Source
 
 from eventlake.aws.permissions import granted_by
 from eventlake.aws.refusals import recognised
 from eventlake.rules.clock import new_run_id, now
 from eventlake.rules.errors import LakeError
-from eventlake.settings import Settings, Source
 from eventlake.work.run_context import Published
 from eventlake.work.unit import Window
 from spark_resources.jobs.lake_job import LakeJob

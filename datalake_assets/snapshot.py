@@ -9,11 +9,11 @@ from datetime import date
 from pathlib import Path
 
 import msgspec
+from eventlake.settings.models.models import Source
 
 from eventlake.lake import Lake
 from eventlake.rules.errors import LakeError
 from eventlake.rules.types import TableSchema
-from eventlake.settings import Source
 from eventlake.state.codec import decode, encode
 from eventlake.state.source_state import SourceState, read_state
 from eventlake.storage import LocalStorage

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import dagster as dg
+from eventlake.settings.models.models import Source
 
 from datalake_assets.dead_runs import sign
 from datalake_assets.events import RunEvents, check_evaluation
@@ -13,7 +14,6 @@ from datalake_assets.snapshot import refresh_snapshot
 from datalake_assets.times import parse_hour, touched_days
 from eventlake.lake import Lake
 from eventlake.rules.counts import UnitReport
-from eventlake.settings import Source
 from eventlake.work.checks import ChecksFailed
 from eventlake.work.failing import failure_told
 from spark_resources.engine import SparkEngine

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import dagster as dg
+from eventlake.settings.models.models import Source
 
 from datalake_assets.dead_runs import sign
 from datalake_assets.keys import SOURCE_TAG, upkeep_job_name, upkeep_key
@@ -12,7 +13,6 @@ from datalake_assets.metadata import upkeep_numbers
 from datalake_assets.run_retention import remove_old_runs
 from datalake_assets.running import DagsterListener, told_as_failure
 from eventlake.lake import Lake
-from eventlake.settings import Source
 from eventlake.upkeep.run import upkeep_context
 from eventlake.upkeep.upkeep import UpkeepBroken, upkeep
 from eventlake.work.run_context import now

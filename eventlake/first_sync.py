@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from eventlake.rules import paths
-from eventlake.settings import Source
+from eventlake.settings.models.models import Source
 from eventlake.state.first_seen import note_first_seen, read_first_seen
 from eventlake.storage import Storage
 

@@ -25,7 +25,7 @@ from eventlake.rules.names import (
 )
 from eventlake.rules.parse import parse_line
 from eventlake.rules.types import Column, LakeType
-from eventlake.settings import Source
+from eventlake.settings.models.models import Source
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

@@ -12,7 +12,7 @@ from eventlake.rules import paths
 from eventlake.rules.errors import LakeError
 from eventlake.rules.schedules import next_due
 from eventlake.rules.types import LakeType
-from eventlake.settings import Source
+from eventlake.settings.models.models import Source
 from eventlake.state.codec import decode
 from eventlake.state.lease import Lease, read_lease
 from eventlake.state.ledger import read_ledger

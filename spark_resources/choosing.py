@@ -1,6 +1,7 @@
 """From the settings to the engine they ask for."""
 
-from eventlake.settings import Settings
+from eventlake.settings.models.models import Settings
+
 from spark_resources.engine import SparkEngine
 
 

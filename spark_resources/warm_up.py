@@ -9,9 +9,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from eventlake.settings.models.models import Settings
+
 from eventlake.sample.archive import write_archive
 from eventlake.sample.spec import WEB_SHOP, SampleSpec
-from eventlake.settings import Settings
 from eventlake.work.run_context import Silent
 from spark_resources.class_archive import make_archive
 from spark_resources.jobs.lake_job import LakeJob, run_job

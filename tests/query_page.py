@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+from eventlake.settings.models.file import load_settings
+
 from datalake_assets.running import new_job
 from eventlake.lake import Lake
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive
-from eventlake.settings_file import load_settings
 from eventlake.work.in_process import InProcess
 from eventlake.work.run_context import Silent
 from eventlake.work.unit import Window

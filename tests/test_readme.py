@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from eventlake.settings.models.file import load_settings
+from eventlake.settings.models.models import Settings
 
 from datalake_assets.cli.demo_folder import STORAGE, fresh_folder
 from datalake_assets.running import new_job
 from eventlake.lake import Lake
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive
-from eventlake.settings import Settings
-from eventlake.settings_file import load_settings
 from eventlake.work.in_process import InProcess
 from eventlake.work.run_context import Silent
 from spark_resources.jobs.lake_job import run_job

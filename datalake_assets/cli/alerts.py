@@ -12,11 +12,12 @@ from datalake_assets.cli.output import grid, note, print_json, say, show, warn
 from datalake_assets.cli.text import moment, span
 
 if TYPE_CHECKING:
+    from eventlake.settings.models.models import Source
+
     from eventlake.alerts.message import Letter
     from eventlake.alerts.state import AlertState
     from eventlake.alerts.troubles import OpenTrouble
     from eventlake.alerts.trying import Tried
-    from eventlake.settings import Source
 
 _SHOWN = 10
 

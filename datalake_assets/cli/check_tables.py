@@ -10,8 +10,9 @@ from eventlake.work.checks import CheckResult, Severity
 from eventlake.work.run_context import now
 
 if TYPE_CHECKING:
+    from eventlake.settings.models.models import Source
+
     from eventlake.lake import Lake
-    from eventlake.settings import Source
 
 
 def check_tables(lake: "Lake", slug: str | None, as_json: bool) -> int:

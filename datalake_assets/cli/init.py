@@ -20,9 +20,10 @@ def init(
       datalake init
       datalake init --config shop/lake.yaml
     """
+    from eventlake.settings.models.file import DEFAULT_FILE
+    from eventlake.settings.models.template import STARTER
+
     from eventlake.rules.errors import UsageError
-    from eventlake.settings_file import DEFAULT_FILE
-    from eventlake.settings_template import STARTER
 
     file = invocation(context).file()
     try:

@@ -9,7 +9,8 @@ from datalake_assets.cli.output import grid, note, print_json, say, show, workin
 from datalake_assets.cli.text import number
 
 if TYPE_CHECKING:
-    from eventlake.settings import Source
+    from eventlake.settings.models.models import Source
+
     from eventlake.suppression.remaining import ReplayRange
 
 _SHOWN = 50

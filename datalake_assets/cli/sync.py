@@ -12,8 +12,9 @@ from datalake_assets.cli.runs import Done, prepare, reported, tell
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from eventlake.settings.models.models import Source
+
     from eventlake.lake import Lake
-    from eventlake.settings import Source
 
 
 def sync(

@@ -4,11 +4,12 @@ import os
 from collections.abc import Iterable, Iterator
 from functools import partial
 
+from eventlake.settings.models.models import Source
+
 from datalake_assets.preflight.finding import Finding, looked
 from eventlake.alerts.channels.channel import Channel, NotSent
 from eventlake.alerts.trying import distinct
 from eventlake.rules.errors import ServiceTrouble
-from eventlake.settings import Source
 
 
 def alert_findings(sources: Iterable[Source]) -> Iterator[Finding]:

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
+from eventlake.settings.models.models import Source
+
 from datalake_assets.preflight.finding import Finding, Remark, looked
 from datalake_assets.preflight.schedules import Schedules
 from eventlake.lake import Lake
 from eventlake.report_history import newest_reports
-from eventlake.settings import Source
 from eventlake.state.source_state import read_state
 from eventlake.work.layout import refuse_changed_layout
 from eventlake.work.plan import list_archive, plan_sync

@@ -3,9 +3,10 @@
 import os
 from pathlib import Path
 
+from eventlake.settings.models.models import Settings
+
 from datalake_assets.preflight.finding import Finding, looked
 from eventlake.rules.errors import UsageError
-from eventlake.settings import Settings
 
 
 def folder_finding(settings: Settings) -> Finding:

@@ -10,7 +10,7 @@ from eventlake.alerts.attempt import BadRecord
 from eventlake.lake import Lake
 from eventlake.report_history import RunReport
 from eventlake.rules.errors import LakeError
-from eventlake.settings import Source
+from eventlake.settings.models.models import Source
 
 if TYPE_CHECKING:
     from eventlake.rules.suppression import People

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from eventlake.alerts.attempt import CheckRun, Verdict
 from eventlake.alerts.state import Ended, FailedCheck
-from eventlake.settings_alerts import Alerts
+from eventlake.settings.models.alerts import Alerts
 
 SILENCE = "freshness"
 """The check of a source that says the same as `no_data_hours`, by another measure."""

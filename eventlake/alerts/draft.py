@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from eventlake.alerts.state import Ended
-from eventlake.settings import Source
+from eventlake.settings.models.models import Source
 
 _LENGTH = 1_500  # characters of what others said that are told
 

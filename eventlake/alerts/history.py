@@ -13,7 +13,7 @@ from eventlake.alerts.state import AlertState, Trouble
 from eventlake.lake import Lake
 from eventlake.report_history import RunReport, newest_reports, read_reports
 from eventlake.rules import paths
-from eventlake.settings import Source
+from eventlake.settings.models.models import Source
 from eventlake.state.codec import decode
 from eventlake.work.failing import CANCELLED
 from eventlake.work.open_runs import OpenRun

@@ -14,7 +14,7 @@ from eventlake.alerts.rule import Happened, state_after
 from eventlake.alerts.state import AlertState, read_alerts, update_alerts
 from eventlake.alerts.wording import Words
 from eventlake.lake import Lake
-from eventlake.settings import Source
+from eventlake.settings.models.models import Source
 
 
 def never() -> bool:

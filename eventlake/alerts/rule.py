@@ -17,7 +17,7 @@ from eventlake.alerts.draft import Draft
 from eventlake.alerts.message import Letter, Message
 from eventlake.alerts.state import AlertState, FailedCheck, Trouble
 from eventlake.alerts.wording import Words
-from eventlake.settings_alerts import Alerts
+from eventlake.settings.models.alerts import Alerts
 
 OLD_NEWS = timedelta(days=2)
 MARGIN = timedelta(days=1)  # a report lies with the day its run began on

@@ -7,7 +7,7 @@ from datetime import datetime
 from eventlake.alerts.channels.channel import Channel, NotSent
 from eventlake.alerts.channels.opening import channels
 from eventlake.alerts.message import Message
-from eventlake.settings import Source
+from eventlake.settings.models.models import Source
 
 
 @dataclass(frozen=True, slots=True)

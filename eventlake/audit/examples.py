@@ -12,7 +12,7 @@ from eventlake.columnar.raw_lines import RawLines
 from eventlake.rules.events import message_id
 from eventlake.rules.names import MESSAGE_ID
 from eventlake.rules.parse import parse_line
-from eventlake.settings import Source
+from eventlake.settings.models.models import Source
 from eventlake.storage import Storage
 
 

@@ -4,7 +4,7 @@ from eventlake.aws.access import AwsAccess
 from eventlake.catalog import sync_reports
 from eventlake.catalog.base import Catalog
 from eventlake.catalog.local import LocalCatalog
-from eventlake.settings import Overridable, Settings
+from eventlake.settings.models.models import Overridable, Settings
 from eventlake.storage import Storage
 
 

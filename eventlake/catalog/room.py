@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from eventlake.catalog.base import Catalog
-from eventlake.settings import Limits
+from eventlake.settings.models.models import Limits
 
 
 def room(catalog: Catalog, names: Collection[str] | None, limits: Limits) -> int:

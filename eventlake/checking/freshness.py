@@ -10,7 +10,7 @@ from eventlake.checking.rules import verdict
 from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.schedules import next_due
-from eventlake.settings import Source
+from eventlake.settings.models.models import Source
 from eventlake.state.ledger import read_ledger
 from eventlake.work.checks import CheckResult
 

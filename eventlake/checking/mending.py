@@ -12,7 +12,7 @@ from eventlake.lake import Lake
 from eventlake.rules.clock import new_run_id
 from eventlake.rules.errors import StateError
 from eventlake.rules.partitions import DatePartition
-from eventlake.settings import Source
+from eventlake.settings.models.models import Source
 from eventlake.state.lease import Lease, held_lease
 from eventlake.state.manifest import read_manifest
 from eventlake.state.pruned import read_pruned

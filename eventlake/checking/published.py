@@ -17,7 +17,7 @@ from eventlake.checking.view import TableView
 from eventlake.lake import Lake
 from eventlake.rules.partitions import DatePartition
 from eventlake.rules.types import TableSchema
-from eventlake.settings import Source
+from eventlake.settings.models.models import Source
 from eventlake.work.checks import CheckResult, Severity
 
 _LOOK_AGAIN = 10

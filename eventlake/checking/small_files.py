@@ -8,7 +8,7 @@ from eventlake.checking.rules import verdict
 from eventlake.compaction.candidates import Candidate, candidates
 from eventlake.rules.partitions import DatePartition
 from eventlake.rules.types import TableSchema
-from eventlake.settings import Source
+from eventlake.settings.models.models import Source
 from eventlake.work.checks import CheckResult
 
 _ITS_TURN = timedelta(days=1)

@@ -12,7 +12,7 @@ from eventlake.columnar.parquet.data_file import ROW_GROUP
 from eventlake.rules.errors import CheckFailed
 from eventlake.rules.names import MESSAGE_ID, RECEIVED_AT
 from eventlake.rules.types import TableSchema
-from eventlake.settings import Source
+from eventlake.settings.models.models import Source
 from eventlake.storage import Storage, StoredFile
 
 

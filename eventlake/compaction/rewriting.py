@@ -15,7 +15,7 @@ from eventlake.compaction.proof import Proof, prove
 from eventlake.loading.task import type_problems
 from eventlake.rules.errors import LakeError
 from eventlake.rules.names import RECEIVED_AT
-from eventlake.settings import Source
+from eventlake.settings.models.models import Source
 from eventlake.state.manifest import NewFile, PartitionChange
 from eventlake.storage import Storage, StoredFile
 

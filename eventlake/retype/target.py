@@ -6,7 +6,7 @@ from eventlake.lake import Lake
 from eventlake.rules.errors import UsageError, did_you_mean
 from eventlake.rules.names import RESCUED_DATA, STANDARD_COLUMNS
 from eventlake.rules.types import Column, LakeType, TableSchema
-from eventlake.settings import Source
+from eventlake.settings.models.models import Source
 from eventlake.state.source_state import SourceState, read_state
 
 _ALIASES = {"decimal": LakeType.DECIMAL}

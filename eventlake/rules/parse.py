@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from eventlake.rules.events import Reason, Reject
-from eventlake.settings import Limits
+from eventlake.settings.models.models import Limits
 
 Event = dict[str, Any]
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from eventlake.rules.names import STANDARD_COLUMNS, Naming
 from eventlake.rules.partitions import DatePartition
-from eventlake.settings import Limits
+from eventlake.settings.models.models import Limits
 from eventlake.storage import Storage
 from eventlake.suppression.suppression import Suppression
 

@@ -23,7 +23,7 @@ from eventlake.rules.dates import parse_timestamp
 from eventlake.rules.events import EVENT_TYPES
 from eventlake.rules.flatten import Path
 from eventlake.rules.names import Naming, table_name
-from eventlake.settings import Limits
+from eventlake.settings.models.models import Limits
 from eventlake.staging.block import Block
 from eventlake.staging.kernel.columns import columns_of
 from eventlake.staging.parts import Part, RareField

@@ -9,7 +9,7 @@ import numpy as np
 from eventlake.rules.events import Reason, Reject
 from eventlake.rules.flatten import Event, Path, leaves, rescued_members
 from eventlake.rules.names import Naming, column_name, is_spelled_like_column, pointer
-from eventlake.settings import Limits
+from eventlake.settings.models.models import Limits
 from eventlake.staging.parts import PartColumn
 
 

@@ -6,7 +6,7 @@ from eventlake.catalog.base import CatalogPartition
 from eventlake.report import RunFacts
 from eventlake.rules import paths
 from eventlake.rules.types import LakeType, TableSchema
-from eventlake.settings import Source
+from eventlake.settings.models.models import Source
 from eventlake.state.codec import decode, encode
 from eventlake.state.manifest import IndexFile, Manifest, RunKind
 from eventlake.state.replays import DoneDay, Replays

@@ -7,7 +7,7 @@ from typing import Self
 import pyarrow as pa
 
 from eventlake.rules.suppression import IdKind, IdSet, People
-from eventlake.settings import Source
+from eventlake.settings.models.models import Source
 from eventlake.storage import Storage
 from eventlake.suppression.versions import newest_path, read_entries
 

@@ -15,7 +15,7 @@ from eventlake.dedup.index import read_index
 from eventlake.lake import Lake
 from eventlake.rules.names import MESSAGE_ID, RECEIVED_AT, Naming
 from eventlake.rules.partitions import DatePartition
-from eventlake.settings import Source
+from eventlake.settings.models.models import Source
 from eventlake.state.source_state import Layout, SourceState, read_state
 from eventlake.storage import Storage
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from eventlake.rules.names import Naming
 from eventlake.rules.partitions import DatePartition
-from eventlake.settings import Limits
+from eventlake.settings.models.models import Limits
 from eventlake.staging.job import RawFile
 from eventlake.storage import Storage
 from eventlake.suppression.suppression import Suppression

@@ -9,7 +9,7 @@ from eventlake.lake import Lake
 from eventlake.report_history import RunReport, newest_reports
 from eventlake.rules import paths
 from eventlake.rules.errors import UsageError
-from eventlake.settings import Source
+from eventlake.settings.models.models import Source
 from eventlake.storage import Storage
 from eventlake.tracking.metadata import LogMetadata, read_metadata
 from eventlake.tracking.records import BatchType

@@ -10,7 +10,7 @@ from eventlake.columnar.raw_lines import RawLines
 from eventlake.rules.events import Reject, message_id
 from eventlake.rules.parse import parse_line
 from eventlake.rules.suppression import People
-from eventlake.settings import Limits
+from eventlake.settings.models.models import Limits
 from eventlake.storage import Storage
 from eventlake.tracking.logs import RunLog
 from eventlake.tracking.reading import search

@@ -3,7 +3,7 @@
 import msgspec
 
 from eventlake.rules import paths
-from eventlake.settings import Settings, Source
+from eventlake.settings.models.models import Settings, Source
 from eventlake.storage import Storage
 from eventlake.upkeep.removal import counted
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from eventlake.catalog.base import Catalog
-from eventlake.settings import Source
+from eventlake.settings.models.models import Source
 from eventlake.state.source_state import SourceState
 from eventlake.storage import Storage
 from eventlake.upkeep.abandoned import clean_abandoned

@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta
 from msgspec.structs import replace
 
 from eventlake.rules.errors import CommitConflict
-from eventlake.settings import Source
+from eventlake.settings.models.models import Source
 from eventlake.state.manifest import RunKind
 from eventlake.state.source_state import SourceState
 from eventlake.upkeep.unused import with_unused

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from eventlake.rules import paths
 from eventlake.rules.errors import StateError
-from eventlake.settings import Settings, Source
+from eventlake.settings.models.models import Settings, Source
 from eventlake.storage import Storage
 from eventlake.tracking.metadata import read_metadata
 from eventlake.upkeep.removal import Removed, remove_places

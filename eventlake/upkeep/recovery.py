@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from eventlake.lake import Lake
-from eventlake.settings import Source
+from eventlake.settings.models.models import Source
 from eventlake.state.lease import Lease, read_lease, remove_dead_lease
 from eventlake.state.source_state import read_state
 from eventlake.upkeep.clean_up import CleanUp, clean_up

@@ -3,7 +3,7 @@
 from eventlake.lake import Lake
 from eventlake.report import RunFacts
 from eventlake.rules.clock import new_run_id
-from eventlake.settings import Source
+from eventlake.settings.models.models import Source
 from eventlake.state.manifest import RunKind
 from eventlake.work.dataflow import Dataflow
 from eventlake.work.run_context import Listener, RunContext, now

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 from eventlake.columnar.id_hashes import hash_id
 from eventlake.dedup.index import SCHEMA, UNKNOWN
 from eventlake.rules.names import MESSAGE_ID, RECEIVED_AT
-from eventlake.settings import Source
+from eventlake.settings.models.models import Source
 from eventlake.storage import Storage, StoredFile
 
 

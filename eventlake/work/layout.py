@@ -1,7 +1,7 @@
 """Settings that may not change over existing tables."""
 
 from eventlake.rules.errors import Problem, SettingsError
-from eventlake.settings import Source
+from eventlake.settings.models.models import Source
 from eventlake.state.source_state import SourceState
 
 

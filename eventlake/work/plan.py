@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from eventlake.rules import paths
 from eventlake.rules.errors import UsageError
-from eventlake.settings import Source
+from eventlake.settings.models.models import Source
 from eventlake.staging.job import RawFile
 from eventlake.state.ledger import LedgerEntry, read_ledger, read_whole_ledger
 from eventlake.state.source_state import SourceState

@@ -9,7 +9,7 @@ from eventlake.loading.shares import deal_out
 from eventlake.loading.task import LoadedFile, LoadJob
 from eventlake.resolve import RESCUED, ResolvedTable, resolve
 from eventlake.rules.counts import UnitReport
-from eventlake.settings import Tracking
+from eventlake.settings.models.models import Tracking
 from eventlake.staging.job import StageJob
 from eventlake.staging.limits import over_limits
 from eventlake.staging.rows_blob import rows_key

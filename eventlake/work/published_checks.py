@@ -9,7 +9,7 @@ from eventlake.lake import Lake
 from eventlake.loading.task import type_problems
 from eventlake.rules.duplicates import NOTHING, Events, find_twins
 from eventlake.rules.types import TableSchema
-from eventlake.settings import Source
+from eventlake.settings.models.models import Source
 from eventlake.work.checks import CheckResult
 from eventlake.work.lake_ids import read_ids
 from eventlake.work.unit import Window

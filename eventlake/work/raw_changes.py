@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from eventlake.catalog.base import Catalog
 from eventlake.rules import paths
 from eventlake.rules.errors import ConsentNeeded
-from eventlake.settings import Source
+from eventlake.settings.models.models import Source
 from eventlake.state.codec import decode
 from eventlake.state.ledger import LedgerEntry
 from eventlake.state.manifest import Manifest

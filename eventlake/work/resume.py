@@ -7,7 +7,7 @@ from itertools import groupby
 
 import msgspec
 
-from eventlake.settings import Source
+from eventlake.settings.models.models import Source
 from eventlake.state.manifest import read_manifest
 from eventlake.state.replays import DoneDay, OpenReplay, RawVersion, Replay, ReplayStep
 from eventlake.state.source_state import SourceState

@@ -8,7 +8,7 @@ from eventlake.catalog.base import Catalog
 from eventlake.report import RunFacts
 from eventlake.rules.clock import now
 from eventlake.rules.counts import UnitReport
-from eventlake.settings import Settings, Source
+from eventlake.settings.models.models import Settings, Source
 from eventlake.state.manifest import Manifest, RunKind
 from eventlake.storage import Storage
 from eventlake.work.checks import CheckResult

@@ -9,7 +9,7 @@ from eventlake.resolve import ResolvedTable
 from eventlake.rules.counts import NewColumn, TableReport, UnitReport, add_casts
 from eventlake.rules.events import Reason
 from eventlake.rules.types import TableSchema
-from eventlake.settings import Source
+from eventlake.settings.models.models import Source
 from eventlake.staging.seen import Seen
 from eventlake.work.placing import partition_dict, partition_values
 from eventlake.work.unit import Unit

@@ -5,11 +5,11 @@ from types import TracebackType
 from typing import Any, Self
 
 import pyspark
+from eventlake.settings.models.models import Settings
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from eventlake.settings import Settings
 from eventlake.storage import Storage
 from eventlake.storage.probe import probe
 from eventlake.work.run_context import Listener

@@ -6,10 +6,10 @@ from functools import cached_property
 from typing import Any
 
 import msgspec
+from eventlake.settings.models.models import Settings, Source
 
 from eventlake.lake import Lake
 from eventlake.report import RunFacts
-from eventlake.settings import Settings, Source
 from eventlake.state.manifest import RunKind
 from eventlake.work.dataflow import Dataflow
 from eventlake.work.dry_run import PlannedUnit, dry_replay, dry_sync

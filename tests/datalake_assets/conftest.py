@@ -8,12 +8,12 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from eventlake.settings.models.models import Settings
 
 from datalake_assets.definitions import build
 from datalake_assets.snapshot import read_snapshot
 from eventlake.lake import Lake
 from eventlake.sample import IOS_PROD, WEB_SHOP, Account, SampleSpec, write_archive
-from eventlake.settings import Settings
 from eventlake.work.dataflow import Dataflow
 from eventlake.work.dry_run import PlannedUnit
 from eventlake.work.in_process import InProcess

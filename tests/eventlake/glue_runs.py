@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+from eventlake.settings.models.models import Settings
+
 from eventlake.catalog.base import Catalog
 from eventlake.lake import Lake
-from eventlake.settings import Settings
 from eventlake.state.manifest import RunKind
 from eventlake.work.run_context import RunContext
 from eventlake.work.unit import Window

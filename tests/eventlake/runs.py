@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from eventlake.settings.models.models import Settings, Source
 
 from eventlake.catalog.base import Catalog, CatalogPartition, CatalogTable
 from eventlake.catalog.local import LocalCatalog
@@ -17,7 +18,6 @@ from eventlake.dedup.index import read_index
 from eventlake.report import RunFacts
 from eventlake.rules import paths
 from eventlake.rules.counts import UnitReport
-from eventlake.settings import Settings, Source
 from eventlake.state.ledger import LedgerEntry, read_ledger
 from eventlake.state.manifest import RunKind
 from eventlake.state.source_state import SourceState, read_state

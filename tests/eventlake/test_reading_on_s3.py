@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from eventlake.settings.models.models import Source
 
 from eventlake.audit.audit import audit
 from eventlake.audit.scope import Scope, Span
@@ -13,7 +14,6 @@ from eventlake.report_history import newest_reports
 from eventlake.retype.preview import preview
 from eventlake.retype.target import find_column
 from eventlake.rules.types import LakeType
-from eventlake.settings import Source
 from eventlake.source_status import source_status
 from eventlake.storage.s3 import S3Storage
 from eventlake.tracking import reading

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from eventlake.settings.models.models import Settings
 
 from eventlake.lake import Lake
 from eventlake.report import RunFacts
@@ -11,7 +12,6 @@ from eventlake.report_history import newest_reports
 from eventlake.rules import paths
 from eventlake.rules.counts import NewColumn, TableReport, UnitReport
 from eventlake.rules.errors import StateError
-from eventlake.settings import Settings
 from eventlake.work.open_runs import close_run
 
 

@@ -8,12 +8,12 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 from botocore.stub import Stubber
+from eventlake.settings.models.models import Settings
 
 from datalake_assets.preflight.bucket import bucket_findings, bucket_region
 from eventlake.aws.access import forget_sessions
 from eventlake.lake import Lake
 from eventlake.report import RunFacts
-from eventlake.settings import Settings
 from eventlake.state.manifest import RunKind
 from eventlake.storage.s3 import S3Storage
 from eventlake.work.in_process import InProcess

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from eventlake.settings.models.models import Source
+
 from eventlake.alerts.attempt import CheckRun, Verdict
 from eventlake.alerts.look import Look
 from eventlake.checking.freshness import check_freshness
@@ -19,7 +21,6 @@ from eventlake.rules.clock import new_run_id
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import ServiceTrouble
 from eventlake.rules.schedules import next_due
-from eventlake.settings import Source
 from eventlake.state.manifest import RunKind
 from eventlake.upkeep.run import upkeep_context
 from eventlake.upkeep.upkeep import upkeep

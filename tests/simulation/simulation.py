@@ -8,11 +8,11 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
+from eventlake.settings.models.models import Settings, Source
 
 from eventlake.lake import Lake
 from eventlake.rules.suppression import IdKind
 from eventlake.sample import IOS_PROD, WEB_SHOP, Expected, SampleSpec, history
-from eventlake.settings import Settings, Source
 from eventlake.suppression.entries import WHOLE_LAKE
 from eventlake.suppression.versions import change
 from eventlake.work.unit import Window

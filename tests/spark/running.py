@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
+from eventlake.settings.models.models import Settings
+
 from datalake_assets.running import new_job
 from eventlake.lake import Lake
 from eventlake.rules.counts import UnitReport
 from eventlake.sample import SampleSource
-from eventlake.settings import Settings
 from eventlake.work.run_context import Silent
 from spark_resources.engine import SparkEngine
 from spark_resources.jobs.lake_job import LakeJob

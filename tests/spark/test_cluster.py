@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from eventlake.settings.models.models import Settings
 
 from benchmarks.standalone import Standalone, standalone
 from datalake_assets.preflight import findings
@@ -16,7 +17,6 @@ from datalake_assets.running import new_job
 from eventlake.lake import Lake
 from eventlake.rules.errors import InvalidSetting
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive
-from eventlake.settings import Settings
 from eventlake.work import placing
 from eventlake.work.in_process import InProcess
 from eventlake.work.run_context import Silent

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from eventlake.settings.models.models import Settings
 
 from datalake_assets.definitions import build
 from datalake_assets.keys import sync_job_name
@@ -22,7 +23,6 @@ from eventlake.lake import Lake
 from eventlake.report_history import newest_reports
 from eventlake.rules import paths
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive
-from eventlake.settings import Settings
 from eventlake.storage import StoredFile
 from eventlake.work.in_process import InProcess
 from eventlake.work.run_context import Silent

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from eventlake.settings.models.models import Settings
 
 from datalake_assets.running import new_job
 from datalake_assets.times import parse_range
@@ -15,7 +16,6 @@ from eventlake.lake import Lake
 from eventlake.report_history import newest_reports
 from eventlake.rules.errors import InsufficientPermissions
 from eventlake.sample import IOS_PROD, Account, SampleSpec, write_archive
-from eventlake.settings import Settings
 from eventlake.sql import LakeSql
 from eventlake.storage import LocalStorage
 from eventlake.work.unit import Window

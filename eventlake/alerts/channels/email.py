@@ -11,7 +11,7 @@ from email.utils import format_datetime, parseaddr
 from eventlake.alerts.channels.channel import TIMEOUT, NotSent
 from eventlake.alerts.message import Message
 from eventlake.rules.errors import InvalidSetting
-from eventlake.settings_alerts import Alerts, Security, secret_of
+from eventlake.settings.models.alerts import Alerts, Security, secret_of
 
 
 @dataclass(frozen=True)

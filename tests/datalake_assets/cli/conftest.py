@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from eventlake.settings.models.file import load_settings
 
 from datalake_assets.running import new_job
 from eventlake.lake import Lake
 from eventlake.sample import IOS_PROD, WEB_SHOP, Account, SampleSpec, write_archive
-from eventlake.settings_file import load_settings
 from eventlake.work.in_process import InProcess
 from eventlake.work.run_context import Silent
 from spark_resources.engine import SparkEngine

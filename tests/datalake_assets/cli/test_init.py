@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from eventlake.settings_file import load_settings
+from eventlake.settings.models.file import load_settings
+
 from tests.datalake_assets.cli.terminal import Terminal
 
 

@@ -16,12 +16,12 @@ from dagster._core.scheduler.instigation import (
     InstigatorStatus,
     ScheduleInstigatorData,
 )
+from eventlake.settings.models.models import Settings
 
 from datalake_assets.preflight.archive import archive_findings
 from datalake_assets.preflight.schedules import Schedules
 from datalake_assets.running import new_job
 from eventlake.lake import Lake
-from eventlake.settings import Settings
 from eventlake.work.dataflow import Dataflow
 from eventlake.work.in_process import InProcess
 from eventlake.work.run_context import Silent

@@ -5,12 +5,13 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
+from eventlake.settings.models.models import Settings, Source
+
 from eventlake.alerts.attempt import Attempt, CheckRun, Outcome
 from eventlake.alerts.message import Letter
 from eventlake.alerts.rule import Happened, state_after
 from eventlake.alerts.state import AlertState
 from eventlake.alerts.wording import Words
-from eventlake.settings import Settings, Source
 
 BEGIN = datetime(2026, 10, 20, tzinfo=UTC)
 HOUR = timedelta(hours=1)

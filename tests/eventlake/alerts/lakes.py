@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from eventlake.settings.models.models import Settings, Source
+
 from eventlake.alerts.attempt import Attempt, CheckRun
 from eventlake.alerts.channels.channel import NotSent
 from eventlake.alerts.fate import Fates, unknown
@@ -15,7 +17,6 @@ from eventlake.alerts.state import AlertState, read_alerts
 from eventlake.lake import Lake
 from eventlake.report import Failure, RunFacts
 from eventlake.rules.counts import TableReport, UnitReport
-from eventlake.settings import Settings, Source
 from eventlake.work.open_runs import close_run
 
 BEGIN = datetime(2026, 10, 20, tzinfo=UTC)

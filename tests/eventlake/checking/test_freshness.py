@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from eventlake.settings.models.models import Source
 
 from eventlake.checking.freshness import check_freshness, judge_freshness
-from eventlake.settings import Source
 from eventlake.work.checks import Severity
 from tests.eventlake.archive import track
 from tests.eventlake.retyping import lake_of

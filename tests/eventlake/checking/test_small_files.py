@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
+from eventlake.settings.models.models import Source
 
 from eventlake.catalog.base import CatalogPartition
 from eventlake.checking.small_files import check_small_files
 from eventlake.rules.partitions import DatePartition
 from eventlake.rules.types import TableSchema
-from eventlake.settings import Source
 from eventlake.work.checks import CheckResult, Severity
 from tests.eventlake.runs import utc
 

@@ -1,11 +1,11 @@
 """Which partitions are compacted, in which order, and how many at once."""
 
 import pytest
+from eventlake.settings.models.models import Compaction
 
 from eventlake.catalog.base import CatalogPartition
 from eventlake.compaction.candidates import Candidate, candidates, file_count, units, within
 from eventlake.rules.types import TableSchema
-from eventlake.settings import Compaction
 
 MB = 1_000_000
 ORDERS = TableSchema("track_order", "shop", "track_order", "Order", ())

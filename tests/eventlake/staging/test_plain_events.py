@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
+from eventlake.settings.models.models import Limits
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
@@ -24,7 +25,6 @@ from eventlake.rules.events import Reject
 from eventlake.rules.names import Naming
 from eventlake.rules.parse import parse_line
 from eventlake.rules.partitions import DatePartition
-from eventlake.settings import Limits
 from eventlake.staging.blob import Blob, BlobKind, from_ipc
 from eventlake.staging.block import Block
 from eventlake.staging.job import RawFile, StageJob

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from eventlake.settings.models.models import Limits
 
 from eventlake.columnar import raw_lines
 from eventlake.columnar.id_hashes import bucket_numbers, hash_id
 from eventlake.rules.events import Reason
 from eventlake.rules.names import Naming
 from eventlake.rules.partitions import DatePartition
-from eventlake.settings import Limits
 from eventlake.staging import task as staging
 from eventlake.staging.blob import Blob, BlobKind, from_ipc
 from eventlake.staging.job import RawFile, StageJob

@@ -4,13 +4,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from eventlake.settings.models.models import Limits
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlake.rules.events import Reason
 from eventlake.rules.flatten import leaves
 from eventlake.rules.names import Naming, pointer
-from eventlake.settings import Limits
 from eventlake.staging.table_columns import Refused, TableColumns, TakenApart
 from tests.eventlake.casting.leaves import ANY, json_of
 

@@ -3,10 +3,10 @@
 import shutil
 
 import pytest
+from eventlake.settings.models.models import Source
 
 from eventlake.lake import Lake
 from eventlake.rules import paths
-from eventlake.settings import Source
 from eventlake.tracking.finding import Fate, Found, find
 from eventlake.tracking.in_lake import days_around
 from eventlake.work import placing

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from eventlake.settings.models.models import Limits
 
 from eventlake.rules.names import Naming
 from eventlake.rules.partitions import DatePartition
-from eventlake.settings import Limits
 from eventlake.staging.job import RawFile
 from eventlake.storage import LocalStorage
 from eventlake.tracking.log_job import LogJob, NotLoaded

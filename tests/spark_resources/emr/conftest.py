@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from eventlake.settings.models.models import Settings
 
 from datalake_assets.running import new_job
 from eventlake.lake import Lake
 from eventlake.rules import paths
-from eventlake.settings import Settings
 from eventlake.work.run_context import Published
 from eventlake.work.unit import Window
 from spark_resources.emr.pace import Pace

@@ -9,12 +9,12 @@ from dagster_pipes import (
     PipesS3ContextLoader,
     open_dagster_pipes,
 )
+from eventlake.settings.models.models import Settings
 
 from datalake_assets.running import new_job
 from eventlake.aws.access import AwsAccess
 from eventlake.rules.counts import TableReport, UnitReport
 from eventlake.rules.errors import InsufficientPermissions, LakeError, UsageError
-from eventlake.settings import Settings
 from eventlake.storage import open_storage
 from eventlake.work.checks import CheckResult, ChecksFailed
 from spark_resources.emr.pipes import PipesFolder

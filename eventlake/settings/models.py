@@ -7,16 +7,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Self
 
+from eventlake.settings.models.alerts import Alerts
+from eventlake.settings.models.fields import Part
+from eventlake.settings.models.validation import breaches, inherit
 from pydantic import Field, PrivateAttr, model_validator
 
-from eventlake import settings_fields as fields
 from eventlake.rules import schedules
 from eventlake.rules.errors import UnknownSource
 from eventlake.rules.names import NAME_LENGTH, Naming, catalog_table, snake, table_name
 from eventlake.rules.partitions import DatePartition
-from eventlake.settings_alerts import Alerts
-from eventlake.settings_part import Part
-from eventlake.settings_rules import breaches, inherit
+from eventlake.settings.models import fields
 
 _NATIVE_TABLES = frozenset({"identify", "page", "screen", "group", "alias"})
 _WAREHOUSE_TABLES = frozenset(table_name(kind, naming=Naming.WAREHOUSE) for kind in _NATIVE_TABLES)

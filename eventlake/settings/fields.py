@@ -1,14 +1,83 @@
 """The forms that single settings may have, each with the words in which it is asked for."""
 
 import re
+from collections.abc import Mapping
 from datetime import date
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from eventlake import release
 from eventlake.rules import schedules
-from eventlake.settings_spark import spark_conf
+
+_KEY = re.compile(r"spark\.[A-Za-z0-9_.-]+", re.ASCII)
+_SOME_TEXT = (re.compile(r"(?s).+"), "text, a number, true or false")
+_SIZE = (re.compile(r"[1-9]\d*[kmgt]b?", re.ASCII | re.IGNORECASE), "a size such as 2g")
+_COUNT = (re.compile(r"[1-9]\d*", re.ASCII), "a whole number, 1 or more")
+_FORMS = {
+    "spark.driver.memory": _SIZE,
+    "spark.executor.memory": _SIZE,
+    "spark.executor.cores": _COUNT,
+    "spark.cores.max": _COUNT,
+}
+# The data flow rests on these, or another setting is the place for them.
+_NOT_HERE = {
+    "spark.master": "it is `engine`",
+    "spark.pyspark.python": "it is `spark.python`",
+    "spark.submit.deployMode": "the driver always runs with Dagster",
+    "spark.sql.session.timeZone": "it is always UTC",
+    "spark.sql.adaptive.enabled": "it is always off",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "rows are batches, of which few go at once",
+}
+
+
+def spark_conf(value: object) -> object:
+    """Spark's settings, as text; what is wrong with them is told all at once."""
+    if not isinstance(value, Mapping):
+        return value
+    conf = {str(key): _conf_text(given) for key, given in value.items()}
+    if wrong := [problem for key, text in conf.items() if (problem := _problem(key, text))]:
+        raise ValueError("; ".join(wrong))
+    return conf
+
+
+def _conf_text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, str | int | float) else ""
+
+
+def _problem(key: str, text: str) -> str | None:
+    if not _KEY.fullmatch(key):
+        return f"`{key}` is no setting of Spark: they begin with `spark.`"
+    if reason := _NOT_HERE.get(key):
+        return f"`{key}` cannot be set here: {reason}"
+    form, allowed = _FORMS.get(key, _SOME_TEXT)
+    return None if form.fullmatch(text) else f"`{key}` is {text!r}; allowed: {allowed}"
+
+
+# Each choice as `lake.yaml` spells it (for places: how it begins), and whether it is built.
+STORAGES: Mapping[str, bool] = {"a folder": True, "s3://": True, "abfss://": False}
+CATALOGS: Mapping[str, bool] = {"local": True, "glue": True, "hive": False}
+ENGINES: Mapping[str, bool] = {
+    "local": True,
+    "spark://": True,
+    "emr": True,
+    "emr-serverless": False,
+    "databricks": False,
+}
+# Settings that will exist: they are refused kindly, not as misspelled.
+LATER_SETTINGS = frozenset({"azure"})
+
+
+def refusal(choices: Mapping[str, bool], choice: str) -> str | None:
+    """Why a choice cannot be taken, or None if it can."""
+    if choices.get(choice):
+        return None
+    built = " | ".join(name for name, ready in choices.items() if ready)
+    if choice in choices:
+        return f"not in this release; allowed: {built}"
+    return f"allowed: {' | '.join(choices)} (in this release: {built})"
+
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -20,7 +89,7 @@ _SPARK_MASTER = re.compile(rf"spark://{_MASTER}(,{_MASTER})*", re.ASCII)  # seve
 
 def _storage(text: str) -> str:
     scheme = _SCHEME.match(text)
-    if reason := release.refusal(release.STORAGES, scheme[0] if scheme else "a folder"):
+    if reason := refusal(STORAGES, scheme[0] if scheme else "a folder"):
         raise ValueError(reason)
     if text.startswith("s3://") and not _is_bucket(text.removeprefix("s3://")):
         raise ValueError(
@@ -39,13 +108,13 @@ def _is_bucket(place: str) -> bool:
 
 def _engine(text: str) -> str:
     choice = "spark://" if _SPARK_MASTER.fullmatch(text) else text
-    if reason := release.refusal(release.ENGINES, choice):
+    if reason := refusal(ENGINES, choice):
         raise ValueError(reason.replace("spark://", "spark://host:port"))
     return text
 
 
 def _catalog(text: str) -> str:
-    if reason := release.refusal(release.CATALOGS, text):
+    if reason := refusal(CATALOGS, text):
         raise ValueError(reason)
     return text
 
@@ -119,10 +188,10 @@ StoragePlace = Annotated[
     ),
 ]
 CatalogChoice = Annotated[
-    str, AfterValidator(_catalog), Field(description=f"allowed: {' | '.join(release.CATALOGS)}")
+    str, AfterValidator(_catalog), Field(description=f"allowed: {' | '.join(CATALOGS)}")
 ]
 EngineChoice = Annotated[
-    str, AfterValidator(_engine), Field(description=f"allowed: {' | '.join(release.ENGINES)}")
+    str, AfterValidator(_engine), Field(description=f"allowed: {' | '.join(ENGINES)}")
 ]
 SparkConf = Annotated[
     dict[str, str],
@@ -180,3 +249,17 @@ PastDays = Annotated[
 NameLength = Annotated[int, _count("allowed: a whole number from 32 to 1024", least=32, most=1024)]
 # Python's own parsers give up some way below a thousand levels.
 Depth = Annotated[int, _count("allowed: a whole number from 1 to 500", most=500)]
+
+
+class Part(BaseModel):
+    """Some settings; one that is written without a value has its default."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out_nulls(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        defaults = {key for key, field in cls.model_fields.items() if not field.is_required()}
+        return {k: v for k, v in data.items() if v is not None or k not in defaults}

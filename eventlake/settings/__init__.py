@@ -1,0 +1,1 @@
+"""The settings in `lake.yaml`: models, validation, template."""
