@@ -6,10 +6,10 @@ from enum import StrEnum
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from eventlake.settings.models.fields import Part
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from eventlake.rules.errors import InvalidSetting
+from eventlake.settings.models.fields import Part
 
 _VARIABLE = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*")
 _ADDRESS = re.compile(r"[^@\s<>,;]+@[^@\s<>,;]+")

@@ -7,9 +7,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from eventlake.settings.models.alerts import Alerts
-from eventlake.settings.models.fields import Part
-from eventlake.settings.models.validation import breaches, inherit
 from pydantic import Field, PrivateAttr, model_validator
 
 from eventlake.rules import schedules
@@ -17,6 +14,9 @@ from eventlake.rules.errors import UnknownSource
 from eventlake.rules.names import NAME_LENGTH, Naming, catalog_table, snake, table_name
 from eventlake.rules.partitions import DatePartition
 from eventlake.settings.models import fields
+from eventlake.settings.models.alerts import Alerts
+from eventlake.settings.models.fields import Part
+from eventlake.settings.models.validation import breaches, inherit
 
 _NATIVE_TABLES = frozenset({"identify", "page", "screen", "group", "alias"})
 _WAREHOUSE_TABLES = frozenset(table_name(kind, naming=Naming.WAREHOUSE) for kind in _NATIVE_TABLES)

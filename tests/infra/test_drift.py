@@ -9,7 +9,7 @@ import botocore.session
 import pytest
 from botocore import xform_name
 
-from eventlake.aws.grants import action_of
+from eventlake.aws.permissions import action_of
 from tests.aws_server import AwsServer
 from tests.infra.policies import actions
 from tests.infra.stack import deploy
