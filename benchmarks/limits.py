@@ -20,9 +20,9 @@ from eventlake.rules.duplicates import Events, find_twins
 from eventlake.rules.inference import Kind
 from eventlake.staging.places import places
 from eventlake.staging.seen import Seen, SeenColumn, SeenTable
-from eventlake.state.codec import decode, encode
 from eventlake.state.ledger import LedgerEntry, LedgerPage
 from eventlake.storage import LocalStorage
+from eventlake.storage.documents import decode, encode
 from eventlake.tracking.log_job import DUPLICATE, OTHER_PAYLOAD
 from eventlake.work.record_log import _not_loaded
 

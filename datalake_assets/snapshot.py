@@ -14,9 +14,9 @@ from eventlake.settings.models.models import Source
 from eventlake.lake import Lake
 from eventlake.rules.errors import LakeError
 from eventlake.rules.types import TableSchema
-from eventlake.state.codec import decode, encode
 from eventlake.state.source_state import SourceState, read_state
 from eventlake.storage import LocalStorage
+from eventlake.storage.documents import decode, encode
 
 
 class SourceSnapshot(msgspec.Struct, frozen=True):

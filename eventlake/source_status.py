@@ -13,11 +13,11 @@ from eventlake.rules.errors import LakeError
 from eventlake.rules.schedules import next_due
 from eventlake.rules.types import LakeType
 from eventlake.settings.models.models import Source
-from eventlake.state.codec import decode
 from eventlake.state.lease import Lease, read_lease
 from eventlake.state.ledger import read_ledger
 from eventlake.state.replays import OpenReplay
 from eventlake.state.source_state import SourceState, read_state
+from eventlake.storage.documents import decode
 from eventlake.work.layout import refuse_changed_layout
 from eventlake.work.open_runs import OpenRun
 from eventlake.work.plan import list_archive, plan_sync

@@ -9,7 +9,7 @@ from eventlake.aws.refusals import Doing, aws_call
 from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.errors import InvalidSetting, LakeError
-from eventlake.storage.probe import probe
+from eventlake.storage.base import probe
 from eventlake.storage.s3 import S3Storage
 
 if TYPE_CHECKING:

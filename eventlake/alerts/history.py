@@ -14,7 +14,7 @@ from eventlake.lake import Lake
 from eventlake.report_history import RunReport, newest_reports, read_reports
 from eventlake.rules import paths
 from eventlake.settings.models.models import Source
-from eventlake.state.codec import decode
+from eventlake.storage.documents import decode
 from eventlake.work.failing import CANCELLED
 from eventlake.work.open_runs import OpenRun
 

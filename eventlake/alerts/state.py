@@ -7,8 +7,8 @@ import msgspec
 
 from eventlake.alerts.message import Letter
 from eventlake.rules import paths
-from eventlake.state.codec import decode, encode
 from eventlake.storage import Storage
+from eventlake.storage.documents import decode, encode
 
 
 class Ended(msgspec.Struct, frozen=True):

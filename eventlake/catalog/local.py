@@ -18,9 +18,9 @@ from eventlake.catalog.documents import Database, Month
 from eventlake.catalog.months import with_dropped, with_partitions
 from eventlake.rules import paths
 from eventlake.rules.errors import StateError
-from eventlake.state.codec import decode, encode
 from eventlake.storage import Storage
 from eventlake.storage.base import Change
+from eventlake.storage.documents import decode, encode
 
 T = TypeVar("T")
 

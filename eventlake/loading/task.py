@@ -22,7 +22,7 @@ from eventlake.rules.types import TableSchema
 from eventlake.staging.blob import Blob
 from eventlake.staging.rows_blob import divided, parts_of, split_key, table_of
 from eventlake.storage import Storage
-from eventlake.storage.asides import own_name
+from eventlake.storage.local import own_name
 from eventlake.tracking.records import BatchType, RecordLog
 
 T = TypeVar("T")

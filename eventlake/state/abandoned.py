@@ -7,8 +7,8 @@ import msgspec
 from eventlake.report import RunFacts
 from eventlake.rules import paths
 from eventlake.rules.clock import now
-from eventlake.state.codec import decode, encode
 from eventlake.storage import Storage
+from eventlake.storage.documents import decode, encode
 
 
 class Abandoned(msgspec.Struct, frozen=True):

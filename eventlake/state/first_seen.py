@@ -5,8 +5,8 @@ from datetime import datetime
 import msgspec
 
 from eventlake.rules import paths
-from eventlake.state.codec import decode, encode
 from eventlake.storage import Storage
+from eventlake.storage.documents import decode, encode
 
 
 class FirstSeen(msgspec.Struct, frozen=True):

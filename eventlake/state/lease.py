@@ -8,9 +8,9 @@ import msgspec
 
 from eventlake.rules import paths
 from eventlake.rules.errors import LakeError
-from eventlake.state.codec import decode, encode
 from eventlake.state.holder import Holder, myself, renewed
 from eventlake.storage import Storage
+from eventlake.storage.documents import decode, encode
 
 POLL_SECONDS = 2.0
 

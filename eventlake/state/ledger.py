@@ -5,8 +5,8 @@ from functools import partial
 import msgspec
 
 from eventlake.rules import paths
-from eventlake.state.codec import decode, encode
 from eventlake.storage import Storage, StoredFile
+from eventlake.storage.documents import decode, encode
 
 
 class LedgerEntry(msgspec.Struct, frozen=True):

@@ -13,11 +13,11 @@ from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import CommitConflict
 from eventlake.rules.types import LakeType, TableSchema
 from eventlake.state.abandoned import note_abandoned
-from eventlake.state.codec import decode, encode
 from eventlake.state.ledger import LedgerEntry
 from eventlake.state.pruned import read_pruned
 from eventlake.state.replays import ReplayStep
 from eventlake.storage import Storage
+from eventlake.storage.documents import decode, encode
 
 
 class RunKind(StrEnum):

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from eventlake.state.codec import decode, encode
 from eventlake.storage import Storage
+from eventlake.storage.documents import decode, encode
 
 
 class Mark(msgspec.Struct, frozen=True):

@@ -7,10 +7,10 @@ from eventlake.report import RunFacts
 from eventlake.rules import paths
 from eventlake.rules.types import LakeType, TableSchema
 from eventlake.settings.models.models import Source
-from eventlake.state.codec import decode, encode
 from eventlake.state.manifest import IndexFile, Manifest, RunKind
 from eventlake.state.replays import DoneDay, Replays
 from eventlake.storage import Storage
+from eventlake.storage.documents import decode, encode
 
 
 class Layout(msgspec.Struct, frozen=True):

@@ -1,5 +1,6 @@
 """The lake's files, addressed by paths relative to its root, wherever they lie."""
 
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +10,8 @@ from typing import TypeVar
 
 import pyarrow as pa
 from pyarrow import fs as pafs
+
+from eventlake.rules.errors import InvalidSetting
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,3 +166,31 @@ class Storage(ABC):
     @abstractmethod
     def abandon(self, folder: str, run_id: str) -> None:
         """Free what a dead run has half-written below a folder, in files named after it."""
+
+
+def probe(storage: Storage, folder: str) -> str:
+    """Try to write, read, list and delete in a folder; nothing of it stays."""
+    below = f"{folder}/check-{uuid.uuid4().hex}"
+    path = f"{below}/probe"
+    try:
+        _require(storage.create(path, b"first"), storage, "said that a new object exists already")
+        _require(
+            not storage.create(path, b"second"),
+            storage,
+            "wrote an object twice that was to be created only if absent: two runs could commit "
+            "the same manifest. Use S3 itself, or a store that honours `If-None-Match`",
+        )
+        _require(storage.read(path) == b"first", storage, "gave back other bytes than were written")
+        storage.write(path, b"third")
+        found = [file.path for file in storage.files(below)]
+        _require(found == [path], storage, "does not list an object that was just written")
+    finally:
+        storage.delete_folder(below)
+    return f"{storage.full(folder)}/ can be written, read, listed and cleared"
+
+
+def _require(holds: bool, storage: Storage, otherwise: str) -> None:
+    if not holds:
+        raise InvalidSetting(
+            f"Data lake has invalid configuration for `storage`: {storage.uri} {otherwise}."
+        )

@@ -3,20 +3,117 @@
 import fcntl
 import os
 import shutil
+import uuid
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from ctypes import CDLL, get_errno
 from dataclasses import dataclass
 from errno import ENOENT
+from functools import lru_cache
+from itertools import count
 from pathlib import Path
 
 import pyarrow as pa
 from pyarrow import fs as pafs
 
 from eventlake.rules.clock import now
-from eventlake.storage.asides import aside, discard, left_of, open_new
-from eventlake.storage.base import Change, Storage, StoredFile
-from eventlake.storage.settling import begin_to_settle, settle_all, settle_one
+from eventlake.storage.base import THREADS, Change, Storage, StoredFile
+
+_numbers = count()
+
+
+def aside(full: str) -> str:
+    """Where a file is written until it is whole: nobody else writes to the same place."""
+    folder, _, name = full.rpartition("/")
+    return f"{folder}/.{name}.{own_name()}"
+
+
+def own_name() -> str:
+    """A name that nobody else has, nor had."""
+    return f"{_mine(os.getpid())}{next(_numbers):x}"
+
+
+@lru_cache(maxsize=1)
+def _mine(process: int) -> str:
+    """What no other process has, on whatever machine; one that was forked has its own."""
+    return uuid.uuid4().hex
+
+
+def open_new(full: str) -> int:
+    """Open a file of our own for writing; its folder is made if there is none."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    try:
+        return os.open(full, flags, 0o666)
+    except FileNotFoundError:  # tried first: most files go where others are
+        os.makedirs(os.path.dirname(full), exist_ok=True)
+        return os.open(full, flags, 0o666)
+
+
+def discard(full: str) -> None:
+    """Remove a file; one that is not there is fine."""
+    with suppress(FileNotFoundError):
+        os.unlink(full)
+
+
+def left_of(name: str) -> str | None:
+    """Which file was being written under a name; None if it is no name of such a one."""
+    return name[1:].rpartition(".")[0] if name.startswith(".") else None
+
+
+MANY = 500
+"""Files from which on it costs less to wait for the whole disk than for each of them."""
+
+
+def settle_all(files: Sequence[str], folders: Sequence[str], root: str) -> None:
+    """Wait until files below a root, and what stands in folders, would outlive a power cut."""
+    for begun in _begun.pop(root, []):
+        begun.result()
+    if len(files) > MANY and sync_all(root):
+        return
+    every = [*files, *folders]
+    if len(every) == 1:
+        settle_one(every[0])
+        return
+    with ThreadPoolExecutor(THREADS) as pool:  # a disk does many of these as one
+        list(pool.map(settle_one, every))
+
+
+def begin_to_settle(files: int, root: str) -> None:
+    """Have many files written onto the disk while other work is done.
+
+    Linux tells of what went wrong only once: whoever settles files hears it from this call.
+    """
+    if files > MANY:
+        _begun.setdefault(root, []).append(_ahead.submit(sync_all, root))
+
+
+_ahead = ThreadPoolExecutor(1)
+_begun: dict[str, list[Future[bool]]] = {}  # by root
+
+
+def sync_all(at: str) -> bool:
+    """All that was written to this disk onto it, by one call; False where there is no such call."""
+    sync = getattr(CDLL(None, use_errno=True), "syncfs", None)  # Linux has it
+    if sync is None:
+        return False
+    handle = os.open(at, os.O_RDONLY)
+    try:
+        if sync(handle):
+            raise OSError(get_errno(), f"{os.strerror(get_errno())}: {at}")
+    finally:
+        os.close(handle)
+    return True
+
+
+def settle_one(full: str) -> None:
+    """One file, or what stands in one folder."""
+    handle = os.open(full, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
 
 _QUIET_SECONDS = 3600.0
 _WORTH_THREADS = 1_000  # files to be placed: fewer are placed sooner than threads are started

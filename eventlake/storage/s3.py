@@ -1,28 +1,274 @@
 """A lake in a bucket of S3, or of what speaks like it."""
 
+import io
+import os
 import random
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from urllib.parse import urlsplit
 
 import pyarrow as pa
-from botocore.exceptions import ClientError
+from botocore.credentials import ReadOnlyCredentials
+from botocore.exceptions import (
+    ClientError,
+    IncompleteReadError,
+    ReadTimeoutError,
+    ResponseStreamingError,
+)
 from pyarrow import fs as pafs
+from s3transfer.manager import (  # type: ignore[import-untyped]
+    TransferConfig,
+    TransferManager,
+)
 
-from eventlake.aws.access import AwsAccess
+from eventlake.aws.access import ATTEMPTS, AwsAccess
 from eventlake.aws.refusals import Doing, aws_call
 from eventlake.rules.errors import ServiceTrouble
 from eventlake.storage.base import THREADS, Change, R, Storage, StoredFile, T
-from eventlake.storage.s3_arrow import arrow_files
-from eventlake.storage.s3_copy import copy_object
 from eventlake.storage.s3_listing import Listing
-from eventlake.storage.s3_output import S3Output
-from eventlake.storage.s3_removal import abort_uploads, delete_keys
-from eventlake.storage.s3_requests import is_conflict, is_hidden, is_lost, is_missing, read_object
+
+_lock = threading.Lock()
+_made: dict[tuple[int, AwsAccess, str, str], tuple[ReadOnlyCredentials, pafs.FileSystem]] = {}
+
+
+def arrow_files(access: AwsAccess, bucket: str) -> pafs.FileSystem:
+    """Arrow's file system for a bucket; another one as soon as the keys have been renewed."""
+    keys = access.credentials()
+    client = access.client("s3")
+    endpoint: str = client.meta.endpoint_url
+    place = (os.getpid(), access, bucket, endpoint)
+    with _lock:
+        known = _made.get(place)
+        if known is None or known[0] != keys:
+            _made[place] = known = (keys, _open(client, bucket, endpoint, keys))
+        return known[1]
+
+
+def _open(client: Any, bucket: str, endpoint: str, keys: ReadOnlyCredentials) -> pafs.FileSystem:
+    url = urlsplit(endpoint)
+    own = {"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"} & os.environ.keys()
+    return pafs.S3FileSystem(
+        access_key=keys.access_key,
+        secret_key=keys.secret_key,
+        session_token=keys.token,
+        region=bucket_region(client, bucket),
+        scheme=url.scheme,
+        endpoint_override=url.netloc if own or "amazonaws.com" not in url.netloc else None,
+        connect_timeout=10,
+        request_timeout=60,
+        retry_strategy=pafs.AwsStandardS3RetryStrategy(max_attempts=_attempts()),
+    )
+
+
+def _attempts() -> int:
+    return int(os.environ.get("AWS_MAX_ATTEMPTS", ATTEMPTS))
+
+
+def bucket_region(client: Any, bucket: str) -> str | None:
+    """Where the bucket is, whatever the settings say: Arrow follows no redirections."""
+    try:
+        answer = client.head_bucket(Bucket=bucket)
+    except ClientError as error:
+        answer = error.response
+    headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    region: str | None = headers.get("x-amz-bucket-region") or client.meta.region_name
+    return None if region == "aws-global" else region
+
+
+LARGEST = 5 << 30
+"""What S3 copies in one request; more goes in parts."""
+
+COPY_PART_BYTES = 512 << 20
+
+
+def copy_object(client: Any, bucket: str, source: str, target: str, size: int) -> None:
+    """Copy an object of a known size."""
+    origin = {"Bucket": bucket, "Key": source}
+    if size <= LARGEST:
+        client.copy_object(Bucket=bucket, Key=target, CopySource=origin)
+        return
+    config = TransferConfig(multipart_threshold=LARGEST, multipart_chunksize=COPY_PART_BYTES)
+    with TransferManager(client, config) as transfers:
+        transfers.copy(origin, bucket, target).result()  # which aborts its upload if it fails
+
+
+PART_BYTES = 16 << 20
+_AT_ONCE = 4
+
+
+class S3Output(io.RawIOBase):
+    """Goes up in parts while it is written, or at once where it is small.
+
+    Nothing of it is there until `finish`. Arrow's own stream would do, but it always finishes:
+    what failed half-way would look like a file.
+    """
+
+    def __init__(self, client: Any, **place: str) -> None:
+        super().__init__()
+        self._client, self._place = client, place
+        self._pending = bytearray()
+        self._upload = ""
+        self._pool: ThreadPoolExecutor | None = None
+        self._parts: list[Future[dict[str, Any]]] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        size = memoryview(data).nbytes
+        self._pending += data
+        while len(self._pending) >= PART_BYTES:
+            self._send(bytes(self._pending[:PART_BYTES]))
+            del self._pending[:PART_BYTES]
+        return size
+
+    def finish(self) -> None:
+        """Put the file in place."""
+        if not self._upload:
+            self._client.put_object(**self._place, Body=bytes(self._pending))
+            return
+        if self._pending:
+            self._send(bytes(self._pending))
+        parts = [part.result() for part in self._parts]
+        self._close_pool()
+        self._client.complete_multipart_upload(
+            **self._place, UploadId=self._upload, MultipartUpload={"Parts": parts}
+        )
+
+    def abort(self) -> None:
+        """Leave nothing behind; what cannot be done now is done when the run is wound up."""
+        self._close_pool()
+        if self._upload:
+            with suppress(Exception):  # the error that led here is the one to be told
+                self._client.abort_multipart_upload(**self._place, UploadId=self._upload)
+
+    def _send(self, data: bytes) -> None:
+        if self._pool is None:
+            self._upload = self._client.create_multipart_upload(**self._place)["UploadId"]
+            self._pool = ThreadPoolExecutor(_AT_ONCE)
+        if len(self._parts) >= _AT_ONCE:
+            self._parts[-_AT_ONCE].result()  # so much is held in memory, and no more
+        self._parts.append(self._pool.submit(self._sender(data, len(self._parts) + 1)))
+
+    def _sender(self, data: bytes, number: int) -> Callable[[], dict[str, Any]]:
+        def send() -> dict[str, Any]:
+            sent = self._client.upload_part(
+                **self._place, UploadId=self._upload, PartNumber=number, Body=data
+            )
+            return {"PartNumber": number, "ETag": sent["ETag"]}
+
+        return send
+
+    def _close_pool(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+_REMOVED_AT_ONCE = 1000
+
+
+def delete_keys(client: Any, bucket: str, keys: Sequence[str]) -> None:
+    """Delete objects, as many in one request as S3 allows."""
+
+    def delete(batch: Sequence[str]) -> None:
+        objects = [{"Key": key} for key in batch]
+        answer = client.delete_objects(Bucket=bucket, Delete={"Objects": objects, "Quiet": True})
+        for refused in answer.get("Errors", ()):
+            raise ClientError({"Error": refused}, "DeleteObjects")
+
+    batches = [
+        keys[start : start + _REMOVED_AT_ONCE] for start in range(0, len(keys), _REMOVED_AT_ONCE)
+    ]
+    if len(batches) == 1:
+        delete(batches[0])
+    elif batches:
+        with ThreadPoolExecutor(THREADS) as pool:
+            list(pool.map(delete, batches))
+
+
+def abort_uploads(client: Any, bucket: str, prefix: str, named: str = "") -> None:
+    """Abort unfinished uploads below a prefix; of some name only, if given."""
+    more: dict[str, str] = {}
+    while True:
+        page = client.list_multipart_uploads(Bucket=bucket, Prefix=prefix, **more)
+        for upload in page.get("Uploads", ()):
+            if named in upload["Key"][len(prefix) :]:
+                _abort(client, bucket, upload)
+        if not page.get("IsTruncated"):
+            return
+        more = {
+            "KeyMarker": page["NextKeyMarker"],
+            "UploadIdMarker": page["NextUploadIdMarker"],
+        }
+
+
+def _abort(client: Any, bucket: str, upload: dict[str, Any]) -> None:
+    try:
+        client.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
+    except ClientError as error:
+        if error.response["Error"].get("Code") != "NoSuchUpload":  # else it is done
+            raise
+
+
+_BODY_ATTEMPTS = 4
+
+
+def read_object(client: Any, **place: str) -> tuple[bytes | None, str]:
+    """Content and ETag of an object; None where there is none."""
+    for attempt in range(1, _BODY_ATTEMPTS + 1):
+        try:
+            answer = client.get_object(**place)
+            body: bytes = answer["Body"].read()
+            return body, str(answer["ETag"])
+        except ClientError as error:
+            if is_missing(error) or is_hidden(error, client, **place):
+                return None, ""
+            raise
+        except (IncompleteReadError, ReadTimeoutError, ResponseStreamingError):
+            # botocore tries again until the answer begins, not when it breaks off.
+            if attempt == _BODY_ATTEMPTS:
+                raise
+    raise AssertionError("unreachable")
+
+
+def is_missing(error: ClientError) -> bool:
+    """Whether there is no such object; a bucket that is not there is another matter."""
+    return _code(error) in ("NoSuchKey", "404", "NotFound")
+
+
+def is_hidden(error: ClientError, client: Any, Bucket: str, Key: str) -> bool:
+    """Whether S3 refuses to tell that there is no such object.
+
+    It does so to who may not list the whole bucket, whatever else he may list; so that is asked.
+    """
+    if _code(error) not in ("AccessDenied", "403"):
+        return False
+    try:
+        page = client.list_objects_v2(Bucket=Bucket, Prefix=Key, MaxKeys=1)
+    except ClientError:
+        return False
+    return all(found["Key"] != Key for found in page.get("Contents", ()))
+
+
+def is_lost(error: ClientError) -> bool:
+    """Whether a condition did not hold: somebody else was first."""
+    return _code(error) in ("PreconditionFailed", "412", "NoSuchKey")
+
+
+def is_conflict(error: ClientError) -> bool:
+    """Whether somebody writes the same object at this moment."""
+    return _code(error) in ("ConditionalRequestConflict", "OperationAborted", "409")
+
+
+def _code(error: ClientError) -> str:
+    return str(error.response["Error"].get("Code", ""))
+
 
 STREAM_BYTES = 8 << 20
 """Asked for at once by who reads a file from beginning to end: each is a request."""

@@ -1,4 +1,9 @@
-"""What lies in a bucket: a thousand keys a request, many requests at once."""
+"""What lies in a bucket: a thousand keys a request, many requests at once.
+
+A page holds a thousand objects, and botocore looks up the description of every field of each. With
+a hundred pages that is seconds in which no other thread runs; taken straight from the XML it is
+a quarter of one. Where botocore does not ask us, it reads the page itself, with the same result.
+"""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -6,9 +11,44 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
+from xml.etree import ElementTree
 
 from eventlake.storage.base import THREADS
-from eventlake.storage.s3_pages import read_pages_quickly
+
+_EVENT = "before-parse.s3.ListObjectsV2"
+_SPACE = "{http://s3.amazonaws.com/doc/2006-03-01/}"
+_CONTENTS, _KEY, _SIZE, _ETAG, _MODIFIED = (
+    f"{_SPACE}{name}" for name in ("Contents", "Key", "Size", "ETag", "LastModified")
+)
+
+
+def read_pages_quickly(client: Any) -> None:
+    """From now on; may be repeated."""
+    client.meta.events.register(_EVENT, _read, unique_id="datalake-pages")
+
+
+def _read(
+    response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: Any
+) -> None:
+    if response_dict["status_code"] != 200:
+        return
+    page = ElementTree.fromstring(response_dict["body"])
+    found = page.findall(_CONTENTS)
+    if not found:
+        return  # as from servers with other words for it
+    customized_response_dict["Contents"] = [
+        {
+            "Key": one.findtext(_KEY, ""),
+            "Size": int(one.findtext(_SIZE, "0")),
+            "ETag": one.findtext(_ETAG, ""),
+            "LastModified": one.findtext(_MODIFIED, ""),
+        }
+        for one in found
+    ]
+    for one in found:
+        page.remove(one)
+    response_dict["body"] = ElementTree.tostring(page)
+
 
 _PARTS = 2 * THREADS
 

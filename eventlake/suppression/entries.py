@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from eventlake.rules.errors import StateError
 from eventlake.rules.suppression import IdKind
-from eventlake.state.codec import FORMAT_VERSION
+from eventlake.storage.documents import FORMAT_VERSION
 
 WHOLE_LAKE = ""
 """As the source of an entry: it counts for all of them."""

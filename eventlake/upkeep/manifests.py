@@ -1,10 +1,10 @@
 """Manifests that nothing needs any more: the state is what all of them add up to."""
 
 from eventlake.rules import paths
-from eventlake.state.codec import decode
 from eventlake.state.pruned import note_pruned
 from eventlake.state.source_state import SourceState
 from eventlake.storage import Storage, StoredFile
+from eventlake.storage.documents import decode
 from eventlake.upkeep.removal import Removed, counted
 from eventlake.upkeep.replaced import cleaned_up_to
 from eventlake.work.open_runs import OpenRun

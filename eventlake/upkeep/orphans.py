@@ -10,9 +10,9 @@ import msgspec
 from eventlake.catalog.base import Catalog
 from eventlake.rules import paths
 from eventlake.state.abandoned import abandoned_runs
-from eventlake.state.codec import decode, encode
 from eventlake.state.source_state import SourceState
 from eventlake.storage import Storage, StoredFile
+from eventlake.storage.documents import decode, encode
 from eventlake.upkeep.removal import Removed, counted
 from eventlake.upkeep.replaced import replacing, vacated
 from eventlake.upkeep.unused import state_places

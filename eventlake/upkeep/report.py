@@ -7,8 +7,8 @@ import msgspec
 
 from eventlake.compaction.compact import Compacted
 from eventlake.rules import paths
-from eventlake.state.codec import decode, encode
 from eventlake.storage import Storage
+from eventlake.storage.documents import decode, encode
 from eventlake.upkeep.areas import Amount
 
 KEPT = 100

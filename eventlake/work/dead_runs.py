@@ -14,10 +14,10 @@ from eventlake.report import Failure, RunFacts
 from eventlake.rules import paths
 from eventlake.rules.clock import new_run_id
 from eventlake.rules.errors import CommitConflict
-from eventlake.state.codec import decode
 from eventlake.state.lease import read_lease
 from eventlake.state.manifest import Manifest, RunKind, commit, read_manifest
 from eventlake.storage import Storage
+from eventlake.storage.documents import decode
 from eventlake.work.open_runs import OpenRun, close_failed_run, close_upkeep, report_failure
 from eventlake.work.publish import apply, catch_up
 

@@ -13,11 +13,11 @@ from eventlake.rules import paths
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import LakeError
 from eventlake.state.abandoned import note_abandoned
-from eventlake.state.codec import encode
 from eventlake.state.holder import Holder, myself, renewed
 from eventlake.state.manifest import read_manifest
 from eventlake.state.replays import Replay
 from eventlake.storage import Storage
+from eventlake.storage.documents import encode
 from eventlake.tracking.metadata import write_metadata
 
 

@@ -11,7 +11,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from eventlake.storage import Storage
-from eventlake.storage.probe import probe
+from eventlake.storage.base import probe
 from eventlake.work.run_context import Listener
 from spark_resources.class_archive import with_archive
 from spark_resources.cluster.address import Reached, own_address_to, reach

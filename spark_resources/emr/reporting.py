@@ -9,8 +9,8 @@ from eventlake.lake import Lake
 from eventlake.report import RunFacts
 from eventlake.rules import paths
 from eventlake.rules.errors import LakeError, UsageError
-from eventlake.state.codec import decode, encode
 from eventlake.state.holder import myself, renewed
+from eventlake.storage.documents import decode, encode
 from eventlake.work.failing import close_failed, failure_of
 from eventlake.work.open_runs import OpenRun, report_failure
 from eventlake.work.publish import catch_up

@@ -17,8 +17,8 @@ from eventlake.lake import Lake
 from eventlake.report_history import newest_reports
 from eventlake.rules import paths
 from eventlake.sample import WEB_SHOP
-from eventlake.state.codec import encode
 from eventlake.state.holder import Holder, myself
+from eventlake.storage.documents import encode
 from eventlake.work.open_runs import OpenRun
 from tests.datalake_assets.conftest import Platform
 

@@ -6,9 +6,9 @@ from eventlake.lake import Lake
 from eventlake.report import RunFacts
 from eventlake.rules import paths
 from eventlake.sample import IOS_PROD
-from eventlake.state.codec import encode
 from eventlake.state.holder import Holder, myself
 from eventlake.state.lease import Lease
+from eventlake.storage.documents import encode
 from eventlake.work.open_runs import OpenRun
 from tests.datalake_assets.cli.conftest import SampleLake
 from tests.datalake_assets.cli.terminal import Terminal, everything_below

@@ -12,7 +12,7 @@ from datalake_assets.preflight.bucket import bucket_findings, bucket_region
 from eventlake.lake import Lake
 from eventlake.rules.errors import InvalidSetting
 from eventlake.storage import LocalStorage
-from eventlake.storage.probe import probe
+from eventlake.storage.base import probe
 from eventlake.storage.s3 import S3Storage
 from tests.aws_server import AwsServer
 from tests.datalake_assets.preflight.conftest import LAKE, MakeLake, signs, told

@@ -8,8 +8,8 @@ import pytest
 
 from eventlake.alerts.fate import Fate
 from eventlake.report import RunFacts
-from eventlake.state.codec import encode
 from eventlake.state.holder import myself
+from eventlake.storage.documents import encode
 from eventlake.work.dead_runs import INTERRUPTED
 from eventlake.work.failing import CANCELLED
 from eventlake.work.open_runs import OpenRun

@@ -8,7 +8,7 @@ import msgspec
 from eventlake.catalog.base import CatalogColumn, CatalogPartition, CatalogTable
 from eventlake.catalog.documents import Month
 from eventlake.rules import paths
-from eventlake.state.codec import decode, encode
+from eventlake.storage.documents import decode, encode
 from tests.aws_server import AwsServer
 from tests.eventlake.glue_runs import PLACE, GlueRuns
 from tests.eventlake.runs import Runs

@@ -233,7 +233,7 @@ def half_published(checked: Checked) -> Callable[[], Any]:
     runs.archive.day("2026-10-03").file("c", track("Order", "m6", "2026-10-01T07:10", n=5))
     runs.sync()
     assert runs.partitions("track_order")[SEVEN] != partition
-    from eventlake.state.codec import encode
+    from eventlake.storage.documents import encode
 
     storage.write(paths.state_file(SOURCE_ID), encode(state))
     checked.hand.unregister("track_order", SEVEN)

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from eventlake.rules.errors import StateError
-from eventlake.state.codec import FORMAT_VERSION, decode, encode
 from eventlake.state.ledger import LedgerEntry, LedgerPage
+from eventlake.storage.documents import FORMAT_VERSION, decode, encode
 
 PAGE = LedgerPage({"a": LedgerEntry("a", 1, "t", 2, ("2026-10-01T07",))})
 

@@ -14,12 +14,12 @@ import pytest
 
 from eventlake.rules import paths
 from eventlake.state import holder, lease
-from eventlake.state.codec import encode
 from eventlake.state.holder import Holder, myself
 from eventlake.state.lease import Lease, held_lease, make_way, read_lease
 from eventlake.state.process_birth import birth
 from eventlake.storage import LocalStorage, Storage
 from eventlake.storage.base import Change
+from eventlake.storage.documents import encode
 from eventlake.storage.s3 import S3Storage
 from tests.aws_server import AwsServer
 

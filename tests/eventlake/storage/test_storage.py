@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eventlake.storage import Storage, s3_output, settling
+from eventlake.storage import Storage, local, s3
 from eventlake.storage.base import Change
 from eventlake.storage.local import LocalStorage
 
@@ -20,7 +20,7 @@ MANY = 8
 
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(s3_output, "PART_BYTES", 5 << 20)  # the least that S3 takes
+    monkeypatch.setattr(s3, "PART_BYTES", 5 << 20)  # the least that S3 takes
 
 
 def put(storage: Storage, *paths: str) -> None:
@@ -132,7 +132,7 @@ def test_nothing_is_left_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert storage.create_all(files) == [False, False]
     storage.update_all([(path, lambda old: b"3") for path, _ in files])
     assert hidden() == set()
-    monkeypatch.setattr(settling, "settle_one", full)
+    monkeypatch.setattr(local, "settle_one", full)
     with pytest.raises(OSError, match="full"):
         storage.create_all([("c/x", b"1"), ("d/x", b"2")])
     with pytest.raises(OSError, match="full"):

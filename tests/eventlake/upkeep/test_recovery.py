@@ -10,9 +10,9 @@ import pytest
 from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.state import holder
-from eventlake.state.codec import encode
 from eventlake.state.holder import Holder, myself
 from eventlake.state.lease import Lease
+from eventlake.storage.documents import encode
 from eventlake.upkeep.recovery import Recovery, recover
 from eventlake.work.open_runs import OpenRun
 from tests.eventlake.archive import track

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlake.storage import settling
+from eventlake.storage import local
 from tests.eventlake.failing_storage import Fault
 from tests.eventlake.fault_cases import CASES, CHANGES_OF_TYPES, COMPACTIONS, SYNCS
 from tests.eventlake.fault_places import Folders
@@ -30,7 +30,7 @@ def test_every_call_of_the_store_fails_once(in_memory: Path, case: Case, fault: 
 def test_every_call_fails_once_where_there_is_so_much_that_it_is_done_together(
     in_memory: Path, case: Case, fault: Fault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settling, "MANY", 0)
+    monkeypatch.setattr(local, "MANY", 0)
     assert hold(Folders(in_memory), case, fault) > 2
 
 

@@ -11,7 +11,7 @@ from eventlake.loading.shares import Shares
 from eventlake.loading.task import LoadedFile, LoadJob
 from eventlake.rules import paths
 from eventlake.state.manifest import read_manifest
-from eventlake.storage import settling
+from eventlake.storage import local
 from eventlake.work.in_process import InProcess
 from tests.eventlake.fault_cases import first_sync, growing_sync, replay
 from tests.eventlake.runs import SOURCE_ID, Runs
@@ -22,14 +22,14 @@ def test_many_files_are_brought_onto_the_disk_by_one_call_before_the_commit(
 ) -> None:
     order: list[tuple[str, bool]] = []  # and whether the manifest was there by then
     manifest = runs.root / paths.manifest(SOURCE_ID, 1)
-    sync_all = settling.sync_all
+    sync_all = local.sync_all
 
     def note(at: str) -> bool:
         order.append((at, manifest.exists()))
         return sync_all(at)
 
-    monkeypatch.setattr(settling, "MANY", 0)
-    monkeypatch.setattr(settling, "sync_all", note)
+    monkeypatch.setattr(local, "MANY", 0)
+    monkeypatch.setattr(local, "sync_all", note)
     first_sync(runs)
     assert manifest.exists()
     # Once as soon as the tables are written, once when all is.
@@ -47,8 +47,8 @@ def test_a_disk_that_fails_while_other_work_is_done_fails_the_run(
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         return True
 
-    monkeypatch.setattr(settling, "MANY", 0)
-    monkeypatch.setattr(settling, "sync_all", fails_once)
+    monkeypatch.setattr(local, "MANY", 0)
+    monkeypatch.setattr(local, "sync_all", fails_once)
     with pytest.raises(OSError, match=os.strerror(errno.EIO)):
         first_sync(runs)
     assert not (runs.root / paths.manifest(SOURCE_ID, 1)).exists()
@@ -60,9 +60,9 @@ def test_a_system_without_that_call_does_them_one_by_one(
     runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settled: list[str] = []
-    monkeypatch.setattr(settling, "MANY", 0)
-    monkeypatch.setattr(settling, "sync_all", lambda at: False)
-    monkeypatch.setattr(settling, "settle_one", settled.append)
+    monkeypatch.setattr(local, "MANY", 0)
+    monkeypatch.setattr(local, "sync_all", lambda at: False)
+    monkeypatch.setattr(local, "settle_one", settled.append)
     first_sync(runs)
     manifest = read_manifest(runs.storage, SOURCE_ID, 1)
     assert manifest is not None
@@ -113,9 +113,9 @@ def test_a_file_of_state_or_catalog_is_on_the_disk_before_it_is_in_its_place(
 
         return noting
 
-    monkeypatch.setattr(settling, "MANY", many)
-    monkeypatch.setattr(settling, "sync_all", sync_all)
-    monkeypatch.setattr(settling, "settle_one", settled.add)
+    monkeypatch.setattr(local, "MANY", many)
+    monkeypatch.setattr(local, "sync_all", sync_all)
+    monkeypatch.setattr(local, "settle_one", settled.add)
     for name in ("link", "replace"):
         monkeypatch.setattr(os, name, noted(getattr(os, name)))
     first_sync(runs)
@@ -129,7 +129,7 @@ def test_a_file_of_state_or_catalog_is_on_the_disk_before_it_is_in_its_place(
 def test_a_file_that_is_not_there_stops_the_commit(
     runs: Runs, monkeypatch: pytest.MonkeyPatch, many: int
 ) -> None:
-    monkeypatch.setattr(settling, "MANY", many)
+    monkeypatch.setattr(local, "MANY", many)
 
     class LosesAFile(InProcess):
         def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:

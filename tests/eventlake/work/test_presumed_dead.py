@@ -9,11 +9,11 @@ import pytest
 
 from eventlake.rules import paths
 from eventlake.rules.errors import ConservationError
-from eventlake.state.codec import decode, encode
 from eventlake.state.holder import Holder, myself
 from eventlake.state.lease import Lease, read_lease
 from eventlake.state.manifest import RunKind, read_manifest
 from eventlake.storage import LocalStorage
+from eventlake.storage.documents import decode, encode
 from eventlake.work.dead_runs import close_dead_runs
 from eventlake.work.open_runs import OpenRun
 from tests.eventlake.archive import track

@@ -13,7 +13,7 @@ from moto.emr.responses import ElasticMapReduceResponse
 from eventlake.aws.access import forget_sessions
 from eventlake.rules import paths
 from eventlake.rules.errors import InvalidSetting
-from eventlake.state.codec import decode
+from eventlake.storage.documents import decode
 from eventlake.work.open_runs import OpenRun
 from spark_resources.emr.errors import StepFailed
 from tests.emr_node import Node, shell, slowly, without_spark

@@ -8,9 +8,7 @@ from eventlake.storage.local import LocalStorage
 def open_storage(uri: str, access: AwsAccess) -> Storage:
     """The store at `s3://bucket[/prefix]`, or in a folder; nothing is read or written by it."""
     if uri.startswith("s3://"):
-        from eventlake.storage.s3 import (
-            S3Storage,  # imports boto3, which lakes in folders do without
-        )
+        from eventlake.storage.s3 import S3Storage
 
         return S3Storage(uri, access)
     return LocalStorage(uri)
