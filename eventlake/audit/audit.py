@@ -15,7 +15,7 @@ from eventlake.audit.rule import RawVerdict
 from eventlake.audit.scope import Scope, TableNumbers
 from eventlake.audit.snapshot import Snapshot, take_snapshot
 from eventlake.audit.spill import RAW, ROWS, Spill, bucket_bits
-from eventlake.catalog.room import room
+from eventlake.catalog.factory import room
 from eventlake.lake import Lake
 from eventlake.suppression.suppression import Suppression
 

@@ -1,6 +1,6 @@
 """Tables that a unit would make: whether the catalog has room for them, under free names."""
 
-from eventlake.catalog.room import room
+from eventlake.catalog.factory import room
 from eventlake.rules.errors import InvalidSetting
 from eventlake.staging.seen import Seen
 from eventlake.state.manifest import read_manifest

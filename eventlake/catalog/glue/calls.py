@@ -1,5 +1,7 @@
 """Calls to Glue: the account's catalog in each, every page, trouble of the moment tried again."""
 
+import random
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -8,8 +10,20 @@ from botocore.exceptions import ClientError
 
 from eventlake.aws.access import AwsAccess
 from eventlake.aws.refusals import Doing, aws_call
-from eventlake.catalog.glue.again import attempts
 from eventlake.rules.errors import InvalidSetting
+
+_ATTEMPTS = 12
+_FIRST, _LONGEST = 0.1, 5.0
+
+
+def attempts() -> Iterator[bool]:
+    """Whether it is the last one; with growing waits between them, half a minute in all."""
+    for number in range(_ATTEMPTS):
+        if number:
+            # Whoever collides with others must not do so again in step with them.
+            time.sleep(random.uniform(0.5, 1) * min(_FIRST * 2 ** (number - 1), _LONGEST))
+        yield number == _ATTEMPTS - 1
+
 
 NOT_FOUND = "EntityNotFoundException"
 EXISTS = "AlreadyExistsException"

@@ -17,13 +17,24 @@ from eventlake.catalog.base import (
     partition_day,
 )
 from eventlake.catalog.glue import changes
-from eventlake.catalog.glue.again import attempts
-from eventlake.catalog.glue.batches import PartitionBatches, Values
-from eventlake.catalog.glue.calls import EXISTS, NOT_FOUND, Fields, GlueCalls, code_of
-from eventlake.catalog.glue.listing import days_expression, list_partitions
-from eventlake.catalog.glue.partitions import moved_partition, new_partition, read_partition
-from eventlake.catalog.glue.places import Root
-from eventlake.catalog.glue.tables import DROPPED, RETYPED, new_table, number, read_table
+from eventlake.catalog.glue.calls import EXISTS, NOT_FOUND, Fields, GlueCalls, attempts, code_of
+from eventlake.catalog.glue.partitions import (
+    PartitionBatches,
+    Values,
+    moved_partition,
+    new_partition,
+    read_partition,
+)
+from eventlake.catalog.glue.tables import (
+    DROPPED,
+    RETYPED,
+    Root,
+    days_expression,
+    list_partitions,
+    new_table,
+    number,
+    read_table,
+)
 from eventlake.rules.errors import InvalidSetting, ServiceTrouble, StateError
 from eventlake.storage.base import THREADS
 

@@ -6,8 +6,7 @@ from botocore.exceptions import ClientError
 
 from eventlake.aws.refusals import Doing, aws_call
 from eventlake.catalog.base import CatalogColumn
-from eventlake.catalog.glue.again import attempts
-from eventlake.catalog.glue.calls import BUSY, NOT_FOUND, Fields, GlueCalls, code_of
+from eventlake.catalog.glue.calls import BUSY, NOT_FOUND, Fields, GlueCalls, attempts, code_of
 from eventlake.catalog.glue.tables import (
     DROPPED,
     RETYPED,

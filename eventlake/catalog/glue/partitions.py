@@ -1,10 +1,25 @@
 """A partition of the catalog as Glue writes it, there and back."""
 
-from collections.abc import Collection
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
+from botocore.exceptions import ClientError
+
+from eventlake.aws.refusals import Doing, aws_call
 from eventlake.catalog.base import CatalogPartition
-from eventlake.catalog.glue.calls import Fields
-from eventlake.catalog.glue.places import Root
+from eventlake.catalog.glue.calls import (
+    BUSY,
+    EXISTS,
+    NOT_FOUND,
+    Fields,
+    GlueCalls,
+    attempts,
+    code_of,
+)
+from eventlake.catalog.glue.tables import Root
+from eventlake.rules.errors import ServiceTrouble
 
 VERSION = "datalake.version"
 UNKNOWN = -1
@@ -68,3 +83,141 @@ def _parameters(partition: CatalogPartition) -> dict[str, str]:
     return {VERSION: str(partition.version)} | {
         key: str(count) for key, count in counted.items() if partition.files
     }
+
+
+Values = tuple[str, ...]
+
+_READ, _CREATED, _UPDATED, _DELETED = 1000, 100, 100, 25
+"""The most partitions that Glue takes in one call."""
+
+_BUSY = BUSY | {"InternalServiceException", "InternalFailure", "ThrottlingException"}
+"""Of single partitions, nobody else asks again."""
+
+_REQUEST_BYTES = 1 << 20
+"""Each partition repeats all columns of its table: wide tables make few partitions a call."""
+
+
+@dataclass(frozen=True)
+class PartitionBatches:
+    """The partitions of one table, read and changed in batches."""
+
+    calls: GlueCalls
+    database: str
+    table: str
+
+    def get(self, values: Iterable[Values]) -> dict[Values, Fields]:
+        """Those of the partitions that exist."""
+        found: dict[Values, Fields] = {}
+        waiting = [{"Values": list(one)} for one in values]
+        for _ in attempts():
+            left: list[Fields] = []
+            for start in range(0, len(waiting), _READ):
+                batch = waiting[start : start + _READ]
+                answer = self._call("batch_get_partition", PartitionsToGet=batch)
+                found |= {tuple(one["Values"]): one for one in answer.get("Partitions", ())}
+                left += answer.get("UnprocessedKeys", ())
+            waiting = left
+            if not waiting:
+                return found
+        raise ServiceTrouble(
+            f"Glue leaves out partitions of {self._name} however often it is asked for them. The "
+            "next run tries again."
+        )
+
+    def create(self, inputs: Iterable[Fields]) -> set[Values]:
+        """Make partitions; the values of those that exist, which are left as they are."""
+        entries = {tuple(one["Values"]): one for one in inputs}
+        return self._change(
+            "batch_create_partition", "PartitionInputList", entries, _CREATED, EXISTS
+        )
+
+    def update(self, inputs: Iterable[Fields]) -> set[Values]:
+        """Change partitions; the values of those that do not exist any more."""
+        entries = {
+            tuple(one["Values"]): {"PartitionValueList": one["Values"], "PartitionInput": one}
+            for one in inputs
+        }
+        return self._change("batch_update_partition", "Entries", entries, _UPDATED, NOT_FOUND)
+
+    def delete(self, values: Iterable[Values]) -> None:
+        """Remove partitions; those that do not exist are as they should be."""
+        entries = {one: {"Values": list(one)} for one in values}
+        self._change("batch_delete_partition", "PartitionsToDelete", entries, _DELETED, NOT_FOUND)
+
+    def _change(
+        self,
+        operation: str,
+        argument: str,
+        entries: Mapping[Values, Fields],
+        most: int,
+        expected: str,
+    ) -> set[Values]:
+        """The values of the entries that Glue left alone for the expected reason."""
+        left_alone: set[Values] = set()
+        waiting = dict(entries)
+        for last in attempts():
+            busy: dict[Values, Fields] = {}
+            for batch in _batches(waiting, most):
+                for values, code, said in self._refused(operation, argument, batch, expected):
+                    if code == expected:
+                        left_alone.add(values)
+                    elif code in _BUSY and not last:
+                        busy[values] = entries[values]
+                    else:
+                        raise self._error(operation, code, said)
+            waiting = busy
+            if not waiting:
+                break
+        return left_alone
+
+    def _refused(
+        self, operation: str, argument: str, batch: Mapping[Values, Fields], expected: str
+    ) -> Iterator[tuple[Values, str, str]]:
+        """The partitions of one call with which something was wrong, and what."""
+        try:
+            answer = self._call(operation, **{argument: list(batch.values())})
+        except ClientError as error:
+            if expected != EXISTS or code_of(error) != EXISTS:
+                raise
+            # All of the call is refused for one: whoever asked looks at them once more.
+            yield from ((values, EXISTS, "") for values in batch)
+            return
+        for failure in answer.get("Errors", ()):
+            values = failure.get("PartitionValues") or failure["PartitionValueList"]
+            detail = failure.get("ErrorDetail", {})
+            code, said = detail.get("ErrorCode", "Unknown"), detail.get("ErrorMessage", "")
+            yield tuple(values), code, said
+
+    def _call(self, operation: str, **arguments: Any) -> Fields:
+        return self.calls.call(
+            operation, self._name, DatabaseName=self.database, TableName=self.table, **arguments
+        )
+
+    def _error(self, operation: str, code: str, said: str) -> Exception:
+        """The refusal of a single partition, as that of a whole call would be told."""
+        method = self.calls.client.meta.method_to_api_mapping[operation]
+        refusal = ClientError({"Error": {"Code": code, "Message": said}}, method)
+        try:
+            with aws_call(Doing.CHANGE_SCHEMA, self._name):
+                raise refusal
+        except Exception as told:
+            return told
+
+    @property
+    def _name(self) -> str:
+        return f"{self.database}.{self.table}"
+
+
+def _batches(entries: Mapping[Values, Fields], most: int) -> Iterator[dict[Values, Fields]]:
+    """As many entries at once as a call may have, by number and by size."""
+    batch: dict[Values, Fields] = {}
+    size = 0
+    for values, entry in entries.items():
+        weight = len(json.dumps(entry, default=str))
+        if batch and (len(batch) == most or size + weight > _REQUEST_BYTES):
+            yield batch
+            batch, size = {}, 0
+        batch[values] = entry
+        size += weight
+    if batch:
+        yield batch

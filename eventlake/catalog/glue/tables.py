@@ -1,13 +1,67 @@
 """A table of the catalog as Glue writes it, there and back."""
 
-from collections.abc import Collection, Mapping
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
-from eventlake.catalog.base import CatalogColumn, CatalogTable
-from eventlake.catalog.glue import comments
-from eventlake.catalog.glue.calls import Fields
-from eventlake.catalog.glue.places import Root
+from eventlake.catalog.base import CatalogColumn, CatalogTable, Days
+from eventlake.catalog.glue.calls import Fields, GlueCalls
+
+KEPT = "datalake.comment"
+"""The parameter that holds, as JSON, a comment which had to be changed for Glue."""
+
+COLUMN_BYTES = 255
+TABLE_BYTES = 2048
+
+
+def fitted(text: str, most: int) -> str:
+    """The text on one line and not longer than that many bytes."""
+    told = "".join(char if _is_plain(char) else f"\\u{ord(char):04x}" for char in text)
+    if len(told.encode()) <= most:
+        return told
+    return told.encode()[: most - len("…".encode())].decode(errors="ignore") + "…"
+
+
+def kept(text: str, most: int) -> dict[str, str]:
+    """The parameters that keep a comment which does not fit; none for one that does."""
+    return {} if fitted(text, most) == text else {KEPT: json.dumps(text)}
+
+
+def original(told: str, parameters: dict[str, Any], most: int) -> str:
+    """The comment that was given; what somebody has written over it in Glue counts more."""
+    if KEPT in parameters:
+        text = str(json.loads(parameters[KEPT]))
+        if fitted(text, most) == told:
+            return text
+    return told
+
+
+def _is_plain(char: str) -> bool:
+    return char == "\t" or (char >= " " and char not in "\ufffe\uffff")
+
+
+_SCHEME = re.compile(r"\As3[an]?://")
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """Where the lake lies: `s3://bucket[/prefix]`."""
+
+    place: str
+
+    def uri(self, path: str) -> str:
+        """The URI of a folder, ending in a slash: else Athena takes it for a mere beginning."""
+        return path if _SCHEME.match(path) else f"{self.place.rstrip('/')}/{path}/"
+
+    def relative(self, uri: str) -> str | None:
+        """The path of a folder below the root; None for one that is elsewhere."""
+        plain = _SCHEME.sub("s3://", uri).rstrip("/")
+        start = f"{self.place.rstrip('/')}/"
+        return plain.removeprefix(start) if plain.startswith(start) else None
+
 
 RETYPED = "datalake.retyped"  # the manifest that last gave columns other types
 RETYPING = "datalake.retyping"  # the one that is about to
@@ -45,14 +99,14 @@ def new_table(table: CatalogTable, root: Root) -> Fields:
     how = _FORMATS[table.format]
     return {
         "Name": table.name,
-        "Description": comments.fitted(table.comment, comments.TABLE_BYTES),
+        "Description": fitted(table.comment, TABLE_BYTES),
         "TableType": "EXTERNAL_TABLE",
         "PartitionKeys": [{"Name": key, "Type": "string"} for key in table.partition_keys],
         "Parameters": {
             **table.parameters,
             "EXTERNAL": "TRUE",
             "classification": table.format,
-            **comments.kept(table.comment, comments.TABLE_BYTES),
+            **kept(table.comment, TABLE_BYTES),
             **({RETYPED: str(table.retyped)} if table.retyped else {}),
         },
         "StorageDescriptor": {
@@ -68,8 +122,8 @@ def new_table(table: CatalogTable, root: Root) -> Fields:
 def new_column(column: CatalogColumn) -> Fields:
     told: Fields = {"Name": column.name, "Type": column.type}
     if column.comment:
-        told["Comment"] = comments.fitted(column.comment, comments.COLUMN_BYTES)
-    if kept := comments.kept(column.comment, comments.COLUMN_BYTES):
+        told["Comment"] = fitted(column.comment, COLUMN_BYTES)
+    if kept := kept(column.comment, COLUMN_BYTES):
         told["Parameters"] = kept
     return told
 
@@ -89,7 +143,7 @@ def read_table(got: Fields, root: Root) -> CatalogTable | None:
         partition_keys=tuple(key["Name"] for key in got.get("PartitionKeys", ())),
         location=location,
         format=format,
-        comment=comments.original(got.get("Description", ""), parameters, comments.TABLE_BYTES),
+        comment=original(got.get("Description", ""), parameters, TABLE_BYTES),
         parameters={
             key: value
             for key, value in parameters.items()
@@ -113,9 +167,7 @@ def table_input(got: Fields, known: Collection[str]) -> Fields:
 
 
 def _read_column(got: Fields) -> CatalogColumn:
-    comment = comments.original(
-        got.get("Comment", ""), got.get("Parameters", {}), comments.COLUMN_BYTES
-    )
+    comment = original(got.get("Comment", ""), got.get("Parameters", {}), COLUMN_BYTES)
     return CatalogColumn(got["Name"], got.get("Type", "string"), comment)
 
 
@@ -127,3 +179,55 @@ def _format_of(storage: Fields) -> Literal["parquet", "json"] | None:
 def _retyped(parameters: Mapping[str, str]) -> int:
     done, under_way = number(parameters, RETYPED), number(parameters, RETYPING)
     return -under_way if under_way > done else done
+
+
+_SEGMENTS = 8  # Glue has up to ten of a table
+
+
+def list_partitions(
+    calls: GlueCalls, database: str, name: str, expression: str | None
+) -> list[Fields]:
+    """All partitions that an expression leaves; in parallel if they are more than one page."""
+    arguments: dict[str, Any] = {
+        "DatabaseName": database,
+        "TableName": name,
+        "ExcludeColumnSchema": True,  # which is the table's, and by far the most of the answer
+        **({"Expression": expression} if expression else {}),
+    }
+    about = f"{database}.{name}"
+    page = calls.call("get_partitions", about, **arguments)
+    if not page.get("NextToken"):
+        return _partitions(page)
+
+    def segment(number: int) -> list[Fields]:
+        part = {"SegmentNumber": number, "TotalSegments": _SEGMENTS}
+        pages = calls.pages("get_partitions", about, Segment=part, **arguments)
+        return [one for page in pages for one in _partitions(page)]
+
+    with ThreadPoolExecutor(_SEGMENTS) as pool:
+        return [one for found in pool.map(segment, range(_SEGMENTS)) for one in found]
+
+
+def days_expression(keys: Sequence[str], days: Days | None) -> str | None:
+    """What leaves few partitions beside those of the days; Glue compares single keys only."""
+    if days is None:
+        return None
+    first, last = days
+    if "year" not in keys:
+        return _between("day", first, last)
+    parts = zip(("year", "month", "day"), first.split("-"), last.split("-"), strict=True)
+    conditions = []
+    for key, low, high in parts:
+        conditions.append(_between(key, low, high))
+        if low != high:  # the keys below it go round
+            break
+    return " AND ".join(conditions)
+
+
+def _between(key: str, low: str, high: str) -> str:
+    return f"{key} = '{low}'" if low == high else f"{key} >= '{low}' AND {key} <= '{high}'"
+
+
+def _partitions(page: Fields) -> list[Fields]:
+    found: list[Fields] = page.get("Partitions", [])
+    return found

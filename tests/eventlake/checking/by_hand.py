@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import msgspec
 
 from eventlake.catalog.base import CatalogColumn, CatalogPartition, CatalogTable
-from eventlake.catalog.documents import Month
+from eventlake.catalog.local import Month
 from eventlake.rules import paths
 from eventlake.storage.documents import decode, encode
 from tests.aws_server import AwsServer

@@ -1,10 +1,12 @@
 """The catalog that the settings ask for."""
 
+from collections.abc import Collection
+
 from eventlake.aws.access import AwsAccess
 from eventlake.catalog import sync_reports
 from eventlake.catalog.base import Catalog
 from eventlake.catalog.local import LocalCatalog
-from eventlake.settings.models.models import Overridable, Settings
+from eventlake.settings.models.models import Limits, Overridable, Settings
 from eventlake.storage import Storage
 
 
@@ -20,3 +22,13 @@ def open_catalog(settings: Settings, storage: Storage, of: Overridable | None = 
     return GlueCatalog(
         settings.storage_uri, AwsAccess.of(asked), asked.glue_catalog_id, tuple(sorted(named))
     )
+
+
+def room(catalog: Catalog, names: Collection[str] | None, limits: Limits) -> int:
+    """For how many tables beside those of these names a database has room.
+
+    None is a database that is not there, and may itself be one too many.
+    """
+    if names is not None:
+        return max(0, limits.catalog_tables - len(names))
+    return limits.catalog_tables if catalog.count_databases() < limits.catalog_databases else 0
