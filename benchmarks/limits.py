@@ -15,11 +15,11 @@ from rich.console import Console
 from rich.table import Table
 
 from eventlake.columnar.id_hashes import words
-from eventlake.dedup.index import SCHEMA, read_index, write_index
 from eventlake.rules.duplicates import Events, find_twins
 from eventlake.rules.inference import Kind
 from eventlake.staging.places import places
 from eventlake.staging.seen import Seen, SeenColumn, SeenTable
+from eventlake.state.id_index import SCHEMA, read_index, write_index
 from eventlake.state.ledger import LedgerEntry, LedgerPage
 from eventlake.storage import LocalStorage
 from eventlake.storage.documents import decode, encode

@@ -11,7 +11,7 @@ from datalake_assets.keys import SOURCE_TAG
 from eventlake.lake import Lake
 from eventlake.report_history import newest_reports
 from eventlake.rules.errors import LakeError
-from eventlake.state.holder import Holder, myself
+from eventlake.state.lease import Holder, myself
 from eventlake.work.dead_runs import INTERRUPTED, close_dead_runs
 from eventlake.work.run_context import now
 

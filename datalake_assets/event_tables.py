@@ -23,9 +23,9 @@ from datalake_assets.running import DagsterListener, heard_of, new_job, told_as_
 from datalake_assets.snapshot import SourceSnapshot, refresh_snapshot
 from datalake_assets.times import parse_hour
 from eventlake.lake import Lake
-from eventlake.report import RunFacts
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.types import TableSchema
+from eventlake.state.report import RunFacts
 from eventlake.work.checks import CHECKS, CheckResult, ChecksFailed
 from eventlake.work.published_checks import check_published
 from eventlake.work.run_context import Published

@@ -12,9 +12,9 @@ from datalake_assets.keys import landing_key, reports_key, schema_key, table_key
 from eventlake.checking.rules import SOURCE_RULES, TABLE_RULES
 from eventlake.checking.schema_change import Change, check_schema_change, first_run
 from eventlake.lake import Lake
-from eventlake.report import RunFacts
 from eventlake.rules.counts import TableReport, UnitReport
 from eventlake.rules.types import TableSchema
+from eventlake.state.report import RunFacts
 from eventlake.state.source_state import read_state
 from eventlake.work.checks import CHECKS, CheckResult
 from eventlake.work.plan import list_archive

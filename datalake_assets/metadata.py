@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 import dagster as dg
 from eventlake.settings.models.models import Source
 
-from eventlake.report import RunFacts
 from eventlake.rules import paths
 from eventlake.rules.counts import TableReport
 from eventlake.rules.names import snake
 from eventlake.rules.types import TableSchema
+from eventlake.state.report import RunFacts
 from eventlake.storage import Storage, StoredFile
 from eventlake.upkeep.report import UpkeepReport
 from eventlake.work.checks import CheckResult

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 
-from eventlake.first_sync import expected_first_sync
 from eventlake.lake import Lake
 from eventlake.report_history import RunReport, newest_reports
 from eventlake.rules import paths
@@ -13,12 +12,12 @@ from eventlake.rules.errors import LakeError
 from eventlake.rules.schedules import next_due
 from eventlake.rules.types import LakeType
 from eventlake.settings.models.models import Source
+from eventlake.state.first_seen import expected_first_sync
 from eventlake.state.lease import Lease, read_lease
 from eventlake.state.ledger import read_ledger
 from eventlake.state.replays import OpenReplay
-from eventlake.state.source_state import SourceState, read_state
+from eventlake.state.source_state import SourceState, read_state, refuse_changed_layout
 from eventlake.storage.documents import decode
-from eventlake.work.layout import refuse_changed_layout
 from eventlake.work.open_runs import OpenRun
 from eventlake.work.plan import list_archive, plan_sync
 from eventlake.work.unit import Window

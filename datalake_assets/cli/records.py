@@ -91,7 +91,7 @@ def records(
 
 def _suppressed(lake: "Lake", log: "RunLog") -> "People | None":
     """Of whom nothing is to be shown, whatever the log has."""
-    from eventlake.suppression.suppression import Suppression
+    from eventlake.state.suppression import Suppression
 
     suppression = Suppression.of(lake.storage, log.source)
     return suppression.people(lake.storage) if suppression else None

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     from eventlake.lake import Lake
     from eventlake.rules.suppression import IdKind
-    from eventlake.suppression.entries import Entries
-    from eventlake.suppression.versions import Version
+    from eventlake.state.suppression import Entries, Version
 
 suppress = typer.Typer(
     no_args_is_help=True, help="People whose events are not loaded: lists by userId, anonymousId."
@@ -93,8 +92,7 @@ def _change(
     adding: bool,
 ) -> None:
     from eventlake.rules.suppression import IdKind
-    from eventlake.suppression.entries import WHOLE_LAKE
-    from eventlake.suppression.versions import change
+    from eventlake.state.suppression import WHOLE_LAKE, change
 
     lake = invocation(context).lake()
     chosen = lake.settings.source(source) if source else None

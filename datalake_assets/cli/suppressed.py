@@ -31,8 +31,7 @@ def suppressed_people(
       datalake suppress list
       datalake suppress list --source ios_prod --json
     """
-    from eventlake.suppression.entries import WHOLE_LAKE
-    from eventlake.suppression.versions import newest
+    from eventlake.state.suppression import WHOLE_LAKE, newest
 
     lake = invocation(context).lake()
     chosen = lake.settings.source(source) if source else None

@@ -103,7 +103,7 @@ def _content(source: Source, text: str | None) -> str:
 
 def _suppressed(lake: Lake, source: Source) -> "People | None":
     """Whoever is suppressed by now."""
-    from eventlake.suppression.suppression import Suppression
+    from eventlake.state.suppression import Suppression
 
     found = Suppression.of(lake.storage, source)
     return found.people(lake.storage) if found else None

@@ -17,7 +17,7 @@ from eventlake.audit.snapshot import Snapshot, take_snapshot
 from eventlake.audit.spill import RAW, ROWS, Spill, bucket_bits
 from eventlake.catalog.factory import room
 from eventlake.lake import Lake
-from eventlake.suppression.suppression import Suppression
+from eventlake.state.suppression import Suppression
 
 Progress = Callable[[str], None]
 _GZIPPED_EVENT = 100  # bytes, at least

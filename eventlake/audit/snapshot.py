@@ -14,8 +14,7 @@ from eventlake.rules.errors import StateError
 from eventlake.rules.types import TableSchema
 from eventlake.state.ledger import read_ledger
 from eventlake.state.manifest import read_manifest
-from eventlake.state.source_state import SourceState, read_state
-from eventlake.work.layout import refuse_changed_layout
+from eventlake.state.source_state import SourceState, read_state, refuse_changed_layout
 from eventlake.work.plan import list_archive
 
 _ATTEMPTS = 30

@@ -9,8 +9,7 @@ from eventlake.checking.sample import sample, turn_of
 from eventlake.checking.schema_change import LATELY, Changes, changes_of, first_run, made
 from eventlake.checking.view import Promise, Values
 from eventlake.rules import paths
-from eventlake.state.manifest import Manifest, read_manifest
-from eventlake.state.pruned import read_pruned
+from eventlake.state.manifest import Manifest, read_manifest, read_pruned
 from eventlake.state.source_state import SourceState, read_state
 from eventlake.storage import Storage
 

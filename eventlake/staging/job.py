@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from eventlake.rules.names import STANDARD_COLUMNS, Naming
 from eventlake.rules.partitions import DatePartition
 from eventlake.settings.models.models import Limits
+from eventlake.state.suppression import Suppression
 from eventlake.storage import Storage
-from eventlake.suppression.suppression import Suppression
 
 STANDARD = {naming: frozenset(c.name(naming) for c in STANDARD_COLUMNS) for naming in Naming}
 

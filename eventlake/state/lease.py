@@ -1,16 +1,115 @@
 """The lease of a source: it spares two runs the same work; safety lies in the commit."""
 
+import os
+import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from functools import cache
 
 import msgspec
 
 from eventlake.rules import paths
 from eventlake.rules.errors import LakeError
-from eventlake.state.holder import Holder, myself, renewed
 from eventlake.storage import Storage
 from eventlake.storage.documents import decode, encode
+
+# In `/proc/<pid>/stat`, after the name, which may hold anything.
+_STATE, _STARTED = 0, 19
+
+
+def birth(pid: int) -> str | None:
+    """A mark that no other process of that number ever had; "" where the system tells none.
+
+    None if no process has this number, or only the remains of one that was killed.
+    """
+    if not _exists(pid):
+        return None
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
+            fields = stat.read().rpartition(")")[2].split()
+    except OSError:
+        return ""  # no such files on this system, or not for our eyes
+    return None if fields[_STATE] in "ZX" else f"{_boot()}-{fields[_STARTED]}"
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+@cache
+def _boot() -> str:
+    """Which start of the machine this is: the times of processes are counted from it."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as boot:
+            return boot.read().strip()[:8]
+    except OSError:
+        return ""
+
+
+LIFETIME = timedelta(minutes=2)
+RENEWAL_SECONDS = 30.0
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """A process, and until when it is believed to be alive."""
+
+    host: str
+    pid: int
+    expires: datetime
+    born: str = ""  # tells a process from a later one with the same number; "" if unknown
+
+    @property
+    def alive(self) -> bool:
+        if self.is_here and not self.runs_here:
+            return False  # known at once on its own machine, elsewhere when the time is up
+        return datetime.now(UTC) < self.expires
+
+    @property
+    def is_here(self) -> bool:
+        return self.host == socket.gethostname()
+
+    @property
+    def runs_here(self) -> bool:
+        """Whether this machine has the process."""
+        born = birth(self.pid)
+        return born is not None and (born == self.born or not born or not self.born)
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host}"
+
+
+def myself() -> Holder:
+    pid = os.getpid()
+    return Holder(socket.gethostname(), pid, datetime.now(UTC) + LIFETIME, birth(pid) or "")
+
+
+@contextmanager
+def renewed(renew: Callable[[], object], path: str) -> Iterator[None]:
+    """Renew a file again and again while the block runs, so that others see its holder lives."""
+    done = threading.Event()
+
+    def go_on() -> None:
+        while not done.wait(RENEWAL_SECONDS):
+            with suppress(OSError, LakeError):  # the next one may succeed
+                renew()
+
+    thread = threading.Thread(target=go_on, name=f"renew {path}", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
 
 POLL_SECONDS = 2.0
 

@@ -7,17 +7,76 @@ from typing import Self
 import msgspec
 
 from eventlake.catalog.base import CatalogPartition
-from eventlake.report import RunFacts
 from eventlake.rules import paths
+from eventlake.rules.clock import now
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import CommitConflict
 from eventlake.rules.types import LakeType, TableSchema
-from eventlake.state.abandoned import note_abandoned
 from eventlake.state.ledger import LedgerEntry
-from eventlake.state.pruned import read_pruned
 from eventlake.state.replays import ReplayStep
+from eventlake.state.report import RunFacts
 from eventlake.storage import Storage
 from eventlake.storage.documents import decode, encode
+
+
+class Abandoned(msgspec.Struct, frozen=True):
+    """A run that failed or lost a race for a commit, and when."""
+
+    run_id: str
+    since: datetime
+
+
+def note_abandoned(storage: Storage, run: RunFacts) -> None:
+    """To be done before the run is over, so that nobody forgets it; may be repeated."""
+    found = Abandoned(run.run_id, now())
+    storage.write(_path(run.source_id, run.run_id), encode(found))
+
+
+def abandoned_runs(storage: Storage, source_id: str, before: datetime) -> list[Abandoned]:
+    """Those that were noted before a moment."""
+    files = [file.path for file in storage.files(paths.abandoned(source_id))]
+    read = zip(files, storage.read_many(files), strict=True)
+    notes = [decode(data, Abandoned, path) for path, data in read if data is not None]
+    return [note for note in notes if note.since < before]
+
+
+def forget_abandoned(storage: Storage, source_id: str, run_id: str) -> None:
+    storage.delete(_path(source_id, run_id))
+
+
+def _path(source_id: str, run_id: str) -> str:
+    return f"{paths.abandoned(source_id)}/{run_id}.json"
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """The last manifest that it is done with."""
+
+    manifest: int = 0
+
+
+def read_mark(storage: Storage, path: str) -> int:
+    data = storage.read(path)
+    return 0 if data is None else decode(data, Mark, path).manifest
+
+
+def raise_mark(storage: Storage, path: str, manifest: int) -> None:
+    """Two who are at it at once leave the higher number."""
+
+    def higher(data: bytes | None) -> bytes | None:
+        known = 0 if data is None else decode(data, Mark, path).manifest
+        return encode(Mark(manifest)) if manifest > known else None
+
+    storage.update(path, higher)
+
+
+def read_pruned(storage: Storage, source_id: str) -> int:
+    """No manifest of this number, or of one before it, can be committed any more."""
+    return read_mark(storage, paths.pruned(source_id))
+
+
+def note_pruned(storage: Storage, source_id: str, manifest: int) -> None:
+    """To be done before the first of them goes."""
+    raise_mark(storage, paths.pruned(source_id), manifest)
 
 
 class RunKind(StrEnum):

@@ -3,12 +3,13 @@
 import msgspec
 
 from eventlake.catalog.base import CatalogPartition
-from eventlake.report import RunFacts
 from eventlake.rules import paths
+from eventlake.rules.errors import Problem, SettingsError
 from eventlake.rules.types import LakeType, TableSchema
 from eventlake.settings.models.models import Source
 from eventlake.state.manifest import IndexFile, Manifest, RunKind
 from eventlake.state.replays import DoneDay, Replays
+from eventlake.state.report import RunFacts
 from eventlake.storage import Storage
 from eventlake.storage.documents import decode, encode
 
@@ -147,3 +148,28 @@ def write_state(storage: Storage, state: SourceState) -> None:
         return encode(state) if known <= state.manifest else None
 
     storage.update(path, newest)
+
+
+def refuse_changed_layout(source: Source, state: SourceState) -> None:
+    """Tables keep the layout and naming they were made with; a new place is free to choose."""
+    tables = state.tables_of(source).values()
+    if not tables:
+        return
+    made_with = state.layouts[next(iter(tables)).key]
+    changed = [
+        Problem(
+            f"sources[{source.slug}].{name}",
+            f"{now!r}, but its tables in database {source.database!r} were made with {then!r}",
+            f"set it back to {then!r}, or give the source a new `database` or `table_prefix` "
+            "and replay into it",
+        )
+        for name, then, now in (
+            ("date_partition", made_with.date_partition, source.date_partition.value),
+            ("naming", made_with.naming, source.naming.value),
+        )
+        if then != now
+    ]
+    if changed:
+        partitions = any(problem.place.endswith("date_partition") for problem in changed)
+        what = "Table partitions configuration" if partitions else "Naming configuration"
+        raise SettingsError(f"{what} of source {source.slug!r} is invalid.", changed)

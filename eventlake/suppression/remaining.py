@@ -14,8 +14,8 @@ from eventlake.rules.names import STANDARD_COLUMNS
 from eventlake.rules.suppression import IdKind, IdSet, People
 from eventlake.settings.models.models import Source
 from eventlake.state.source_state import read_state
+from eventlake.state.suppression import Suppression
 from eventlake.storage import Storage
-from eventlake.suppression.suppression import Suppression
 
 _DAY = timedelta(days=1)
 _THREADS = 8

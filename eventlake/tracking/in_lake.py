@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 
 from eventlake.catalog.base import partition_day
 from eventlake.columnar.id_hashes import bucket_numbers, hash_id, words
-from eventlake.dedup.index import read_index
 from eventlake.lake import Lake
 from eventlake.rules.names import MESSAGE_ID, RECEIVED_AT, Naming
 from eventlake.rules.partitions import DatePartition
 from eventlake.settings.models.models import Source
+from eventlake.state.id_index import read_index
 from eventlake.state.source_state import Layout, SourceState, read_state
 from eventlake.storage import Storage
 

@@ -8,8 +8,8 @@ from eventlake.rules.names import Naming
 from eventlake.rules.partitions import DatePartition
 from eventlake.settings.models.models import Limits
 from eventlake.staging.job import RawFile
+from eventlake.state.suppression import Suppression
 from eventlake.storage import Storage
-from eventlake.suppression.suppression import Suppression
 
 DUPLICATE, OTHER_PAYLOAD = "duplicate", "duplicate with another payload"
 """Why lines were not loaded that could have been; the reasons of rejects are others."""

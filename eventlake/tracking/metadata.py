@@ -4,10 +4,10 @@ from datetime import datetime
 
 import msgspec
 
-from eventlake.report import RunFacts
 from eventlake.rules import paths
 from eventlake.rules.errors import StateError
 from eventlake.rules.names import STANDARD_COLUMNS
+from eventlake.state.report import RunFacts
 from eventlake.storage import Storage
 
 _OBJECTS = ("context", "integrations", "properties", "traits", "_metadata")

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from eventlake.catalog.base import Catalog
 from eventlake.rules import paths
-from eventlake.state.abandoned import abandoned_runs, forget_abandoned
+from eventlake.state.manifest import abandoned_runs, forget_abandoned
 from eventlake.state.source_state import SourceState
 from eventlake.storage import Storage
 from eventlake.upkeep.removal import Removed, remove_places

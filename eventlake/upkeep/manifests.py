@@ -1,7 +1,7 @@
 """Manifests that nothing needs any more: the state is what all of them add up to."""
 
 from eventlake.rules import paths
-from eventlake.state.pruned import note_pruned
+from eventlake.state.manifest import note_pruned
 from eventlake.state.source_state import SourceState
 from eventlake.storage import Storage, StoredFile
 from eventlake.storage.documents import decode

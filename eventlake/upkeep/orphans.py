@@ -9,7 +9,7 @@ import msgspec
 
 from eventlake.catalog.base import Catalog
 from eventlake.rules import paths
-from eventlake.state.abandoned import abandoned_runs
+from eventlake.state.manifest import abandoned_runs
 from eventlake.state.source_state import SourceState
 from eventlake.storage import Storage, StoredFile
 from eventlake.storage.documents import decode, encode

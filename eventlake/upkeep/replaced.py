@@ -6,8 +6,7 @@ from datetime import datetime, timedelta
 from eventlake.catalog.base import Catalog, partition_day
 from eventlake.rules import paths
 from eventlake.rules.partitions import DatePartition
-from eventlake.state.manifest import Manifest, made_at, read_manifest
-from eventlake.state.marks import raise_mark, read_mark
+from eventlake.state.manifest import Manifest, made_at, raise_mark, read_manifest, read_mark
 from eventlake.state.source_state import SourceState
 from eventlake.storage import Storage
 from eventlake.upkeep.removal import Removed, remove_places, unneeded

@@ -1,10 +1,10 @@
 """What an upkeep works with: a run of a source that loads nothing."""
 
 from eventlake.lake import Lake
-from eventlake.report import RunFacts
 from eventlake.rules.clock import new_run_id
 from eventlake.settings.models.models import Source
 from eventlake.state.manifest import RunKind
+from eventlake.state.report import RunFacts
 from eventlake.work.dataflow import Dataflow
 from eventlake.work.run_context import Listener, RunContext, now
 

@@ -15,9 +15,8 @@ from eventlake.rules import paths
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.types import LakeType
 from eventlake.state.manifest import Manifest, PartitionChange, read_manifest
-from eventlake.state.source_state import SourceState, read_state
-from eventlake.suppression.suppression import Suppression
-from eventlake.work.layout import refuse_changed_layout
+from eventlake.state.source_state import SourceState, read_state, refuse_changed_layout
+from eventlake.state.suppression import Suppression
 from eventlake.work.plan import plan_replay, plan_sync, raw_files, replay_days
 from eventlake.work.planned_catalog import PlannedCatalog
 from eventlake.work.process import process

@@ -6,10 +6,10 @@ from contextlib import contextmanager, suppress
 
 from eventlake.aws.refusals import recognised
 from eventlake.catalog.base import Catalog
-from eventlake.report import Failure, RunFacts
 from eventlake.rules import paths
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import LakeError, UsageError
+from eventlake.state.report import Failure, RunFacts
 from eventlake.storage import Storage
 from eventlake.work.full_disk import full_disk
 from eventlake.work.open_runs import close_failed_run, committed, opened_run, write_failure

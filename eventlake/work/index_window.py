@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from eventlake.dedup.index import write_index
+from eventlake.state.id_index import write_index
 from eventlake.state.manifest import IndexFile
 from eventlake.work.lake_ids import read_ids
 from eventlake.work.unit_work import UnitWork

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eventlake.columnar.id_hashes import hash_id
-from eventlake.dedup.index import SCHEMA, UNKNOWN
 from eventlake.rules.names import MESSAGE_ID, RECEIVED_AT
 from eventlake.settings.models.models import Source
+from eventlake.state.id_index import SCHEMA, UNKNOWN
 from eventlake.storage import Storage, StoredFile
 
 

@@ -8,14 +8,13 @@ import msgspec
 
 from eventlake.catalog.base import Catalog, CatalogPartition
 from eventlake.catalog.sync_reports import DATABASE, NAME, ensure_reports_table
-from eventlake.report import Failure, RunFacts, report_json, report_lines
 from eventlake.rules import paths
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import LakeError
-from eventlake.state.abandoned import note_abandoned
-from eventlake.state.holder import Holder, myself, renewed
-from eventlake.state.manifest import read_manifest
+from eventlake.state.lease import Holder, myself, renewed
+from eventlake.state.manifest import note_abandoned, read_manifest
 from eventlake.state.replays import Replay
+from eventlake.state.report import Failure, RunFacts, report_json, report_lines
 from eventlake.storage import Storage
 from eventlake.storage.documents import encode
 from eventlake.tracking.metadata import write_metadata

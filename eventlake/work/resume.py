@@ -11,7 +11,7 @@ from eventlake.settings.models.models import Source
 from eventlake.state.manifest import read_manifest
 from eventlake.state.replays import DoneDay, OpenReplay, RawVersion, Replay, ReplayStep
 from eventlake.state.source_state import SourceState
-from eventlake.suppression.suppression import Suppression
+from eventlake.state.suppression import Suppression
 from eventlake.work.plan import RawFiles, plan_replay
 from eventlake.work.run_context import RunContext
 from eventlake.work.unit import Window

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from eventlake.catalog.base import Catalog
-from eventlake.report import RunFacts
 from eventlake.rules.clock import now
 from eventlake.rules.counts import UnitReport
 from eventlake.settings.models.models import Settings, Source
 from eventlake.state.manifest import Manifest, RunKind
+from eventlake.state.report import RunFacts
 from eventlake.storage import Storage
 from eventlake.work.checks import CheckResult
 from eventlake.work.dataflow import Dataflow

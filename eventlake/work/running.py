@@ -13,12 +13,11 @@ from eventlake.rules.gc import uncollected
 from eventlake.state.lease import Lease, held_lease, make_way, remove_dead_lease
 from eventlake.state.manifest import Manifest, commit
 from eventlake.state.replays import Replay
-from eventlake.state.source_state import SourceState
-from eventlake.suppression.suppression import Suppression
+from eventlake.state.source_state import SourceState, refuse_changed_layout
+from eventlake.state.suppression import Suppression
 from eventlake.upkeep.clean_up import clean_up
 from eventlake.work.dead_runs import close_dead_runs
 from eventlake.work.failing import close_failed, failure_of
-from eventlake.work.layout import refuse_changed_layout
 from eventlake.work.open_runs import close_run, close_upkeep, opened_run
 from eventlake.work.process import process
 from eventlake.work.publish import apply, catch_up

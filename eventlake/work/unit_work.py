@@ -9,7 +9,7 @@ from eventlake.rules import paths
 from eventlake.rules.types import TableSchema
 from eventlake.state.manifest import RunKind
 from eventlake.state.source_state import SourceState
-from eventlake.suppression.suppression import Suppression
+from eventlake.state.suppression import Suppression
 from eventlake.work.dataflow import Dataflow
 from eventlake.work.run_context import RunContext
 from eventlake.work.unit import Unit

@@ -6,10 +6,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 
 from eventlake.lake import Lake
-from eventlake.report import RunFacts
 from eventlake.rules import paths
 from eventlake.rules.errors import LakeError, UsageError
-from eventlake.state.holder import myself, renewed
+from eventlake.state.lease import myself, renewed
+from eventlake.state.report import RunFacts
 from eventlake.storage.documents import decode, encode
 from eventlake.work.failing import close_failed, failure_of
 from eventlake.work.open_runs import OpenRun, report_failure

@@ -9,8 +9,8 @@ import msgspec
 from eventlake.settings.models.models import Settings, Source
 
 from eventlake.lake import Lake
-from eventlake.report import RunFacts
 from eventlake.state.manifest import RunKind
+from eventlake.state.report import RunFacts
 from eventlake.work.dataflow import Dataflow
 from eventlake.work.dry_run import PlannedUnit, dry_replay, dry_sync
 from eventlake.work.failing import failure_told

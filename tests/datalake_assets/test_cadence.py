@@ -28,7 +28,7 @@ from datalake_assets.snapshot import Snapshot
 from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.schedules import TWELVE_A_DAY, next_due
-from eventlake.state.holder import Holder, myself
+from eventlake.state.lease import Holder, myself
 from tests.datalake_assets.conftest import InProcessEngine, settings_of
 from tests.eventlake.archive import Archive, page
 

@@ -17,7 +17,7 @@ from eventlake.lake import Lake
 from eventlake.report_history import newest_reports
 from eventlake.rules import paths
 from eventlake.sample import WEB_SHOP
-from eventlake.state.holder import Holder, myself
+from eventlake.state.lease import Holder, myself
 from eventlake.storage.documents import encode
 from eventlake.work.open_runs import OpenRun
 from tests.datalake_assets.conftest import Platform

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from eventlake.rules import paths
-from eventlake.state import holder
+from eventlake.state import lease
 from eventlake.state.manifest import read_manifest
 from eventlake.upkeep.clean_up import clean_up
 from tests.eventlake.failing_storage import Broken, Fault, Faults
@@ -90,7 +90,7 @@ def break_off(place: Place, runs: Runs, step: Step, faults: Faults) -> Runs:
     """Let a step break off; whoever breaks off is dead at once."""
     place.fail(runs, faults)
     with suppress(Broken), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(holder, "LIFETIME", timedelta(0))
+        patch.setattr(lease, "LIFETIME", timedelta(0))
         step(runs)
     place.heal(runs)
     return runs

@@ -14,12 +14,12 @@ from eventlake.settings.models.models import Settings, Source
 from eventlake.catalog.base import Catalog, CatalogPartition, CatalogTable
 from eventlake.catalog.local import LocalCatalog
 from eventlake.compaction.compact import Compacted, compact
-from eventlake.dedup.index import read_index
-from eventlake.report import RunFacts
 from eventlake.rules import paths
 from eventlake.rules.counts import UnitReport
+from eventlake.state.id_index import read_index
 from eventlake.state.ledger import LedgerEntry, read_ledger
 from eventlake.state.manifest import RunKind
+from eventlake.state.report import RunFacts
 from eventlake.state.source_state import SourceState, read_state
 from eventlake.storage import LocalStorage, Storage
 from eventlake.upkeep.report import UpkeepReport

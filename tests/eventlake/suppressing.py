@@ -1,9 +1,8 @@
 """People put on the lists of a lake, as a test says it."""
 
 from eventlake.rules.suppression import IdKind
+from eventlake.state.suppression import WHOLE_LAKE, Entries, change
 from eventlake.storage import Storage
-from eventlake.suppression.entries import WHOLE_LAKE, Entries
-from eventlake.suppression.versions import change
 from tests.eventlake.runs import utc
 
 NOW = utc("2026-10-20")

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventlake.columnar.id_hashes import hash_id, words
-from eventlake.dedup.index import day_of
 from eventlake.loading import shares
 from eventlake.reference import Account, ReferenceLake, Scope
 from eventlake.rules.casts import Outcome
@@ -21,6 +20,7 @@ from eventlake.rules.counts import CastCounts, UnitReport
 from eventlake.rules.names import RESCUED_DATA
 from eventlake.rules.parse import parse_value
 from eventlake.staging import table_rows
+from eventlake.state.id_index import day_of
 from eventlake.work.in_process import InProcess
 from tests.eventlake.archive import as_line
 from tests.eventlake.casting.leaves import json_of

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from eventlake.report import Failure, RunFacts, report_json, report_lines
 from eventlake.rules.counts import NewColumn, TableReport, UnitReport
+from eventlake.state.report import Failure, RunFacts, report_json, report_lines
 
 START = datetime(2026, 10, 1, 7, 0, 0, 44_999, tzinfo=UTC)
 RUN = RunFacts("W1", "S1", "shop", "1597581273464733073", START, "lake", dagster_run_id="d1")

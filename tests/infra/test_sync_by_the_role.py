@@ -13,8 +13,8 @@ from eventlake.settings.models.models import Settings
 from datalake_assets.preflight.bucket import bucket_findings, bucket_region
 from eventlake.aws.access import forget_sessions
 from eventlake.lake import Lake
-from eventlake.report import RunFacts
 from eventlake.state.manifest import RunKind
+from eventlake.state.report import RunFacts
 from eventlake.storage.s3 import S3Storage
 from eventlake.work.in_process import InProcess
 from eventlake.work.run import replay, sync

@@ -12,16 +12,16 @@ from eventlake.alerts.attempt import CheckRun, Verdict
 from eventlake.alerts.look import Look
 from eventlake.checking.freshness import check_freshness
 from eventlake.checking.published import TableChecks
-from eventlake.first_sync import first_sync_due
 from eventlake.lake import Lake
 from eventlake.loading.shares import Shares
 from eventlake.loading.task import LoadedFile, LoadJob
-from eventlake.report import RunFacts
 from eventlake.rules.clock import new_run_id
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import ServiceTrouble
 from eventlake.rules.schedules import next_due
+from eventlake.state.first_seen import first_sync_due
 from eventlake.state.manifest import RunKind
+from eventlake.state.report import RunFacts
 from eventlake.upkeep.run import upkeep_context
 from eventlake.upkeep.upkeep import upkeep
 from eventlake.work.checks import CheckResult, Severity

@@ -13,8 +13,7 @@ from eventlake.settings.models.models import Settings, Source
 from eventlake.lake import Lake
 from eventlake.rules.suppression import IdKind
 from eventlake.sample import IOS_PROD, WEB_SHOP, Expected, SampleSpec, history
-from eventlake.suppression.entries import WHOLE_LAKE
-from eventlake.suppression.versions import change
+from eventlake.state.suppression import WHOLE_LAKE, change
 from eventlake.work.unit import Window
 from tests.simulation.archive import GOES, Arrivals
 from tests.simulation.clock import Clock, backdate

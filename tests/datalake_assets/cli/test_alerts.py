@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from eventlake.alerts.look import Look
-from eventlake.report import Failure, RunFacts
 from eventlake.rules.counts import UnitReport
+from eventlake.state.report import Failure, RunFacts
 from eventlake.work.open_runs import close_run
 from tests.alert_servers import USER, Hook, MailBox
 from tests.datalake_assets.cli.conftest import SampleLake

@@ -3,11 +3,10 @@
 from datetime import UTC, datetime, timedelta
 
 from eventlake.lake import Lake
-from eventlake.report import RunFacts
 from eventlake.rules import paths
 from eventlake.sample import IOS_PROD
-from eventlake.state.holder import Holder, myself
-from eventlake.state.lease import Lease
+from eventlake.state.lease import Holder, Lease, myself
+from eventlake.state.report import RunFacts
 from eventlake.storage.documents import encode
 from eventlake.work.open_runs import OpenRun
 from tests.datalake_assets.cli.conftest import SampleLake

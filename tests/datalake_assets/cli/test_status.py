@@ -9,11 +9,11 @@ from pathlib import Path
 from eventlake.settings.models.file import load_settings
 
 from datalake_assets.running import new_job
-from eventlake.first_sync import first_sync_due
 from eventlake.lake import Lake
-from eventlake.report import Failure, RunFacts
 from eventlake.rules.counts import UnitReport
+from eventlake.state.first_seen import first_sync_due
 from eventlake.state.lease import held_lease
+from eventlake.state.report import Failure, RunFacts
 from eventlake.work.in_process import InProcess
 from eventlake.work.open_runs import close_run, opened_run
 from eventlake.work.run_context import Published, Silent

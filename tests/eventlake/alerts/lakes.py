@@ -15,8 +15,8 @@ from eventlake.alerts.look import Look
 from eventlake.alerts.message import Message
 from eventlake.alerts.state import AlertState, read_alerts
 from eventlake.lake import Lake
-from eventlake.report import Failure, RunFacts
 from eventlake.rules.counts import TableReport, UnitReport
+from eventlake.state.report import Failure, RunFacts
 from eventlake.work.open_runs import close_run
 
 BEGIN = datetime(2026, 10, 20, tzinfo=UTC)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from eventlake.alerts.fate import Fate
-from eventlake.report import RunFacts
-from eventlake.state.holder import myself
+from eventlake.state.lease import myself
+from eventlake.state.report import RunFacts
 from eventlake.storage.documents import encode
 from eventlake.work.dead_runs import INTERRUPTED
 from eventlake.work.failing import CANCELLED

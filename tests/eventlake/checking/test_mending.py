@@ -4,7 +4,7 @@ import pytest
 
 from eventlake.rules import paths
 from eventlake.rules.errors import StateError
-from eventlake.state.pruned import note_pruned
+from eventlake.state.manifest import note_pruned
 from tests.eventlake.archive import track
 from tests.eventlake.catalog.test_glue_runs import told
 from tests.eventlake.checking.conftest import Checked

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlake.columnar.id_hashes import BUCKETS, bucket_numbers, checksum, hash_id, words
-from eventlake.dedup.index import ALL, SCHEMA, day_of, read_index, write_index
+from eventlake.state.id_index import ALL, SCHEMA, day_of, read_index, write_index
 from eventlake.state.manifest import IndexFile
 from eventlake.storage import LocalStorage, Storage
 

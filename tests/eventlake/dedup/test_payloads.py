@@ -2,8 +2,8 @@
 
 import pytest
 
-from eventlake.dedup.index import UNKNOWN
 from eventlake.dedup.payloads import payload_hash
+from eventlake.state.id_index import UNKNOWN
 
 EVENT = {
     "messageId": "m1",

@@ -13,10 +13,8 @@ from pathlib import Path
 import pytest
 
 from eventlake.rules import paths
-from eventlake.state import holder, lease
-from eventlake.state.holder import Holder, myself
-from eventlake.state.lease import Lease, held_lease, make_way, read_lease
-from eventlake.state.process_birth import birth
+from eventlake.state import lease
+from eventlake.state.lease import Holder, Lease, birth, held_lease, make_way, myself, read_lease
 from eventlake.storage import LocalStorage, Storage
 from eventlake.storage.base import Change
 from eventlake.storage.documents import encode
@@ -113,8 +111,8 @@ def test_what_remains_of_a_killed_process_is_dead() -> None:
 
 def test_a_holder_written_by_an_earlier_release_is_known_by_its_number(storage: Storage) -> None:
     host, pid = myself().host, os.getpid()
-    holder = f'{{"host": "{host}", "pid": {pid}, "expires": "{LATER.isoformat()}"}}'
-    old = f'{{"format_version": 1, "run_id": "R1", "work": "sync", "holder": {holder}}}'
+    lease = f'{{"host": "{host}", "pid": {pid}, "expires": "{LATER.isoformat()}"}}'
+    old = f'{{"format_version": 1, "run_id": "R1", "work": "sync", "holder": {lease}}}'
     storage.write(paths.lease("S1"), old.encode())
     assert read_lease(storage, "S1") == Lease("R1", "sync", Holder(host, pid, LATER))
 
@@ -142,7 +140,7 @@ def test_whoever_lost_the_lease_does_not_take_it_from_its_new_holder(storage: St
 def test_the_lease_is_renewed_while_its_holder_works(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(holder, "RENEWAL_SECONDS", 0.001)
+    monkeypatch.setattr(lease, "RENEWAL_SECONDS", 0.001)
     with held_lease(storage, "S1", "R1", "sync", nobody):
         first = read_lease(storage, "S1")
         deadline = time.monotonic() + 10
@@ -157,7 +155,7 @@ def test_the_lease_is_renewed_while_its_holder_works(
 def test_a_renewal_that_fails_once_is_tried_again(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(holder, "RENEWAL_SECONDS", 0.001)
+    monkeypatch.setattr(lease, "RENEWAL_SECONDS", 0.001)
     tries: list[int] = []
 
     def update(self: Storage, path: str, change: Change) -> None:
@@ -176,7 +174,7 @@ def test_a_renewal_that_fails_once_is_tried_again(
 def test_whoever_lost_the_lease_does_not_renew_it_against_its_new_holder(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(holder, "RENEWAL_SECONDS", 0.001)
+    monkeypatch.setattr(lease, "RENEWAL_SECONDS", 0.001)
     with held_lease(storage, "S1", "R1", "sync", nobody):
         # As everybody takes it: not between a renewal's look and its write.
         storage.update(paths.lease("S1"), lambda _: encode(Lease("R2", "sync", myself())))

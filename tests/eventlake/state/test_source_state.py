@@ -7,7 +7,6 @@ import msgspec
 import pytest
 from eventlake.settings.models.models import Source
 
-from eventlake.report import RunFacts
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import CommitConflict
 from eventlake.rules.types import Column, LakeType, TableSchema
@@ -19,6 +18,7 @@ from eventlake.state.manifest import (
     commit,
     read_manifest,
 )
+from eventlake.state.report import RunFacts
 from eventlake.state.source_state import SourceState, read_state, write_state
 from eventlake.storage import LocalStorage, Storage
 

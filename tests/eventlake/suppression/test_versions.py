@@ -11,10 +11,9 @@ import pytest
 from eventlake.rules import paths
 from eventlake.rules.errors import StateError
 from eventlake.rules.suppression import IdKind
+from eventlake.state.suppression import KEPT, WHOLE_LAKE, Entries, change, newest
 from eventlake.storage import LocalStorage, Storage
 from eventlake.storage.s3 import S3Storage
-from eventlake.suppression.entries import WHOLE_LAKE, Entries
-from eventlake.suppression.versions import KEPT, change, newest
 from tests.aws_server import AwsServer
 from tests.eventlake.runs import utc
 

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 import pytest
 
 from eventlake.lake import Lake
-from eventlake.report import RunFacts
 from eventlake.rules import paths
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import StateError, UsageError
+from eventlake.state.report import RunFacts
 from eventlake.tracking.logs import newest_log, run_log, run_logs
 from eventlake.tracking.metadata import write_metadata
 from eventlake.work.open_runs import close_run

@@ -7,7 +7,7 @@ import pytest
 from eventlake.loading.shares import Shares
 from eventlake.loading.task import LoadedFile, LoadJob
 from eventlake.rules import paths
-from eventlake.state.holder import Holder, myself
+from eventlake.state.lease import Holder, myself
 from eventlake.storage.documents import encode
 from eventlake.work.in_process import InProcess
 from eventlake.work.open_runs import OpenRun

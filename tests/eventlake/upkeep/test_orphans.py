@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from eventlake.rules import paths
-from eventlake.state.holder import myself
+from eventlake.state.lease import myself
 from eventlake.storage.documents import encode
 from eventlake.upkeep.orphans import look_for_orphans, remove_orphans
 from eventlake.work.open_runs import OpenRun

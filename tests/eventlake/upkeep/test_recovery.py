@@ -9,9 +9,8 @@ import pytest
 
 from eventlake.lake import Lake
 from eventlake.rules import paths
-from eventlake.state import holder
-from eventlake.state.holder import Holder, myself
-from eventlake.state.lease import Lease
+from eventlake.state import lease
+from eventlake.state.lease import Holder, Lease, myself
 from eventlake.storage.documents import encode
 from eventlake.upkeep.recovery import Recovery, recover
 from eventlake.work.open_runs import OpenRun
@@ -42,7 +41,7 @@ def died(runs: Runs, where: str) -> None:
     faults.change = until  # type: ignore[method-assign]
     runs.storage = FailingStorage(str(runs.root), faults)
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Broken):
-        patch.setattr(holder, "LIFETIME", timedelta(0))
+        patch.setattr(lease, "LIFETIME", timedelta(0))
         runs.sync()
     assert faults.at >= 0
     runs.storage = healthy

@@ -8,9 +8,8 @@ import pytest
 from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.errors import CommitConflict, ConsentNeeded
-from eventlake.state.holder import myself
-from eventlake.state.manifest import Manifest, RunKind, commit
-from eventlake.state.pruned import read_pruned
+from eventlake.state.lease import myself
+from eventlake.state.manifest import Manifest, RunKind, commit, read_pruned
 from eventlake.storage.documents import encode
 from eventlake.tracking.finding import find
 from eventlake.upkeep import manifests

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from eventlake.first_sync import expected_first_sync, first_sync_due
+from eventlake.state.first_seen import expected_first_sync, first_sync_due
 from tests.eventlake.archive import page
 from tests.eventlake.runs import Runs, utc
 

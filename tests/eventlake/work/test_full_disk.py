@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from eventlake.state import holder
+from eventlake.state import lease
 from eventlake.storage import LocalStorage
 from eventlake.storage.base import Change
 from eventlake.work.failing import failure_of
@@ -83,7 +83,7 @@ def test_whatever_room_is_left_the_run_after_it_makes_it_good(
     first_sync(runs)
     runs.storage = SmallDisk(str(runs.root), used(runs) + room)
     with monkeypatch.context() as patch, pytest.raises(OSError, match="No space left"):
-        patch.setattr(holder, "LIFETIME", timedelta(0))  # whoever fails is dead at once
+        patch.setattr(lease, "LIFETIME", timedelta(0))  # whoever fails is dead at once
         step(runs)
     runs.storage = LocalStorage(str(runs.root))
     (Runs.sync if step is growing_sync else replay)(runs)

@@ -14,7 +14,7 @@ from eventlake.aws.access import AwsAccess
 from eventlake.rules import paths
 from eventlake.rules.errors import CommitConflict
 from eventlake.sql import LakeSql
-from eventlake.state import holder
+from eventlake.state import lease
 from eventlake.state.manifest import Manifest, RunKind, commit
 from eventlake.storage.s3 import S3Storage
 from eventlake.work import placing
@@ -160,7 +160,7 @@ def test_uploads_of_a_run_that_died_are_aborted_by_the_next(
         client.create_multipart_upload(Bucket="lake-bucket", Key=f"lake/{key}")
     bucket.storage = FailingS3Storage(whole.uri, faults=Faults(Fault.DEATH, at=6))
     with pytest.raises(Broken), monkeypatch.context() as patch:
-        patch.setattr(holder, "LIFETIME", timedelta(0))
+        patch.setattr(lease, "LIFETIME", timedelta(0))
         first_sync(bucket)
     bucket.storage = whole
     bucket.sync()

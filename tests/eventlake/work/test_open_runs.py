@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from eventlake.catalog.sync_reports import DATABASE, NAME
-from eventlake.report import Failure
 from eventlake.rules import paths
-from eventlake.state.holder import Holder, myself
+from eventlake.state.lease import Holder, myself
+from eventlake.state.report import Failure
 from eventlake.storage.documents import encode
 from eventlake.work.dead_runs import close_dead_runs
 from eventlake.work.open_runs import OpenRun, close_failed_run, opened_run

@@ -9,8 +9,7 @@ import pytest
 
 from eventlake.rules import paths
 from eventlake.rules.errors import ConservationError
-from eventlake.state.holder import Holder, myself
-from eventlake.state.lease import Lease, read_lease
+from eventlake.state.lease import Holder, Lease, myself, read_lease
 from eventlake.state.manifest import RunKind, read_manifest
 from eventlake.storage import LocalStorage
 from eventlake.storage.documents import decode, encode

@@ -10,7 +10,7 @@ from eventlake.loading.shares import Shares
 from eventlake.loading.task import LoadedFile, LoadJob
 from eventlake.staging.job import RawFile, StageJob
 from eventlake.staging.seen import Seen
-from eventlake.state import holder
+from eventlake.state import lease
 from eventlake.state.manifest import RunKind
 from eventlake.storage import LocalStorage
 from eventlake.work.in_process import InProcess
@@ -145,7 +145,7 @@ def test_one_whose_process_died_goes_on(runs: Runs) -> None:
     runs.storage = FailingStorage(str(runs.root), faults)
     window = Window(*map(utc, span))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(holder, "LIFETIME", timedelta(0))
+        patch.setattr(lease, "LIFETIME", timedelta(0))
         days = replay_units(runs.context(RunKind.REPLAY, window), window)
         next(days)
         faults.at = faults.changes + 3
