@@ -15,15 +15,15 @@ from rich.console import Console
 from rich.table import Table
 
 from eventlake.columnar.id_hashes import words
+from eventlake.load.positions import places
+from eventlake.load.record_log import DUPLICATE, OTHER_PAYLOAD
+from eventlake.load.seen import Seen, SeenColumn, SeenTable
 from eventlake.rules.duplicates import Events, find_twins
 from eventlake.rules.inference import Kind
-from eventlake.staging.places import places
-from eventlake.staging.seen import Seen, SeenColumn, SeenTable
 from eventlake.state.id_index import SCHEMA, read_index, write_index
 from eventlake.state.ledger import LedgerEntry, LedgerPage
 from eventlake.storage import LocalStorage
 from eventlake.storage.documents import decode, encode
-from eventlake.tracking.log_job import DUPLICATE, OTHER_PAYLOAD
 from eventlake.work.record_log import _not_loaded
 
 Work = Callable[[], Callable[[], object]]

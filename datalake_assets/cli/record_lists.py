@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from eventlake.lake import Lake
+    from eventlake.load.record_log import BatchType
     from eventlake.tracking.logs import LogFile, RunLog
-    from eventlake.tracking.records import BatchType
 
 SHOWN = 20
 _STATUSES = ("succeeded", "DUPLICATE", "rejected", "NULL")

@@ -124,11 +124,11 @@ def _one(
     """The records of one identifier, with what the archive has of those that were loaded."""
     import pyarrow as pa
 
+    from eventlake.load.record_log import SCHEMA
     from eventlake.tracking.download import download
     from eventlake.tracking.logs import run_logs
     from eventlake.tracking.payloads import redacted, with_payloads
     from eventlake.tracking.reading import search
-    from eventlake.tracking.records import SCHEMA
 
     tables = redacted((table for _, table in search(lake.storage, files, identifier)), people)
     found = [record for table in tables for record in table.to_pylist()]

@@ -8,7 +8,7 @@ import pyarrow as pa
 from eventlake.catalog.base import CatalogTable
 from eventlake.checking.rules import verdict
 from eventlake.checking.view import TableView
-from eventlake.loading.task import type_problems
+from eventlake.load.write import type_problems
 from eventlake.rules.types import TableSchema
 from eventlake.work.checks import CheckResult
 

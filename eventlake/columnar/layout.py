@@ -6,7 +6,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from eventlake.casting.encoding import Encoding
 from eventlake.columnar.fill import (
     AS_BOOL,
     AS_INT,
@@ -35,6 +34,7 @@ from eventlake.columnar.values import (
     TEXT,
     TRUE,
 )
+from eventlake.load.encoding import Encoding
 from eventlake.rules.inference import Kind
 
 Size = TypeVar("Size", int, np.ndarray)

@@ -12,7 +12,7 @@ from eventlake.columnar.parquet.data_file import ROW_GROUP, FileEncoding, write_
 from eventlake.compaction.candidates import MOST_FILES, Candidate, file_count
 from eventlake.compaction.merging import in_groups, merged
 from eventlake.compaction.proof import Proof, prove
-from eventlake.loading.task import type_problems
+from eventlake.load.write import type_problems
 from eventlake.rules.errors import LakeError
 from eventlake.rules.names import RECEIVED_AT
 from eventlake.settings.models.models import Source

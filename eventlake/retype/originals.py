@@ -15,7 +15,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlake.casting.encoding import Encoding
+from eventlake.load.encoding import Encoding
 from eventlake.retype.target import Target
 from eventlake.rules.casts import Cell, Outcome, cast
 from eventlake.rules.inference import Leaf

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventlake.casting.column import cast_column
 from eventlake.lake import Lake
+from eventlake.load.column_casts import cast_column
 from eventlake.retype.originals import ColumnReader, Originals
 from eventlake.retype.target import Target
 from eventlake.rules.casts import Outcome, cast, text_of

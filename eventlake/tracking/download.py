@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.csv as pc_csv
 import pyarrow.parquet as pq
 
+from eventlake.load.record_log import SCHEMA
 from eventlake.rules.errors import UsageError
-from eventlake.tracking.records import SCHEMA
 
 Write = Callable[[pa.Table], None]
 

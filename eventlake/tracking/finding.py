@@ -7,12 +7,12 @@ from enum import StrEnum
 from typing import Any
 
 from eventlake.lake import Lake
+from eventlake.load.record_log import BatchType
 from eventlake.settings.models.models import Source
 from eventlake.state.source_state import read_state
 from eventlake.tracking.in_lake import LakeRow, days_around, lake_rows
 from eventlake.tracking.logs import RunLog, run_logs
 from eventlake.tracking.reading import search
-from eventlake.tracking.records import BatchType
 
 
 class Fate(StrEnum):

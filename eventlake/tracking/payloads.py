@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from eventlake.columnar.raw_lines import RawLines
+from eventlake.load.record_log import BatchType
 from eventlake.rules.events import Reject, message_id
 from eventlake.rules.parse import parse_line
 from eventlake.rules.suppression import People
@@ -14,7 +15,6 @@ from eventlake.settings.models.models import Limits
 from eventlake.storage import Storage
 from eventlake.tracking.logs import RunLog
 from eventlake.tracking.reading import search
-from eventlake.tracking.records import BatchType
 
 Record = dict[str, Any]
 _PAYLOAD = "record_payload"

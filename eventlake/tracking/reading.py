@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from eventlake.load.record_log import SCHEMA, BatchType
 from eventlake.rules.errors import UsageError
 from eventlake.storage import LocalStorage, Storage
 from eventlake.tracking.logs import LogFile
-from eventlake.tracking.records import SCHEMA, BatchType
 
 BATCH = 5_000
 """Records held at once: a payload may be as long as the longest line."""

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from eventlake.dedup.task import TableIds
-from eventlake.loading.task import LoadedFile
+from eventlake.load.dedup import TableIds
+from eventlake.load.write import LoadedFile
 from eventlake.rules.counts import TableReport
 from eventlake.rules.errors import CheckFailed
 

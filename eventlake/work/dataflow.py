@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from eventlake.dedup.task import Deduped, DedupJob
-from eventlake.loading.shares import Shares
-from eventlake.loading.task import LoadedFile, LoadJob
-from eventlake.staging.job import RawFile, StageJob
-from eventlake.staging.seen import Seen
-from eventlake.tracking.log_job import LogJob, NotLoaded
+from eventlake.load.blobs import Shares
+from eventlake.load.dedup import Deduped, DedupJob
+from eventlake.load.record_log import LogJob, NotLoaded
+from eventlake.load.seen import Seen
+from eventlake.load.stage_job import RawFile, StageJob
+from eventlake.load.write import LoadedFile, LoadJob
 
 
 class Dataflow(Protocol):

@@ -7,8 +7,8 @@ from datetime import timedelta
 import numpy as np
 
 from eventlake.columnar.id_hashes import BUCKETS
-from eventlake.dedup.task import DedupJob, TableIds
-from eventlake.staging.seen import Seen
+from eventlake.load.dedup import DedupJob, TableIds
+from eventlake.load.seen import Seen
 from eventlake.state.manifest import IndexFile
 from eventlake.work.index_window import IndexWindow, index_window
 from eventlake.work.unit_work import UnitWork

@@ -3,16 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from eventlake.dedup.task import Deduped, DedupJob, dedup
-from eventlake.loading.shares import Shares, file_number
-from eventlake.loading.task import LoadedFile, LoadJob, load
-from eventlake.staging.blob import Blob, BlobKind, grouped
-from eventlake.staging.job import RawFile, StageJob
-from eventlake.staging.rows_blob import divided
-from eventlake.staging.seen import Seen
-from eventlake.staging.task import stage
-from eventlake.tracking.log_job import LogJob, NotLoaded
-from eventlake.tracking.not_loaded import log_not_loaded
+from eventlake.load.blobs import Blob, BlobKind, Shares, divided, file_number, grouped
+from eventlake.load.dedup import Deduped, DedupJob, dedup
+from eventlake.load.not_loaded import log_not_loaded
+from eventlake.load.record_log import LogJob, NotLoaded
+from eventlake.load.seen import Seen
+from eventlake.load.stage import stage
+from eventlake.load.stage_job import RawFile, StageJob
+from eventlake.load.write import LoadedFile, LoadJob, load
 
 
 class InProcess:

@@ -1,8 +1,8 @@
 """Tables that a unit would make: whether the catalog has room for them, under free names."""
 
 from eventlake.catalog.factory import room
+from eventlake.load.seen import Seen
 from eventlake.rules.errors import InvalidSetting
-from eventlake.staging.seen import Seen
 from eventlake.state.manifest import read_manifest
 from eventlake.work.unit_work import UnitWork
 

@@ -8,13 +8,13 @@ from zlib import crc32
 import msgspec
 
 from eventlake.catalog.base import CatalogPartition
-from eventlake.loading.task import LoadedFile
+from eventlake.load.blobs import rows_key
+from eventlake.load.seen import Seen
+from eventlake.load.write import LoadedFile
 from eventlake.resolve import ResolvedTable
 from eventlake.rules import paths
 from eventlake.rules.partitions import DatePartition
 from eventlake.rules.types import TableSchema
-from eventlake.staging.rows_blob import rows_key
-from eventlake.staging.seen import Seen
 from eventlake.state.manifest import NewFile, PartitionChange
 from eventlake.storage import Storage
 from eventlake.work.unit import Unit

@@ -5,15 +5,13 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from eventlake.loading.shares import deal_out
-from eventlake.loading.task import LoadedFile, LoadJob
+from eventlake.load.blobs import deal_out, rows_key
+from eventlake.load.seen import Seen
+from eventlake.load.stage_job import StageJob, over_limits
+from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.resolve import RESCUED, ResolvedTable, resolve
 from eventlake.rules.counts import UnitReport
 from eventlake.settings.models.models import Tracking
-from eventlake.staging.job import StageJob
-from eventlake.staging.limits import over_limits
-from eventlake.staging.rows_blob import rows_key
-from eventlake.staging.seen import Seen
 from eventlake.state.ledger import LedgerEntry
 from eventlake.state.manifest import Manifest, NewFile, PartitionChange, RunKind
 from eventlake.state.replays import RawVersion, ReplayStep

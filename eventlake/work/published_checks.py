@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 
 from eventlake.columnar.id_hashes import words
 from eventlake.lake import Lake
-from eventlake.loading.task import type_problems
+from eventlake.load.write import type_problems
 from eventlake.rules.duplicates import NOTHING, Events, find_twins
 from eventlake.rules.types import TableSchema
 from eventlake.settings.models.models import Source

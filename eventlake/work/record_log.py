@@ -5,13 +5,13 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow.parquet as pq
 
+from eventlake.load.positions import split_places
+from eventlake.load.record_log import DUPLICATE, OTHER_PAYLOAD, LogJob, NotLoaded
+from eventlake.load.seen import Seen
 from eventlake.rules import paths
 from eventlake.rules.errors import ConservationError
-from eventlake.staging.places import split_places
-from eventlake.staging.seen import Seen
 from eventlake.state.manifest import NewFile
 from eventlake.storage import Storage, StoredFile
-from eventlake.tracking.log_job import DUPLICATE, OTHER_PAYLOAD, LogJob, NotLoaded
 from eventlake.work.deduplicate import Duplicates
 from eventlake.work.unit import tasks
 from eventlake.work.unit_work import UnitWork

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 import msgspec
 
 from eventlake.catalog.base import CatalogPartition
-from eventlake.loading.task import LoadedFile
+from eventlake.load.blobs import rows_key
+from eventlake.load.write import LoadedFile
 from eventlake.resolve import ResolvedTable
 from eventlake.rules.types import TableSchema
-from eventlake.staging.rows_blob import rows_key
 from eventlake.state.manifest import Manifest, PartitionChange
 from eventlake.state.source_state import partition_name
 from eventlake.work.placing import Placement, Placer, new_files, partition_values

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from eventlake.evenly import evenly
-from eventlake.staging.job import RawFile
+from eventlake.load.stage_job import RawFile
 from eventlake.state.replays import ReplayStep
 
 TASK_BYTES = 32 << 20

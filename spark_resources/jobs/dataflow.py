@@ -11,13 +11,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from eventlake.columnar.id_hashes import BUCKETS
-from eventlake.dedup.task import Deduped, DedupJob, dedup
-from eventlake.loading.shares import Shares, file_number
-from eventlake.loading.task import LoadedFile, LoadJob, decode_files, encode_files, load
-from eventlake.staging.blob import BLOB_SCHEMA, Blob, BlobKind
-from eventlake.staging.job import RawFile, StageJob
-from eventlake.staging.seen import Seen
-from eventlake.tracking.log_job import LogJob, NotLoaded
+from eventlake.load.blobs import BLOB_SCHEMA, Blob, BlobKind, Shares, file_number
+from eventlake.load.dedup import Deduped, DedupJob, dedup
+from eventlake.load.record_log import LogJob, NotLoaded
+from eventlake.load.seen import Seen
+from eventlake.load.stage_job import RawFile, StageJob
+from eventlake.load.write import LoadedFile, LoadJob, decode_files, encode_files, load
 
 _BLOB_DDL = "kind string, key string, task int, rows bigint, data binary"
 _RESULT_DDL = "data binary"
@@ -45,7 +44,7 @@ class SparkDataflow:
         shares = [list(files) for files in tasks]
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-            from eventlake.staging.task import stage  # compiled code, which only workers need
+            from eventlake.load.stage import stage
 
             for batch in batches:
                 for task in batch["id"].to_pylist():
@@ -80,7 +79,7 @@ class SparkDataflow:
         shares = [list(files) for files in tasks]
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-            from eventlake.tracking.not_loaded import log_not_loaded
+            from eventlake.load.not_loaded import log_not_loaded
 
             for batch in batches:
                 for task in batch["id"].to_pylist():

@@ -15,7 +15,7 @@ from uuid import uuid4
 import msgspec
 from pyspark import SparkFiles
 
-from eventlake.staging.blob import Blob
+from eventlake.load.blobs import Blob
 
 Fetch = Callable[[Blob], Blob]
 

@@ -9,15 +9,22 @@ from typing import TypeVar
 
 from pyspark import SparkContext
 
-from eventlake.dedup.task import Deduped, DedupJob, dedup
 from eventlake.evenly import evenly
-from eventlake.loading.shares import TASKS_PER_SLOT, Shares, file_number
-from eventlake.loading.task import LoadedFile, LoadJob, Told, decode_files, encode_files, load
-from eventlake.staging.blob import Blob, BlobKind, grouped
-from eventlake.staging.job import RawFile, StageJob
-from eventlake.staging.rows_blob import divided, table_of
-from eventlake.staging.seen import Seen
-from eventlake.tracking.log_job import LogJob, NotLoaded
+from eventlake.load.blobs import (
+    TASKS_PER_SLOT,
+    Blob,
+    BlobKind,
+    Shares,
+    divided,
+    file_number,
+    grouped,
+    table_of,
+)
+from eventlake.load.dedup import Deduped, DedupJob, dedup
+from eventlake.load.record_log import LogJob, NotLoaded
+from eventlake.load.seen import Seen
+from eventlake.load.stage_job import RawFile, StageJob
+from eventlake.load.write import LoadedFile, LoadJob, Told, decode_files, encode_files, load
 from spark_resources.jobs.shelf import Shelf, size
 
 T = TypeVar("T")
@@ -42,7 +49,7 @@ class ShelfDataflow:
         job = replace(job, joint=True)
 
         def work(part: tuple[int, Sequence[RawFile]]) -> list[Blob]:
-            from eventlake.staging.task import stage  # compiled code, which only workers need
+            from eventlake.load.stage import stage
 
             return shelf.keep(stage(job, *part))
 
@@ -84,7 +91,7 @@ class ShelfDataflow:
 
     def log(self, job: LogJob, tasks: Sequence[Sequence[NotLoaded]]) -> None:
         def work(files: Sequence[NotLoaded]) -> None:
-            from eventlake.tracking.not_loaded import log_not_loaded
+            from eventlake.load.not_loaded import log_not_loaded
 
             log_not_loaded(job, files)
 

@@ -7,12 +7,10 @@ import pyarrow as pa
 from pyspark import worker
 
 from eventlake.columnar.parquet import writer
-from eventlake.dedup import task as dedup_task
-from eventlake.loading import kernel_gathering
-from eventlake.loading import task as load_task
-from eventlake.staging import plain_events
-from eventlake.staging import task as stage_task
-from eventlake.tracking import not_loaded
+from eventlake.load import dedup as dedup_task
+from eventlake.load import fast_reader, gather, not_loaded
+from eventlake.load import stage as stage_task
+from eventlake.load import write as load_task
 
 # Arrow imports pandas when it sees the first array of numpy.
 NEEDED = (worker, pandas, stage_task, dedup_task, load_task, not_loaded)
@@ -20,7 +18,7 @@ NEEDED = (worker, pandas, stage_task, dedup_task, load_task, not_loaded)
 
 def get_ready() -> None:
     pa.set_cpu_count(1)  # there is a worker for every processor
-    plain_events.warm_up()
+    fast_reader.warm_up()
     writer.warm_up()
-    kernel_gathering.warm_up()
+    gather.warm_up()
     gc.freeze()  # what all workers share is not looked through by each of them

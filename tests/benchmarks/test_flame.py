@@ -11,17 +11,17 @@ TASK = "process 7:python;worker (pyspark/daemon.py:91);run (x/lake/staging/task.
     ("stack", "kept"),
     [
         ("process 7:python;main (pyspark/daemon.py:91)", []),
-        (TASK, ["run (eventlake/staging/task.py)"]),
+        (TASK, ["run (eventlake/load/stage.py)"]),
         (
             f"{TASK};_take (x/lake/staging/task.py:90);_take (x/lake/staging/task.py:91)",
-            ["run (eventlake/staging/task.py)", "_take (eventlake/staging/task.py)"],
+            ["run (eventlake/load/stage.py)", "_take (eventlake/load/stage.py)"],
         ),
         (
             f"{TASK};f (isal/isal_zlib.cpython-311.so);0x1 (libc.so.6)",
-            ["run (eventlake/staging/task.py)", "isal/isal_zlib"],
+            ["run (eventlake/load/stage.py)", "isal/isal_zlib"],
         ),
-        (f"{TASK};0x7f00 (?)", ["run (eventlake/staging/task.py)", "compiled code"]),
-        (f"{TASK};0x7f00", ["run (eventlake/staging/task.py)", "compiled code"]),
+        (f"{TASK};0x7f00 (?)", ["run (eventlake/load/stage.py)", "compiled code"]),
+        (f"{TASK};0x7f00", ["run (eventlake/load/stage.py)", "compiled code"]),
     ],
 )
 def test_of_a_stack_our_functions_are_kept_and_the_library_below(
@@ -37,5 +37,5 @@ def test_boxes_are_as_wide_as_their_share(tmp_path: Path) -> None:
     assert (root.samples, root.depth) == (8, 3)
     picture = draw(root, "a & b")
     assert "a &amp; b" in picture
-    assert "run (eventlake/staging/task.py): 50.0%" in picture
+    assert "run (eventlake/load/stage.py): 50.0%" in picture
     assert "compiled code: 12.5%" in picture

@@ -7,8 +7,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from eventlake.loading.shares import Shares
-from eventlake.loading.task import LoadedFile, LoadJob
+from eventlake.load.blobs import Shares
+from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.report_history import newest_reports
 from eventlake.rules import paths
 from eventlake.sample import WEB_SHOP

@@ -2,8 +2,8 @@
 
 import dagster as dg
 
-from eventlake.loading.shares import Shares
-from eventlake.loading.task import LoadedFile, LoadJob
+from eventlake.load.blobs import Shares
+from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.sample import WEB_SHOP
 from eventlake.work.dataflow import Dataflow
 from eventlake.work.in_process import InProcess

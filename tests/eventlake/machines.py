@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from eventlake.loading.shares import Shares
-from eventlake.loading.task import LoadedFile, LoadJob
+from eventlake.load.blobs import Shares
+from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.state import lease
 from eventlake.work import running
 from eventlake.work.in_process import InProcess

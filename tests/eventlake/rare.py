@@ -5,11 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eventlake.casting.encoding import decoded
 from eventlake.columnar import layout
-from eventlake.loading.rare_values import rare_values
-from eventlake.staging.blob import Blob
-from eventlake.staging.rows_blob import RARE, rows_of
+from eventlake.load.blobs import RARE, Blob, rows_of
+from eventlake.load.encoding import decoded
+from eventlake.load.typed_rows import rare_values
 
 
 def all_are_rare(patch: pytest.MonkeyPatch) -> None:

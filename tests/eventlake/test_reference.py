@@ -13,13 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventlake.columnar.id_hashes import hash_id, words
-from eventlake.loading import shares
+from eventlake.load import blobs, table_rows
 from eventlake.reference import Account, ReferenceLake, Scope
 from eventlake.rules.casts import Outcome
 from eventlake.rules.counts import CastCounts, UnitReport
 from eventlake.rules.names import RESCUED_DATA
 from eventlake.rules.parse import parse_value
-from eventlake.staging import table_rows
 from eventlake.state.id_index import day_of
 from eventlake.work.in_process import InProcess
 from tests.eventlake.archive import as_line
@@ -169,7 +168,7 @@ def check_lake(runs: Runs, lake: ReferenceLake) -> None:
 @given(
     stories(suppression=True),
     st.sampled_from([1, 2, 3, table_rows.CHUNK]),
-    st.sampled_from([1, 5_000, shares.LARGEST]),
+    st.sampled_from([1, 5_000, blobs.LARGEST]),
     st.booleans(),
 )
 def test_the_lake_is_what_the_plain_rules_make_of_the_archive(
@@ -180,7 +179,7 @@ def test_the_lake_is_what_the_plain_rules_make_of_the_archive(
         runs = Runs(Path(folder), **story.settings)
         patch.setattr(InProcess, "slots", story.tasks)
         patch.setattr(table_rows, "CHUNK", chunk)
-        patch.setattr(shares, "LARGEST", share)
+        patch.setattr(blobs, "LARGEST", share)
         if rare:
             all_are_rare(patch)
         told = Told(runs)

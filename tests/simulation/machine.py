@@ -13,8 +13,8 @@ from eventlake.alerts.look import Look
 from eventlake.checking.freshness import check_freshness
 from eventlake.checking.published import TableChecks
 from eventlake.lake import Lake
-from eventlake.loading.shares import Shares
-from eventlake.loading.task import LoadedFile, LoadJob
+from eventlake.load.blobs import Shares
+from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.rules.clock import new_run_id
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import ServiceTrouble

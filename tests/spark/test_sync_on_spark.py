@@ -11,12 +11,10 @@ from pyspark.sql import SparkSession
 from datalake_assets.running import new_job
 from datalake_assets.times import parse_range
 from eventlake.lake import Lake
-from eventlake.loading.shares import Shares
-from eventlake.loading.task import LoadedFile, LoadJob
+from eventlake.load.blobs import Blob, BlobKind, Shares, rows_key
+from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.sample import IOS_PROD, Account, SampleSpec, write_archive
 from eventlake.sql import LakeSql
-from eventlake.staging.blob import Blob, BlobKind
-from eventlake.staging.rows_blob import rows_key
 from eventlake.work.planned_run import planned_run
 from eventlake.work.run_context import Silent
 from eventlake.work.unit import Window

@@ -13,8 +13,8 @@ from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import ModuleTarget
 from dagster._daemon.backfill import execute_backfill_iteration
 
-from eventlake.loading.shares import Shares
-from eventlake.loading.task import LoadedFile, LoadJob
+from eventlake.load.blobs import Shares
+from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.work.dataflow import Dataflow
 from eventlake.work.in_process import InProcess
 from tests.datalake_assets.cli.conftest import SampleLake

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from eventlake.casting.column import cast_column, json_values
-from eventlake.casting.encoding import encode
+from eventlake.load.column_casts import cast_column, json_values
+from eventlake.load.encoding import encode
 from eventlake.rules.casts import Outcome, cast
 from eventlake.rules.counts import CastCounts
 from eventlake.rules.parse import parse_value

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlake.casting.dates import all_dates, plain_dates
+from eventlake.load.encoding import all_dates, plain_dates
 from eventlake.rules.dates import parse_timestamp
 from tests.eventlake.casting.leaves import DATES, DAYS, column_of
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlake.casting.encoding import Encoding, decoded, encode, joined, kinds_of
+from eventlake.load.encoding import Encoding, decoded, encode, joined, kinds_of
 from eventlake.rules.inference import Kind, infer, kind_of
 from eventlake.rules.types import LakeType
 from tests.eventlake.casting.leaves import COLUMNS, json_of

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from eventlake.columnar.id_hashes import checksum, hash_id
-from eventlake.dedup.task import DedupJob, TableIds, dedup
-from eventlake.staging.blob import Blob, BlobKind, to_ipc
-from eventlake.staging.places import places
+from eventlake.load.blobs import Blob, BlobKind, to_ipc
+from eventlake.load.dedup import DedupJob, TableIds, dedup
+from eventlake.load.positions import places
 from eventlake.state.id_index import SCHEMA, UNKNOWN, read_index, write_index
 from eventlake.storage import LocalStorage, Storage
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from eventlake.dedup.payloads import payload_hash
+from eventlake.load.payloads import payload_hash
 from eventlake.state.id_index import UNKNOWN
 
 EVENT = {

@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eventlake.columnar.id_hashes import hash_id, words
+from eventlake.load.positions import places
 from eventlake.rules.duplicates import Events, find_twins, twins_of_one_id
-from eventlake.staging.places import places
 
 WINDOW = 7
 

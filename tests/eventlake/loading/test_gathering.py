@@ -9,14 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlake.casting.encoding import ARROW_TYPES, Encoding
 from eventlake.columnar import compiled
-from eventlake.loading import kernel_gathering
-from eventlake.loading.gathering import gathered, gathered_by_arrow
-from eventlake.loading.kernel_gathering import gathered_by_kernel
-from eventlake.loading.staged_part import StagedPart
-from eventlake.staging.blob import Blob, BlobKind, packed_message
-from eventlake.staging.rows_blob import ORIGINS, StagedField, StagedHead, rows_key
+from eventlake.load import gather
+from eventlake.load.blobs import (
+    ORIGINS,
+    Blob,
+    BlobKind,
+    StagedField,
+    StagedHead,
+    packed_message,
+    rows_key,
+)
+from eventlake.load.encoding import ARROW_TYPES, Encoding
+from eventlake.load.gather import StagedPart, gathered, gathered_by_arrow, gathered_by_kernel
 
 FIELDS = {
     "/text": (Encoding.TEXT, st.text(max_size=40)),
@@ -85,7 +90,7 @@ def test_rows_are_those_that_are_asked_for(
 
 
 def test_more_text_than_offsets_can_tell_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel_gathering, "_MOST", 10)
+    monkeypatch.setattr(gather, "_MOST", 10)
     rows = part(batch({"/text": ["a" * 11], "/number": [1]}))
     with pytest.raises(OverflowError, match="/text has more than 2 GB of text"):
         gathered([rows], COLUMNS, np.array([0]))
@@ -100,6 +105,6 @@ def test_where_all_fields_are_rare_there_are_no_columns(
 
 def test_code_that_cannot_be_kept_is_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "cache_folder", lambda: None)
-    monkeypatch.setattr(kernel_gathering, "gathered_by_kernel", None)
+    monkeypatch.setattr(gather, "gathered_by_kernel", None)
     rows = part(batch({"/text": ["a", "b"]}))
     assert gathered([rows], COLUMNS, np.array([1]))["/text"].to_pylist() == ["b"]

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from eventlake.loading.task import LoadJob
+from eventlake.load.blobs import rows_key
+from eventlake.load.write import LoadJob
 from eventlake.rules.names import Naming
 from eventlake.rules.types import TableSchema
-from eventlake.staging.rows_blob import rows_key
 from eventlake.storage import LocalStorage
 
 

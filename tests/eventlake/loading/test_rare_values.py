@@ -3,9 +3,9 @@
 import numpy as np
 import pyarrow as pa
 
-from eventlake.casting.encoding import Encoding
-from eventlake.loading.rare_values import RareNames, rare_values
-from eventlake.staging.rows_blob import RareName
+from eventlake.load.blobs import RareName
+from eventlake.load.encoding import Encoding
+from eventlake.load.typed_rows import RareNames, rare_values
 
 EACH = pa.list_(pa.struct([("field", pa.uint16()), ("value", pa.int64())]))
 

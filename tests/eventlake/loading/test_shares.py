@@ -2,9 +2,17 @@
 
 from zlib import crc32
 
-from eventlake.loading.shares import LARGEST, SMALLEST, Shares, deal_out, file_number
-from eventlake.staging.blob import Blob, BlobKind
-from eventlake.staging.rows_blob import joint_key, rows_key
+from eventlake.load.blobs import (
+    LARGEST,
+    SMALLEST,
+    Blob,
+    BlobKind,
+    Shares,
+    deal_out,
+    file_number,
+    joint_key,
+    rows_key,
+)
 
 MB = 1 << 20
 HOURS = [f"day=2026-10-01/hr={hour:02}" for hour in range(24)]

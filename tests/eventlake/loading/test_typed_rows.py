@@ -7,14 +7,13 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from eventlake.casting.encoding import encode
 from eventlake.columnar.typed import SparseColumn
-from eventlake.loading.rare_values import RareValues
-from eventlake.loading.task import type_problems
-from eventlake.loading.typed_rows import StagedRows, typed_rows
+from eventlake.load.blobs import RareName, StagedField
+from eventlake.load.encoding import encode
+from eventlake.load.typed_rows import RareValues, StagedRows, typed_rows
+from eventlake.load.write import type_problems
 from eventlake.rules.counts import CastCounts
 from eventlake.rules.types import Column, LakeType, TableSchema
-from eventlake.staging.rows_blob import RareName, StagedField
 
 PRICE = Column("price", LakeType.DECIMAL, "/price")
 COUNT = Column("n", LakeType.BIGINT, "/n")

@@ -19,19 +19,18 @@ from eventlake.columnar.line_blocks import LineBlock
 from eventlake.columnar.memory import address
 from eventlake.columnar.text import PADDING
 from eventlake.columnar.timestamps import UNREAD, moment
-from eventlake.dedup.payloads import payload_hash
+from eventlake.load.blobs import Blob, BlobKind, from_ipc, rows_of
+from eventlake.load.columns import Block
+from eventlake.load.fast_reader import PlainEvents
+from eventlake.load.payloads import payload_hash
+from eventlake.load.seen import Seen
+from eventlake.load.stage import stage
+from eventlake.load.stage_job import RawFile, StageJob
 from eventlake.rules.dates import parse_timestamp
 from eventlake.rules.events import Reject
 from eventlake.rules.names import Naming
 from eventlake.rules.parse import parse_line
 from eventlake.rules.partitions import DatePartition
-from eventlake.staging.blob import Blob, BlobKind, from_ipc
-from eventlake.staging.block import Block
-from eventlake.staging.job import RawFile, StageJob
-from eventlake.staging.plain_events import PlainEvents
-from eventlake.staging.rows_blob import rows_of
-from eventlake.staging.seen import Seen
-from eventlake.staging.task import stage
 from eventlake.storage import LocalStorage
 from tests.eventlake.casting.leaves import ANY, DATES, TEXTS
 from tests.eventlake.rare import all_are_rare, values_of
@@ -152,7 +151,7 @@ def test_plain_lines_are_staged_as_if_they_had_been_read_carefully(
     root = tmp_path_factory.mktemp("archive")
     fast = staged(root, raw)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("eventlake.staging.task.PlainEvents", NothingPlain)
+        patch.setattr("eventlake.load.stage.PlainEvents", NothingPlain)
         careful = staged(root, raw)
     assert fast == careful
 
@@ -166,7 +165,7 @@ def test_rare_fields_have_the_values_that_careful_reading_finds(
     with pytest.MonkeyPatch.context() as patch:
         all_are_rare(patch)
         fast = staged(root, raw, values_of)
-        patch.setattr("eventlake.staging.task.PlainEvents", NothingPlain)
+        patch.setattr("eventlake.load.stage.PlainEvents", NothingPlain)
         careful = staged(root, raw, values_of)
     assert fast == careful
 

@@ -1,19 +1,21 @@
 import pyarrow as pa
 
-from eventlake.casting.encoding import Encoding
-from eventlake.staging.blob import Blob, BlobKind, packed_message
-from eventlake.staging.rows_blob import (
+from eventlake.load.blobs import (
     ORIGINS,
+    Blob,
+    BlobKind,
     RareName,
     StagedField,
     StagedHead,
     divided,
     joint_key,
+    packed_message,
     parts_of,
     rows_key,
     rows_of,
     table_of,
 )
+from eventlake.load.encoding import Encoding
 
 SEVEN, EIGHT = "day=2026-10-01/hr=07", "day=2026-10-01/hr=08"
 

@@ -9,15 +9,14 @@ from eventlake.settings.models.models import Limits
 
 from eventlake.columnar import raw_lines
 from eventlake.columnar.id_hashes import bucket_numbers, hash_id
+from eventlake.load import stage as staging
+from eventlake.load.blobs import FILE, LINE, RECEIVED, Blob, BlobKind, from_ipc, rows_of, split_key
+from eventlake.load.seen import Seen
+from eventlake.load.stage import stage
+from eventlake.load.stage_job import RawFile, StageJob
 from eventlake.rules.events import Reason
 from eventlake.rules.names import Naming
 from eventlake.rules.partitions import DatePartition
-from eventlake.staging import task as staging
-from eventlake.staging.blob import Blob, BlobKind, from_ipc
-from eventlake.staging.job import RawFile, StageJob
-from eventlake.staging.rows_blob import FILE, LINE, RECEIVED, rows_of, split_key
-from eventlake.staging.seen import Seen
-from eventlake.staging.task import stage
 from eventlake.storage import LocalStorage
 from tests.eventlake.archive import Archive, Line, as_line, identify, page, track
 from tests.eventlake.runs import utc

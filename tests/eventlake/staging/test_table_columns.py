@@ -8,10 +8,10 @@ from eventlake.settings.models.models import Limits
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eventlake.load.careful_reader import Refused, TableColumns, TakenApart
 from eventlake.rules.events import Reason
 from eventlake.rules.flatten import leaves
 from eventlake.rules.names import Naming, pointer
-from eventlake.staging.table_columns import Refused, TableColumns, TakenApart
 from tests.eventlake.casting.leaves import ANY, json_of
 
 DAY_HOUR = ("day", "hr")

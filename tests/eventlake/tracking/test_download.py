@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from eventlake.load.record_log import SCHEMA
 from eventlake.rules.errors import UsageError
 from eventlake.tracking.download import check_target, download
-from eventlake.tracking.records import SCHEMA
 from tests.eventlake.runs import Row
 
 AT = datetime(2026, 10, 20, 0, 1, 0, 123456, UTC)

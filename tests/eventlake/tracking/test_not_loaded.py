@@ -8,12 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 from eventlake.settings.models.models import Limits
 
+from eventlake.load.not_loaded import log_not_loaded
+from eventlake.load.record_log import LogJob, NotLoaded
+from eventlake.load.stage_job import RawFile
 from eventlake.rules.names import Naming
 from eventlake.rules.partitions import DatePartition
-from eventlake.staging.job import RawFile
 from eventlake.storage import LocalStorage
-from eventlake.tracking.log_job import LogJob, NotLoaded
-from eventlake.tracking.not_loaded import log_not_loaded
 
 EVENT = (
     '{"type":"track","event":"Order","messageId":"m1","userId":"zoe",'

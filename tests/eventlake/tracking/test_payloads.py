@@ -6,12 +6,12 @@ import pyarrow as pa
 import pytest
 
 from eventlake.lake import Lake
+from eventlake.load.record_log import BatchType, RecordLog
 from eventlake.rules import paths
 from eventlake.storage import Storage
 from eventlake.tracking.logs import run_log, run_logs
 from eventlake.tracking.payloads import with_payloads
 from eventlake.tracking.reading import search
-from eventlake.tracking.records import BatchType, RecordLog
 from tests.eventlake.archive import as_line, track
 from tests.eventlake.runs import Row, Runs
 from tests.eventlake.tracking.conftest import LINES

@@ -5,13 +5,13 @@ import pyarrow as pa
 import pytest
 
 from eventlake.lake import Lake
+from eventlake.load.record_log import SCHEMA, BatchType, RecordLog
 from eventlake.rules import paths
 from eventlake.rules.errors import UsageError
 from eventlake.storage import Storage
 from eventlake.tracking import reading
 from eventlake.tracking.logs import LogFile, RunLog, run_log
 from eventlake.tracking.reading import batch_types
-from eventlake.tracking.records import SCHEMA, BatchType, RecordLog
 from tests.eventlake.runs import Row
 from tests.eventlake.tracking.conftest import FILE
 

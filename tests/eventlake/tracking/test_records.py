@@ -6,9 +6,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from eventlake.load import record_log
+from eventlake.load.record_log import SCHEMA, BatchType, RecordLog
 from eventlake.storage import LocalStorage
-from eventlake.tracking import records
-from eventlake.tracking.records import SCHEMA, BatchType, RecordLog
 
 
 def some(*identifiers: str, payload: str = "{}") -> pa.Table:
@@ -55,7 +55,7 @@ def test_each_batch_type_has_its_status_and_the_run_s_operation(
 def test_a_file_has_no_more_records_than_allowed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(records, "RECORDS_PER_FILE", 3)
+    monkeypatch.setattr(record_log, "RECORDS_PER_FILE", 3)
     with RecordLog(LocalStorage(str(tmp_path)), "log", "append") as log:
         log.add(BatchType.LOADED, some("a", "b"), "here")
         assert written(tmp_path) == {}
@@ -76,7 +76,7 @@ def test_a_file_has_no_more_records_than_allowed(
 def test_long_payloads_are_not_held_until_there_are_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(records, "BYTES_PER_FILE", 1_000)
+    monkeypatch.setattr(record_log, "BYTES_PER_FILE", 1_000)
     with RecordLog(LocalStorage(str(tmp_path)), "log", "append") as log:
         for identifier in "abcde":
             log.add(BatchType.REJECTED, some(identifier, payload="x" * 600), "here")

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from eventlake.load import not_loaded
 from eventlake.rules import paths
-from eventlake.tracking import not_loaded
 from tests.eventlake.archive import as_line, track
 from tests.eventlake.runs import SOURCE_ID, Runs
 

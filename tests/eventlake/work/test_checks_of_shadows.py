@@ -1,7 +1,7 @@
 """What is written a second time, in other types, is held to the same checks."""
 
-from eventlake.dedup.task import TableIds
-from eventlake.loading.task import LoadedFile
+from eventlake.load.dedup import TableIds
+from eventlake.load.write import LoadedFile
 from eventlake.rules.counts import TableReport
 from eventlake.work.checks import check_table
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from eventlake.loading.shares import Shares
-from eventlake.loading.task import LoadedFile, LoadJob
+from eventlake.load.blobs import Shares
+from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.rules import paths
 from eventlake.state.manifest import RunKind
 from eventlake.work import placing

@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from eventlake.loading.shares import Shares
-from eventlake.loading.task import LoadedFile, LoadJob
+from eventlake.load.blobs import Shares
+from eventlake.load.seen import Seen
+from eventlake.load.stage_job import RawFile, StageJob
+from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.rules import paths
 from eventlake.rules.errors import ConservationError
-from eventlake.staging.job import RawFile, StageJob
-from eventlake.staging.seen import Seen
 from eventlake.work.checks import CHECKS, ChecksFailed
 from eventlake.work.in_process import InProcess
 from tests.eventlake.archive import identify, track

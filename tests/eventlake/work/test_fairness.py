@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from eventlake.loading.shares import Shares
-from eventlake.loading.task import LoadedFile, LoadJob
+from eventlake.load.blobs import Shares
+from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.state import lease
 from eventlake.state.manifest import read_manifest
 from eventlake.work.in_process import InProcess

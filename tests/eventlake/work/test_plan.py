@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from eventlake.load.stage_job import RawFile
 from eventlake.rules.errors import UsageError
-from eventlake.staging.job import RawFile
 from eventlake.work.plan import plan_replay, plan_sync, raw_files, replay_days
 from eventlake.work.unit import TASK_BYTES, Unit, Window, tasks
 from tests.eventlake.archive import track

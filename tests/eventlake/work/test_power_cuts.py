@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from eventlake.loading.shares import Shares
-from eventlake.loading.task import LoadedFile, LoadJob
+from eventlake.load.blobs import Shares
+from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.rules import paths
 from eventlake.state.manifest import read_manifest
 from eventlake.storage import local

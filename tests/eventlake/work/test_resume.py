@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from eventlake.loading.shares import Shares
-from eventlake.loading.task import LoadedFile, LoadJob
-from eventlake.staging.job import RawFile, StageJob
-from eventlake.staging.seen import Seen
+from eventlake.load.blobs import Shares
+from eventlake.load.seen import Seen
+from eventlake.load.stage_job import RawFile, StageJob
+from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.state import lease
 from eventlake.state.manifest import RunKind
 from eventlake.storage import LocalStorage

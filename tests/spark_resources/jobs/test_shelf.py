@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlake.staging.blob import Blob, BlobKind
+from eventlake.load.blobs import Blob, BlobKind
 from spark_resources.jobs.shelf import Shelf, size
 
 ROWS = Blob(BlobKind.ROWS, "page\nday=2026-10-01", 3, 2, b"r" * 10_000)

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from eventlake.columnar.id_hashes import BUCKETS, checksums, words
+from eventlake.load.blobs import Blob, from_ipc
+from eventlake.load.positions import places
 from eventlake.rules.duplicates import Events, find_twins
-from eventlake.staging.blob import Blob, from_ipc
-from eventlake.staging.places import places
 from eventlake.state.id_index import SCHEMA, UNKNOWN, read_index, write_index
 from eventlake.state.manifest import IndexFile
 from eventlake.storage import Storage

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlake.casting.dates import plain_dates
-from eventlake.casting.encoding import Encoding, as_written, decoded
+from eventlake.load.encoding import Encoding, as_written, decoded, plain_dates
 from eventlake.rules.casts import Outcome, cast
 from eventlake.rules.counts import CastCounts
 from eventlake.rules.types import LakeType

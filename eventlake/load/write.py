@@ -13,17 +13,16 @@ import pyarrow as pa
 from eventlake.columnar.parquet.data_file import Footers, WrittenFile
 from eventlake.columnar.parquet.writer import TableFiles, table_files
 from eventlake.columnar.typed import TypedColumns
-from eventlake.loading.staged_table import StagedTable
-from eventlake.loading.typed_rows import TypedRows
+from eventlake.load.blobs import Blob, divided, parts_of, split_key, table_of
+from eventlake.load.record_log import BatchType, RecordLog
+from eventlake.load.staged_table import StagedTable
+from eventlake.load.typed_rows import TypedRows
 from eventlake.rules.counts import CastCounts
 from eventlake.rules.names import MESSAGE_ID, RESCUED_DATA, Naming
 from eventlake.rules.paths import own_path, published_name, waits
 from eventlake.rules.types import TableSchema
-from eventlake.staging.blob import Blob
-from eventlake.staging.rows_blob import divided, parts_of, split_key, table_of
 from eventlake.storage import Storage
 from eventlake.storage.local import own_name
-from eventlake.tracking.records import BatchType, RecordLog
 
 T = TypeVar("T")
 Told = Mapping[str, Any]

@@ -1,34 +1,92 @@
 """The rows a task has gathered for one table, until they leave it as Arrow batches."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from eventlake.casting.encoding import Encoding, encode
 from eventlake.columnar.messages import body_size
-from eventlake.dedup.payloads import payload_hash
-from eventlake.rules.events import Reject, open_envelope
-from eventlake.rules.flatten import Event, Path
-from eventlake.rules.inference import Kind
-from eventlake.rules.names import pointer
-from eventlake.staging.arrangement import Arrangement
-from eventlake.staging.blob import Blob, BlobKind, packed_message
-from eventlake.staging.job import StageJob
-from eventlake.staging.parts import Origins, Part, PartColumn, joined_parts
-from eventlake.staging.rows_blob import (
+from eventlake.load.blobs import (
+    FILE,
     HASH,
+    LINE,
+    RECEIVED,
     RESCUED_LISTS,
+    Blob,
+    BlobKind,
     RareName,
     StagedField,
     StagedHead,
     joint_key,
+    packed_message,
     rows_key,
 )
-from eventlake.staging.seen import SeenColumn, SeenTable
-from eventlake.staging.table_columns import Refused, TableColumns
+from eventlake.load.careful_reader import Refused, TableColumns
+from eventlake.load.encoding import Encoding, encode
+from eventlake.load.parts import Origins, Part, PartColumn, joined_parts
+from eventlake.load.payloads import payload_hash
+from eventlake.load.positions import heads, places, split_places
+from eventlake.load.seen import Place, SeenColumn, SeenTable
+from eventlake.load.stage_job import StageJob
+from eventlake.rules.events import Reject, open_envelope
+from eventlake.rules.flatten import Event, Path
+from eventlake.rules.inference import Kind
+from eventlake.rules.names import pointer
+from eventlake.rules.partitions import HOUR_US, DatePartition, partition_of
+
+
+@dataclass(slots=True)
+class Arrangement:
+    """The rows of a table by partition, and within it in order of arrival."""
+
+    first: Place  # of all rows
+    order: np.ndarray | None = None  # None: they are in this order already
+    partitions: dict[str, slice] = field(default_factory=dict)
+
+
+def arranged(
+    origins: pa.RecordBatch, lengths: Sequence[int], layout: DatePartition
+) -> list[Arrangement]:
+    """The arrangements of some tables; `origins` are of all their rows, of which each has some."""
+    ends = np.cumsum(lengths)
+    starts = ends - np.array(lengths)
+    table = np.repeat(np.arange(len(lengths)), lengths)
+    where = places(origins[FILE].to_numpy(), origins[LINE].to_numpy())
+    names, codes = _partitions(origins[RECEIVED].to_numpy() // HOUR_US, layout)
+    files, lines = split_places(np.minimum.reduceat(where, starts))
+    found = [Arrangement((*at, 0)) for at in zip(files.tolist(), lines.tolist(), strict=True)]
+    for number in _out_of_order(table, codes, where):
+        rows = slice(starts[number], ends[number])
+        order = found[number].order = np.lexsort((where[rows], codes[rows]))
+        codes[rows] = codes[rows][order]
+    begin = heads(table, codes)
+    at = zip(table[begin].tolist(), codes[begin].tolist(), strict=True)
+    for (number, code), (start, end) in zip(at, pairwise([*begin, len(table)]), strict=True):
+        rows = slice(int(start - starts[number]), int(end - starts[number]))
+        found[number].partitions[names[code]] = rows
+    return found
+
+
+def _partitions(hours: np.ndarray, layout: DatePartition) -> tuple[list[str], np.ndarray]:
+    """The names of all partitions in order, and of each row the number of its own."""
+    begin = heads(hours)  # few, as rows of an hour come together
+    different, of_head = np.unique(hours[begin], return_inverse=True)
+    partitions = [partition_of(layout, hour * HOUR_US) for hour in different.tolist()]
+    names = sorted(set(partitions))
+    codes = np.array([names.index(partition) for partition in partitions])
+    return names, np.repeat(codes[of_head], np.diff(begin, append=len(hours)))
+
+
+def _out_of_order(table: np.ndarray, codes: np.ndarray, where: np.ndarray) -> list[int]:
+    """The tables whose rows are not by partition and in order of arrival."""
+    later = (codes[1:] > codes[:-1]) | ((codes[1:] == codes[:-1]) & (where[1:] > where[:-1]))
+    within = table[1:] == table[:-1]
+    numbers: list[int] = np.unique(table[1:][within & ~later]).tolist()
+    return numbers
+
 
 CHUNK = 512  # events read carefully that are taken apart at once
 TOGETHER = 256 << 10  # bytes of rows whose partitions share a blob

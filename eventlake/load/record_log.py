@@ -1,14 +1,21 @@
 """The records of a run as Parquet files: all batch types have the same columns."""
 
+from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 from types import TracebackType
 from typing import Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from eventlake.settings.models.models import Limits
 
+from eventlake.load.stage_job import RawFile
 from eventlake.rules.clock import now
+from eventlake.rules.names import Naming
+from eventlake.rules.partitions import DatePartition
+from eventlake.state.suppression import Suppression
 from eventlake.storage import Storage
 
 RECORDS_PER_FILE = 100_000
@@ -129,3 +136,31 @@ class RecordLog:
                 value = pa.scalar(same.get(field.name), field.type)
                 columns.append(pa.repeat(value, len(records)))
         return pa.Table.from_arrays(columns, schema=SCHEMA)
+
+
+DUPLICATE, OTHER_PAYLOAD = "duplicate", "duplicate with another payload"
+"""Why lines were not loaded that could have been; the reasons of rejects are others."""
+
+
+@dataclass(frozen=True)
+class LogJob:
+    """What all tasks that log records share."""
+
+    storage: Storage
+    folder: str
+    operation: str
+    naming: Naming
+    table_prefix: str | None
+    date_partition: DatePartition
+    limits: Limits
+    dedup_days: int
+    suppression: Suppression | None = None
+
+
+@dataclass(frozen=True)
+class NotLoaded:
+    """The lines of a file that were not loaded, in order, and why not."""
+
+    file: RawFile
+    lines: np.ndarray
+    reasons: list[str]

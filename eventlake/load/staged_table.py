@@ -7,26 +7,24 @@ from functools import reduce
 import numpy as np
 import pyarrow as pa
 
-from eventlake.casting.encoding import Encoding
 from eventlake.columnar.id_hashes import ID_BYTES, checksums
 from eventlake.columnar.typed import TypedColumns
-from eventlake.loading.gathering import gathered
-from eventlake.loading.rare_values import RareNames, rare_values
-from eventlake.loading.staged_part import StagedPart
-from eventlake.loading.typed_rows import StagedRows, TypedRows, typed_rows
-from eventlake.rules.counts import add_casts
-from eventlake.rules.types import TableSchema
-from eventlake.staging.blob import Blob
-from eventlake.staging.places import places
-from eventlake.staging.rows_blob import (
+from eventlake.load.blobs import (
     FILE,
     LINE,
     PAYLOAD,
     RECEIVED,
     RESCUED,
     RESCUED_LISTS,
+    Blob,
     StagedField,
 )
+from eventlake.load.encoding import Encoding
+from eventlake.load.gather import StagedPart, gathered
+from eventlake.load.positions import places
+from eventlake.load.typed_rows import RareNames, StagedRows, TypedRows, rare_values, typed_rows
+from eventlake.rules.counts import add_casts
+from eventlake.rules.types import TableSchema
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 
+from eventlake.settings.models.models import Limits
+
+from eventlake.load.seen import Seen
 from eventlake.rules.names import STANDARD_COLUMNS, Naming
 from eventlake.rules.partitions import DatePartition
-from eventlake.settings.models.models import Limits
 from eventlake.state.suppression import Suppression
 from eventlake.storage import Storage
 
@@ -54,3 +56,17 @@ class StageJob:
         ):
             return False
         return self.tables is None or table in self.tables
+
+
+def over_limits(job: StageJob, seen: Seen) -> bool:
+    """Whether tasks together found more than each of them, by itself, was allowed to find."""
+    columns = {table.table: set(job.known_columns(table.table)) for table in seen.tables}
+    for table in seen.tables:
+        columns[table.table].update(column.column for column in table.columns)
+    tables = columns.keys() | job.columns.keys()
+    widest = max(map(len, columns.values()), default=0)
+    return (
+        len(tables) > job.limits.tables
+        or (job.room is not None and len(tables) - len(job.columns) > job.room)
+        or widest > job.limits.columns
+    )

@@ -7,14 +7,20 @@ import pyarrow as pa
 
 from eventlake.columnar.line_blocks import LineBlock
 from eventlake.columnar.raw_lines import RawLines
+from eventlake.load.record_log import (
+    DUPLICATE,
+    OTHER_PAYLOAD,
+    BatchType,
+    LogJob,
+    NotLoaded,
+    RecordLog,
+)
+from eventlake.load.seen import SKIPPED, SUPPRESSED
+from eventlake.load.stage_job import RawFile
 from eventlake.rules.events import Envelope, Reason, Reject, message_id, open_envelope
 from eventlake.rules.names import catalog_table, table_name
 from eventlake.rules.parse import parse_line
 from eventlake.rules.partitions import partition_of
-from eventlake.staging.job import RawFile
-from eventlake.staging.seen import SKIPPED, SUPPRESSED
-from eventlake.tracking.log_job import DUPLICATE, OTHER_PAYLOAD, LogJob, NotLoaded
-from eventlake.tracking.records import BatchType, RecordLog
 
 _BATCH_TYPES = {
     SKIPPED: BatchType.SKIPPED,

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from eventlake.settings.models.models import Limits
 
 from eventlake.columnar.events import (
     ENVELOPE,
@@ -18,16 +19,14 @@ from eventlake.columnar.fields import MOST_FIELDS, NONE, Fields, new_fields, pat
 from eventlake.columnar.line_blocks import LineBlock
 from eventlake.columnar.messages import RowOrigins
 from eventlake.columnar.timestamps import UNREAD
-from eventlake.dedup.payloads import STAMPS
+from eventlake.load.blobs import HASH
+from eventlake.load.columns import Block, columns_of
+from eventlake.load.parts import Part, RareField
+from eventlake.load.payloads import STAMPS
 from eventlake.rules.dates import parse_timestamp
 from eventlake.rules.events import EVENT_TYPES
 from eventlake.rules.flatten import Path
 from eventlake.rules.names import Naming, table_name
-from eventlake.settings.models.models import Limits
-from eventlake.staging.block import Block
-from eventlake.staging.kernel.columns import columns_of
-from eventlake.staging.parts import Part, RareField
-from eventlake.staging.rows_blob import HASH
 
 _CELLS_PER_LINE = 48  # to begin with
 _ROWS_AT_ONCE = 1 << 12  # are made columns of: enough that what is done for each stroke is little

@@ -5,13 +5,14 @@ to be little. Of wide tables most fields are in few of the rows, and these have 
 their values are in lists, one for each way in which values are written.
 """
 
+from dataclasses import dataclass
 from itertools import count, pairwise, repeat
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from eventlake.casting.encoding import ARROW_TYPES, Encoding
+from eventlake.columnar.events import ID, Cells, Events
 from eventlake.columnar.fill import (
     AS_JSON,
     CELLS,
@@ -26,6 +27,8 @@ from eventlake.columnar.fill import (
     count_columns,
     fill_columns,
 )
+from eventlake.columnar.id_hashes import ID_BYTES, hash_id
+from eventlake.columnar.id_kernel import BLOCK, hash_ids
 from eventlake.columnar.layout import (
     Layout,
     encoding_of,
@@ -34,11 +37,65 @@ from eventlake.columnar.layout import (
     mark_words,
     rare_fields,
 )
+from eventlake.columnar.line_blocks import LineBlock
 from eventlake.columnar.messages import GroupMessages, RowOrigins
+from eventlake.columnar.values import ESCAPED, MILLIS
+from eventlake.load.encoding import ARROW_TYPES, Encoding
+from eventlake.load.parts import Arrays, Origins, PartColumn
+from eventlake.load.seen import Place
 from eventlake.rules.inference import Kind
-from eventlake.staging.block import Block
-from eventlake.staging.parts import Arrays, PartColumn
-from eventlake.staging.seen import Place
+
+
+@dataclass(slots=True)
+class Block:
+    """The lines of a block; `table` is a number of `PlainEvents.tables`, NONE of odd lines."""
+
+    lines: LineBlock
+    starts: np.ndarray
+    ends: np.ndarray
+    files: np.ndarray
+    numbers: np.ndarray
+    table: np.ndarray
+    events: Events
+    cells: Cells
+
+    def line(self, row: int) -> bytes:
+        return self.lines.text(int(self.starts[row]), int(self.ends[row]))
+
+    def texts(self, cells: np.ndarray) -> list[str | None]:
+        """What stands in some cells, None where it is not plain text."""
+        view = self.lines.view()
+        kinds = self.cells.kind[cells]
+        plain = ((kinds <= MILLIS) & (kinds != ESCAPED)).tolist()
+        starts, ends = self.cells.start[cells].tolist(), self.cells.end[cells].tolist()
+        return [
+            str(view[start:end], "utf-8") if is_text else None
+            for is_text, start, end in zip(plain, starts, ends, strict=True)
+        ]
+
+    def origins(self, rows: np.ndarray, keep_payloads: bool) -> pa.RecordBatch:
+        """Where some rows are from."""
+        return Origins(
+            self.files[rows],
+            self.numbers[rows],
+            self.ids(rows),
+            self.events.received[rows],
+            self.events.payload[rows],
+            [self.line(row) for row in rows.tolist()] if keep_payloads else None,
+        ).batch()
+
+    def ids(self, rows: np.ndarray) -> pa.Array:
+        """The hashed message ids of some rows."""
+        cells = self.events.envelope[rows, ID]
+        starts, ends = self.cells.start[cells], self.cells.end[cells]
+        hashes = np.empty((len(rows), 2), np.uint64)
+        hash_ids(self.lines.address, starts, np.minimum(ends, starts + BLOCK), hashes)
+        for row in np.flatnonzero(ends - starts > BLOCK).tolist():
+            text = self.lines.text(int(starts[row]), int(ends[row])).decode()
+            hashes[row] = np.frombuffer(hash_id(text), np.uint64)
+        return pa.Array.from_buffers(
+            pa.binary(ID_BYTES), len(rows), [None, pa.py_buffer(hashes)], 0
+        )
 
 
 class Columns(NamedTuple):

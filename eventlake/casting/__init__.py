@@ -1,1 +1,0 @@
-"""Casts of whole columns: fast where Arrow is exact, value by value (`eventlake.rules.casts`) where not."""

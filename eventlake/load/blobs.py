@@ -1,0 +1,266 @@
+"""The unit that travels between tasks: a small key and a batch of bytes nobody looks into.
+
+A blob has the rows of a table and partition, or of several partitions one after the other: then its
+key says how many rows each of them has.
+"""
+
+import struct
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
+from typing import NamedTuple, TypeVar
+from zlib import crc32
+
+import msgspec
+import pyarrow as pa
+
+from eventlake.columnar.id_hashes import ID_BYTES
+from eventlake.load.encoding import ARROW_TYPES, Encoding
+
+G = TypeVar("G", bound=Hashable)
+
+
+class BlobKind(StrEnum):
+    """What a blob holds, and so which step reads it."""
+
+    ROWS = "rows"  # the rows of one table and partition
+    IDS = "ids"  # message ids of one hash bucket
+    SEEN = "seen"  # what a task saw: counts, columns, files
+
+
+class Blob(NamedTuple):
+    """One row of the data flow. Spark moves a few thousand of these and never the events."""
+
+    kind: str
+    key: str
+    task: int
+    rows: int
+    data: bytes
+
+
+def grouped(
+    blobs: Iterable[Blob], kind: BlobKind, group: Callable[[Blob], G]
+) -> dict[G, list[Blob]]:
+    """The blobs of one kind, by group."""
+    groups: dict[G, list[Blob]] = {}
+    for blob in blobs:
+        if blob.kind == kind:
+            groups.setdefault(group(blob), []).append(blob)
+    return groups
+
+
+BLOB_SCHEMA = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("key", pa.string()),
+        ("task", pa.int32()),
+        ("rows", pa.int64()),
+        ("data", pa.large_binary()),
+    ]
+)
+
+
+# Blobs are copied many times on their way, and JSON of one table is alike: a third is left. One
+# stroke over all buffers costs less than Arrow's own compression of each, which takes threads.
+_PACKING = pa.Codec("lz4_raw")
+_SIZE = struct.Struct("<q")
+_PLAIN = pa.ipc.IpcWriteOptions(use_threads=False)
+
+
+def to_ipc(table: pa.Table | pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=_PLAIN) as writer:
+        writer.write(table)
+    return packed(sink.getvalue())
+
+
+def from_ipc(data: bytes) -> pa.Table:
+    return pa.ipc.open_stream(unpacked(data)).read_all()
+
+
+def packed_message(head: bytes, message: pa.Buffer) -> bytes:
+    """The message of a batch (`RecordBatch.serialize`), with what is to be known of it before."""
+    return _SIZE.pack(len(head)) + head + packed(message)
+
+
+def unpacked_message(data: bytes) -> tuple[bytes, pa.Buffer]:
+    (size,) = _SIZE.unpack_from(data)
+    begin = _SIZE.size + size
+    return data[_SIZE.size : begin], unpacked(memoryview(data)[begin:])
+
+
+def packed(plain: pa.Buffer) -> bytes:
+    data: bytes = _PACKING.compress(plain, asbytes=True)
+    return _SIZE.pack(plain.size) + data
+
+
+def unpacked(data: bytes | memoryview) -> pa.Buffer:
+    (size,) = _SIZE.unpack_from(data)
+    return _PACKING.decompress(memoryview(data)[_SIZE.size :], decompressed_size=size)
+
+
+FILE, LINE, ID, RECEIVED = "#file", "#line", "#id", "#received"
+RESCUED, PAYLOAD, HASH = "#rescued", "#payload", "#hash"
+"""Columns that accompany staged rows; field names of events always begin with a slash."""
+RARE = "#rare-"
+"""With an encoding after it, a column of lists: each row has, of the fields that are rare and
+written in this way, the number and the value of those that it has. What these numbers mean is told
+by `StagedHead.rare`."""
+
+_ROWS = "\t"  # before their number; like a line break, in no name of a table or partition
+
+ORIGINS = pa.schema(
+    [(FILE, pa.int32()), (LINE, pa.int32()), (ID, pa.binary(ID_BYTES)), (RECEIVED, pa.int64())]
+)
+"""Where rows are from; payloads come after it, and what was rescued, if there are any."""
+PAYLOADS, RESCUED_LISTS = pa.field(PAYLOAD, pa.string()), pa.field(RESCUED, pa.list_(pa.string()))
+
+
+class StagedField(msgspec.Struct, array_like=True, frozen=True):
+    """A field of staged rows that has a column there: where it goes to, and how it is written."""
+
+    pointer: str
+    column: str
+    encoding: Encoding
+
+
+class RareName(msgspec.Struct, array_like=True, frozen=True):
+    """What the number of a rare field stands for."""
+
+    number: int
+    pointer: str
+    column: str
+
+
+class StagedHead(msgspec.Struct, array_like=True, frozen=True):
+    """The columns of staged rows, in this order, after those that say where they are from.
+
+    A schema of Arrow's takes longer to be written and read than all that is cast.
+    """
+
+    payloads: bool
+    rescued: bool
+    fields: list[StagedField]
+    rare: dict[Encoding, list[RareName]]
+
+    def encode(self) -> bytes:
+        return packed(pa.py_buffer(msgspec.msgpack.encode(self)))
+
+    @classmethod
+    def decode(cls, data: bytes) -> "StagedHead":
+        return _decode_head(unpacked(data))
+
+    def schema(self) -> pa.Schema:
+        fields = [_arrow_field(field.pointer, field.encoding) for field in self.fields]
+        lists = [pa.field(f"{RARE}{encoding}", _LISTS[encoding]) for encoding in self.rare]
+        extra = [PAYLOADS] * self.payloads + [RESCUED_LISTS] * self.rescued
+        return pa.schema([*ORIGINS, *extra, *fields, *lists])
+
+
+_decode_head = msgspec.msgpack.Decoder(StagedHead).decode
+_LISTS = {
+    encoding: pa.list_(pa.struct([("field", pa.uint16()), ("value", type)]))
+    for encoding, type in ARROW_TYPES.items()
+}
+
+
+@lru_cache(1 << 16)  # most tables have fields of the same names
+def _arrow_field(pointer: str, encoding: Encoding) -> pa.Field:
+    return pa.field(pointer, ARROW_TYPES[encoding])
+
+
+def rows_of(blob: Blob) -> tuple[StagedHead, pa.RecordBatch]:
+    """The rows of a blob, and what it says of their columns."""
+    data, message = unpacked_message(blob.data)
+    head = StagedHead.decode(data)
+    return head, pa.ipc.read_record_batch(message, head.schema())
+
+
+def rows_key(table: str, partition: str) -> str:
+    return f"{table}\n{partition}"
+
+
+def split_key(key: str) -> tuple[str, str]:
+    table, partition = key.split("\n")
+    return table, partition
+
+
+def joint_key(table: str, rows: Mapping[str, int]) -> str:
+    """The key of a blob with so many rows of each of these partitions, in this order."""
+    return "\n".join([table, *(f"{name}{_ROWS}{count}" for name, count in rows.items())])
+
+
+def table_of(blob: Blob) -> str:
+    return blob.key.partition("\n")[0]
+
+
+def parts_of(blob: Blob) -> dict[str, int]:
+    """The keys of the partitions that a blob has rows of, and how many, in their order."""
+    table, *partitions = blob.key.split("\n")
+    if _ROWS not in partitions[0]:
+        return {blob.key: blob.rows}
+    counts = (partition.split(_ROWS) for partition in partitions)
+    return {rows_key(table, partition): int(rows) for partition, rows in counts}
+
+
+def divided(blob: Blob) -> list[Blob]:
+    """The same rows, with a blob for each partition."""
+    parts = parts_of(blob)
+    if len(parts) == 1:
+        return [blob]
+    (head, batch), start, found = rows_of(blob), 0, []
+    told = head.encode()
+    for key, rows in parts.items():
+        data = packed_message(told, batch.slice(start, rows).serialize())
+        found.append(blob._replace(key=key, rows=rows, data=data))
+        start += rows
+    return found
+
+
+LARGEST = 64 << 20  # of staged rows that a task casts at once, unless a single partition has more
+SMALLEST = 4 << 20
+TASKS_PER_SLOT = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Rows of a table are worked on together, since casting and writing little costs as much as
+    casting and writing some more. Large tables are dealt out by partition, and partitions that make
+    several files by task of origin."""
+
+    splits: Mapping[str, int] = field(default_factory=dict)  # key of staged rows → files, if many
+    groups: Mapping[str, int] = field(default_factory=dict)  # table → groups, if many
+
+    def divides(self, blob: Blob) -> bool:
+        """Whether the partitions that a blob has rows of may go to different shares."""
+        if not self.groups and not self.splits:
+            return False
+        parts = parts_of(blob)
+        if len(parts) == 1:
+            return False
+        return table_of(blob) in self.groups or not self.splits.keys().isdisjoint(parts)
+
+    def of(self, blob: Blob) -> str:
+        """The share of a blob; begins with the number of the file it goes to, and a line break."""
+        if files := self.splits.get(blob.key):
+            return f"{blob.task % files}\n{blob.key}"
+        table = table_of(blob)
+        return f"0\n{table}\n{crc32(blob.key.encode()) % self.groups.get(table, 1)}"
+
+
+def file_number(share: str) -> int:
+    return int(share.split("\n", 1)[0])
+
+
+def deal_out(staged: Mapping[str, int], splits: Mapping[str, int], slots: int) -> Shares:
+    """Shares of staged rows (bytes by key) that keep all slots busy to the end."""
+    tables: dict[str, int] = {}
+    for key, size in staged.items():
+        if key not in splits:
+            table, _ = split_key(key)
+            tables[table] = tables.get(table, 0) + size
+    fair = sum(tables.values()) // (slots * TASKS_PER_SLOT)
+    share = min(max(fair, SMALLEST), LARGEST)
+    groups = {table: -(-size // share) for table, size in tables.items() if size > share}
+    return Shares(splits, groups)
