@@ -25,11 +25,11 @@ from datalake_assets.console import console
 from datalake_assets.events import check_evaluation
 from datalake_assets.home import URL_VARIABLE, VARIABLE
 from datalake_assets.keys import table_key
-from eventlake.resolve import standard_columns
 from eventlake.rules.counts import TableReport
 from eventlake.rules.names import Naming
 from eventlake.rules.types import Column, LakeType, TableSchema
-from eventlake.work.checks import CHECKS, CheckResult
+from eventlake.runs.resolve import standard_columns
+from eventlake.runs.verify import CHECKS, CheckResult
 
 COLUMNS = 50  # beside the standard ones
 DAY = "2026-10-01"

@@ -20,11 +20,11 @@ from eventlake.load.record_log import DUPLICATE, OTHER_PAYLOAD
 from eventlake.load.seen import Seen, SeenColumn, SeenTable
 from eventlake.rules.duplicates import Events, find_twins
 from eventlake.rules.inference import Kind
+from eventlake.runs.record_log import _not_loaded
 from eventlake.state.id_index import SCHEMA, read_index, write_index
 from eventlake.state.ledger import LedgerEntry, LedgerPage
 from eventlake.storage import LocalStorage
 from eventlake.storage.documents import decode, encode
-from eventlake.work.record_log import _not_loaded
 
 Work = Callable[[], Callable[[], object]]
 """What is made first, and what is measured then."""

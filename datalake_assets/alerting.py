@@ -14,7 +14,7 @@ from datalake_assets.reloading import WEBSERVER_VARIABLE
 from eventlake.alerts.look import Look
 from eventlake.lake import Lake
 from eventlake.rules.errors import LakeError
-from eventlake.work.run_context import now
+from eventlake.runs.context import now
 
 _SECONDS = 40  # of the sixty that a sensor has; what is left then is done by the next look
 _PATIENCE = timedelta(minutes=15)  # with a source that cannot be looked at

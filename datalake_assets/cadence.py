@@ -14,8 +14,8 @@ from eventlake.settings.models.models import Source
 from datalake_assets.dead_runs import is_dead
 from datalake_assets.keys import sync_job_name
 from eventlake.lake import Lake
+from eventlake.runs.context import now
 from eventlake.state.first_seen import first_sync_due
-from eventlake.work.run_context import now
 
 FIRST_SYNCS = "first_syncs"
 _STATUS = dg.DagsterRunStatus

@@ -9,11 +9,11 @@ from eventlake.settings.models.models import Source
 
 from datalake_assets.keys import SOURCE_TAG
 from eventlake.lake import Lake
-from eventlake.report_history import newest_reports
 from eventlake.rules.errors import LakeError
+from eventlake.runs.context import now
+from eventlake.runs.dead_runs import INTERRUPTED, close_dead_runs
+from eventlake.runs.report_history import newest_reports
 from eventlake.state.lease import Holder, myself
-from eventlake.work.dead_runs import INTERRUPTED, close_dead_runs
-from eventlake.work.run_context import now
 
 PROCESS_TAG = "datalake/process"
 _UNDER_WAY = [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]

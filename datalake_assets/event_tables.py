@@ -25,11 +25,11 @@ from datalake_assets.times import parse_hour
 from eventlake.lake import Lake
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.types import TableSchema
+from eventlake.runs.context import Published
+from eventlake.runs.unit import Window
+from eventlake.runs.verify import CHECKS, CheckResult, ChecksFailed
 from eventlake.state.report import RunFacts
-from eventlake.work.checks import CHECKS, CheckResult, ChecksFailed
 from eventlake.work.published_checks import check_published
-from eventlake.work.run_context import Published
-from eventlake.work.unit import Window
 from spark_resources.engine import SparkEngine
 
 OWNERS = ["team:data-platform"]

@@ -14,12 +14,12 @@ from eventlake.checking.schema_change import Change, check_schema_change, first_
 from eventlake.lake import Lake
 from eventlake.rules.counts import TableReport, UnitReport
 from eventlake.rules.types import TableSchema
+from eventlake.runs.context import Published
+from eventlake.runs.plan import list_archive
+from eventlake.runs.unit import Window
+from eventlake.runs.verify import CHECKS, CheckResult
 from eventlake.state.report import RunFacts
 from eventlake.state.source_state import read_state
-from eventlake.work.checks import CHECKS, CheckResult
-from eventlake.work.plan import list_archive
-from eventlake.work.run_context import Published
-from eventlake.work.unit import Window
 
 _RULES = CHECKS | TABLE_RULES | SOURCE_RULES
 

@@ -25,8 +25,8 @@ from datalake_assets.replayable import first_day, refuse_replay
 from datalake_assets.snapshot import Snapshot, SourceSnapshot, read_snapshot, refresh_snapshot
 from datalake_assets.times import FORM
 from eventlake.lake import Lake
+from eventlake.runs.unit import Window
 from eventlake.state.source_state import read_state
-from eventlake.work.unit import Window
 
 RANGE_TAGS = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 _INTERRUPTS = ("KeyboardInterrupt", "DagsterExecutionInterruptedError")

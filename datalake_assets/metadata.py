@@ -10,10 +10,10 @@ from eventlake.rules import paths
 from eventlake.rules.counts import TableReport
 from eventlake.rules.names import snake
 from eventlake.rules.types import TableSchema
+from eventlake.runs.verify import CheckResult
 from eventlake.state.report import RunFacts
 from eventlake.storage import Storage, StoredFile
 from eventlake.upkeep.report import UpkeepReport
-from eventlake.work.checks import CheckResult
 
 Metadata = dict[str, dg.MetadataValue]
 

@@ -4,7 +4,7 @@ from datetime import date
 
 import dagster as dg
 
-from eventlake.work.unit import Window
+from eventlake.runs.unit import Window
 
 # Before a source's first day is known. It is only the left end of what the UI offers: events are
 # recorded by day, so a later start forgets nothing.

@@ -16,8 +16,8 @@ from eventlake.checking.published import TableChecks
 from eventlake.checking.rules import SOURCE_RULES, TABLE_RULES
 from eventlake.lake import Lake
 from eventlake.rules.types import TableSchema
-from eventlake.work.checks import CheckResult
-from eventlake.work.run_context import now
+from eventlake.runs.context import now
+from eventlake.runs.verify import CheckResult
 
 ONCE_A_DAY = "30 4 * * *"
 EVERY_HOUR = "10 * * * *"

@@ -7,9 +7,9 @@ from eventlake.settings.models.models import Source
 from eventlake.lake import Lake
 from eventlake.rules.errors import UsageError, did_you_mean
 from eventlake.rules.types import TableSchema
+from eventlake.runs.plan import list_archive
+from eventlake.runs.unit import Window
 from eventlake.state.source_state import SourceState, read_state
-from eventlake.work.plan import list_archive
-from eventlake.work.unit import Window
 
 
 def refuse_replay(

@@ -12,8 +12,8 @@ from eventlake.aws.permissions import granted_by
 from eventlake.aws.refusals import recognised
 from eventlake.rules.clock import new_run_id, now
 from eventlake.rules.errors import LakeError
-from eventlake.work.run_context import Published
-from eventlake.work.unit import Window
+from eventlake.runs.context import Published
+from eventlake.runs.unit import Window
 from spark_resources.jobs.lake_job import LakeJob
 
 

@@ -14,8 +14,8 @@ from datalake_assets.snapshot import refresh_snapshot
 from datalake_assets.times import parse_hour, touched_days
 from eventlake.lake import Lake
 from eventlake.rules.counts import UnitReport
-from eventlake.work.checks import ChecksFailed
-from eventlake.work.failing import failure_told
+from eventlake.runs.failures import failure_told
+from eventlake.runs.verify import ChecksFailed
 from spark_resources.engine import SparkEngine
 
 SCHEDULES_VARIABLE = "DATALAKE_SCHEDULES"

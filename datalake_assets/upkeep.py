@@ -13,9 +13,9 @@ from datalake_assets.metadata import upkeep_numbers
 from datalake_assets.run_retention import remove_old_runs
 from datalake_assets.running import DagsterListener, told_as_failure
 from eventlake.lake import Lake
+from eventlake.runs.context import now
 from eventlake.upkeep.run import upkeep_context
 from eventlake.upkeep.upkeep import UpkeepBroken, upkeep
-from eventlake.work.run_context import now
 
 IN_THE_NIGHT = "30 3 * * *"
 """UTC: yesterday is over, and most of what came late for it is there."""

@@ -11,7 +11,6 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
-from eventlake.resolve import RESCUED, standard_columns
 from eventlake.rules.casts import Cell, Outcome, cast
 from eventlake.rules.duplicates import twins_of_one_id
 from eventlake.rules.events import Reason, Reject, identifying, open_envelope
@@ -25,6 +24,7 @@ from eventlake.rules.names import (
 )
 from eventlake.rules.parse import parse_line
 from eventlake.rules.types import Column, LakeType
+from eventlake.runs.resolve import RESCUED, standard_columns
 from eventlake.settings.models.models import Source
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

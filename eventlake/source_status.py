@@ -6,11 +6,14 @@ from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 
 from eventlake.lake import Lake
-from eventlake.report_history import RunReport, newest_reports
 from eventlake.rules import paths
 from eventlake.rules.errors import LakeError
 from eventlake.rules.schedules import next_due
 from eventlake.rules.types import LakeType
+from eventlake.runs.open_runs import OpenRun
+from eventlake.runs.plan import list_archive, plan_sync
+from eventlake.runs.report_history import RunReport, newest_reports
+from eventlake.runs.unit import Window
 from eventlake.settings.models.models import Source
 from eventlake.state.first_seen import expected_first_sync
 from eventlake.state.lease import Lease, read_lease
@@ -18,9 +21,6 @@ from eventlake.state.ledger import read_ledger
 from eventlake.state.replays import OpenReplay
 from eventlake.state.source_state import SourceState, read_state, refuse_changed_layout
 from eventlake.storage.documents import decode
-from eventlake.work.open_runs import OpenRun
-from eventlake.work.plan import list_archive, plan_sync
-from eventlake.work.unit import Window
 
 HOUR = timedelta(hours=1)
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from eventlake.work.dry_run import PlannedUnit
-from eventlake.work.run_context import Listener, Published
+from eventlake.runs.context import Listener, Published
+from eventlake.runs.dry_run import PlannedUnit
 from spark_resources.jobs.lake_job import LakeJob
 
 

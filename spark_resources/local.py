@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
-from eventlake.work.dry_run import PlannedUnit
-from eventlake.work.run_context import Listener, Published
+from eventlake.runs.context import Listener, Published
+from eventlake.runs.dry_run import PlannedUnit
 from spark_resources.class_archive import with_archive
 from spark_resources.engine import SparkEngine
 from spark_resources.java import require_java

@@ -14,9 +14,9 @@ from eventlake.settings.models.models import Settings
 from datalake_assets.cli.demo_folder import STORAGE, fresh_folder
 from datalake_assets.running import new_job
 from eventlake.lake import Lake
+from eventlake.runs.context import Silent
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive
 from eventlake.work.in_process import InProcess
-from eventlake.work.run_context import Silent
 from spark_resources.jobs.lake_job import run_job
 from tests.datalake_assets.cli.terminal import Terminal
 

@@ -11,7 +11,7 @@ from benchmarks.marks import Marks
 from benchmarks.standalone import standalone
 from datalake_assets.running import new_job
 from eventlake.lake import Lake
-from eventlake.work.run_context import Silent
+from eventlake.runs.context import Silent
 from spark_resources.cluster.session import ClusterSession
 from spark_resources.jobs.lake_job import run_job
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from datalake_assets.cli.output import note, print_json, say, working
 from datalake_assets.cli.text import plain, plural
-from eventlake.work.checks import CheckResult, Severity
-from eventlake.work.run_context import now
+from eventlake.runs.context import now
+from eventlake.runs.verify import CheckResult, Severity
 
 if TYPE_CHECKING:
     from eventlake.settings.models.models import Source

@@ -142,7 +142,7 @@ def _show_new(runs: list[Done]) -> None:
 
 def _show_reports(lake: "Lake") -> None:
     from datalake_assets.cli.reports import show_reports
-    from eventlake.report_history import newest_reports
+    from eventlake.runs.report_history import newest_reports
 
     show_reports(lake, newest_reports(lake))
 

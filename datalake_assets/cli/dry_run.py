@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eventlake.lake import Lake
-    from eventlake.work.planned_run import PlannedRun
+    from eventlake.runs.dry_run import PlannedRun
     from spark_resources.jobs.lake_job import LakeJob
 
 
@@ -30,7 +30,7 @@ class _Talk:
 def dry_run(lake: "Lake", jobs: "Sequence[LakeJob]", as_json: bool) -> None:
     """Let each job say what it would do."""
     from datalake_assets.preflight import before_run, require
-    from eventlake.work.planned_run import planned_run
+    from eventlake.runs.dry_run import planned_run
     from spark_resources.choosing import engine_of
 
     require(before_run(lake, [job.source for job in jobs]))

@@ -10,7 +10,7 @@ from datalake_assets.cli.text import number, plural
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from eventlake.work.planned_run import PlannedRun
+    from eventlake.runs.dry_run import PlannedRun
     from spark_resources.jobs.lake_job import LakeJob
 
 _SHOWN = 20  # rows of each table that is drawn; --json has all

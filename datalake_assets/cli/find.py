@@ -151,8 +151,8 @@ def _nowhere(lake: "Lake", message_id: str, found: "list[Found]") -> str:
 def _waiting(lake: "Lake", one: "Found") -> str:
     """Raw files in which it may still be."""
     from eventlake.rules.errors import LakeError
+    from eventlake.runs.plan import plan_sync
     from eventlake.state.source_state import read_state
-    from eventlake.work.plan import plan_sync
 
     files = 0
     with suppress(LakeError):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from eventlake.settings.models.models import Source
 
     from eventlake.lake import Lake
-    from eventlake.work.unit import Window
+    from eventlake.runs.unit import Window
 
 
 def replay(
@@ -47,7 +47,7 @@ def replay(
       datalake replay --source web --from 2026-10-01 --to 2026-10-02 --table page
     """
     from datalake_assets.times import parse_range
-    from eventlake.work.unit import Window
+    from eventlake.runs.unit import Window
 
     lake = invocation(context).lake()
     chosen = lake.settings.source(source)

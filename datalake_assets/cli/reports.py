@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from eventlake.lake import Lake
-    from eventlake.report_history import RunReport
+    from eventlake.runs.report_history import RunReport
 
 
 def reports(
@@ -35,7 +35,7 @@ def reports(
       datalake reports --source ios_prod --failed
       datalake reports --run 1790899200000000000
     """
-    from eventlake.report_history import newest_reports
+    from eventlake.runs.report_history import newest_reports
 
     lake = invocation(context).lake()
     ids = None if source is None else {lake.settings.source(source).id}

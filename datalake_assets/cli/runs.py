@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from datalake_assets.launch import Outcome
     from eventlake.lake import Lake
-    from eventlake.report_history import RunReport
+    from eventlake.runs.report_history import RunReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ def prepare(lake: "Lake", sources: "Sequence[Source]") -> None:
 
 def reported(lake: "Lake", source: "Source", outcome: "Outcome") -> Done:
     """A run that is over, with its own report if that can be read."""
-    from eventlake.report_history import newest_reports
     from eventlake.rules.errors import LakeError
+    from eventlake.runs.report_history import newest_reports
 
     recent = islice(newest_reports(lake.for_source(source), {source.id}), 100)
     mine = (run for run in recent if run.dagster_run_id == outcome.dagster_run_id)

@@ -51,9 +51,9 @@ Outcome = tuple[list["UpkeepReport"], list[str]]
 
 
 def _planned(lake: "Lake", sources: "Sequence[Source]") -> Outcome:
+    from eventlake.runs.context import now
     from eventlake.upkeep.run import upkeep_context
     from eventlake.upkeep.upkeep import planned_upkeep
-    from eventlake.work.run_context import now
 
     listener = _Quiet()
     return [planned_upkeep(upkeep_context(lake, one, listener), now()) for one in sources], []

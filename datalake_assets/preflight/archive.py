@@ -7,9 +7,9 @@ from eventlake.settings.models.models import Source
 from datalake_assets.preflight.finding import Finding, Remark, looked
 from datalake_assets.preflight.schedules import Schedules
 from eventlake.lake import Lake
-from eventlake.report_history import newest_reports
+from eventlake.runs.plan import list_archive, plan_sync
+from eventlake.runs.report_history import newest_reports
 from eventlake.state.source_state import read_state, refuse_changed_layout
-from eventlake.work.plan import list_archive, plan_sync
 
 
 def archive_findings(

@@ -8,7 +8,7 @@ from functools import partial
 
 from datalake_assets.preflight.finding import Finding, Remark, looked
 from eventlake.lake import Lake
-from eventlake.work.run_context import Silent
+from eventlake.runs.context import Silent
 from spark_resources.cluster.capacity import cores
 from spark_resources.cluster.errors import NoExecutors
 from spark_resources.cluster.session import ClusterSession

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from eventlake.alerts.attempt import BadRecord
 from eventlake.lake import Lake
-from eventlake.report_history import RunReport
 from eventlake.rules.errors import LakeError
+from eventlake.runs.report_history import RunReport
 from eventlake.settings.models.models import Source
 
 if TYPE_CHECKING:

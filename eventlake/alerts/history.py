@@ -11,12 +11,12 @@ from eventlake.alerts.fate import Fate, Fates
 from eventlake.alerts.rule import horizon, is_late
 from eventlake.alerts.state import AlertState, Trouble
 from eventlake.lake import Lake
-from eventlake.report_history import RunReport, newest_reports, read_reports
 from eventlake.rules import paths
+from eventlake.runs.failures import CANCELLED
+from eventlake.runs.open_runs import OpenRun
+from eventlake.runs.report_history import RunReport, newest_reports, read_reports
 from eventlake.settings.models.models import Source
 from eventlake.storage.documents import decode
-from eventlake.work.failing import CANCELLED
-from eventlake.work.open_runs import OpenRun
 
 _AT_FIRST = 500  # reports that the first look goes back, at most
 _PATIENCE = timedelta(minutes=10)

@@ -12,10 +12,10 @@ from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.errors import StateError
 from eventlake.rules.types import TableSchema
+from eventlake.runs.plan import list_archive
 from eventlake.state.ledger import read_ledger
 from eventlake.state.manifest import read_manifest
 from eventlake.state.source_state import SourceState, read_state, refuse_changed_layout
-from eventlake.work.plan import list_archive
 
 _ATTEMPTS = 30
 _PAUSE_SECONDS = 1.0

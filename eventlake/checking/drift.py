@@ -10,7 +10,7 @@ from eventlake.checking.rules import verdict
 from eventlake.checking.view import TableView
 from eventlake.load.write import type_problems
 from eventlake.rules.types import TableSchema
-from eventlake.work.checks import CheckResult
+from eventlake.runs.verify import CheckResult
 
 _REMEDY = (
     "Somebody changed the catalog or a file by hand. `datalake recover --catalog` puts the entry "

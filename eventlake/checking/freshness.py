@@ -10,9 +10,9 @@ from eventlake.checking.rules import verdict
 from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.schedules import next_due
+from eventlake.runs.verify import CheckResult
 from eventlake.settings.models.models import Source
 from eventlake.state.ledger import read_ledger
-from eventlake.work.checks import CheckResult
 
 HOUR = timedelta(hours=1)
 TWO_HOURS = 2 * HOUR

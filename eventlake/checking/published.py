@@ -17,8 +17,8 @@ from eventlake.checking.view import TableView
 from eventlake.lake import Lake
 from eventlake.rules.partitions import DatePartition
 from eventlake.rules.types import TableSchema
+from eventlake.runs.verify import CheckResult, Severity
 from eventlake.settings.models.models import Source
-from eventlake.work.checks import CheckResult, Severity
 
 _LOOK_AGAIN = 10
 _SECONDS_BETWEEN = 3.0

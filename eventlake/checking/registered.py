@@ -6,7 +6,7 @@ from eventlake.catalog.base import CatalogPartition
 from eventlake.checking.files import LookedInto
 from eventlake.checking.rules import verdict
 from eventlake.checking.view import Promise, TableView
-from eventlake.work.checks import CheckResult
+from eventlake.runs.verify import CheckResult
 
 _REMEDY = (
     "`datalake recover --catalog` registers again what was published. A file that is lost or "

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from eventlake.work.checks import CheckResult, Severity
+from eventlake.runs.verify import CheckResult, Severity
 
 TABLE_RULES = {
     "drift": "The catalog entry and the Parquet footers say what the table's schema says: columns, "

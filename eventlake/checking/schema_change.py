@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from eventlake.checking.rules import verdict
 from eventlake.rules.counts import NewColumn, TableReport
 from eventlake.rules.types import TableSchema
+from eventlake.runs.verify import CheckResult
 from eventlake.state.manifest import Manifest, read_manifest
 from eventlake.storage import Storage
-from eventlake.work.checks import CheckResult
 
 LATELY = timedelta(days=1)
 """How long a change is told."""

@@ -8,8 +8,8 @@ from eventlake.checking.rules import verdict
 from eventlake.compaction.candidates import Candidate, candidates
 from eventlake.rules.partitions import DatePartition
 from eventlake.rules.types import TableSchema
+from eventlake.runs.verify import CheckResult
 from eventlake.settings.models.models import Source
-from eventlake.work.checks import CheckResult
 
 _ITS_TURN = timedelta(days=1)
 """What became due within it the next upkeep still has to do."""

@@ -12,13 +12,13 @@ from eventlake.catalog.base import partition_day
 from eventlake.compaction.candidates import Candidate, candidates, units, within
 from eventlake.compaction.rewriting import NotAsPublished, Rewritten, rewrite
 from eventlake.rules.errors import CheckFailed, CommitConflict
+from eventlake.runs.clean_up import with_unused
+from eventlake.runs.context import RunContext, now
+from eventlake.runs.placement import Placer
+from eventlake.runs.run import Run
+from eventlake.runs.unit import Unit
 from eventlake.state.manifest import Manifest, PartitionChange, RunKind
 from eventlake.state.source_state import SourceState, partition_name
-from eventlake.upkeep.unused import with_unused
-from eventlake.work.placing import Placer
-from eventlake.work.run_context import RunContext, now
-from eventlake.work.running import Run
-from eventlake.work.unit import Unit
 
 THREADS = 2
 _MB = 1_000_000

@@ -9,12 +9,12 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from eventlake.settings.models.models import Limits
 
 from eventlake.load.stage_job import RawFile
 from eventlake.rules.clock import now
 from eventlake.rules.names import Naming
 from eventlake.rules.partitions import DatePartition
+from eventlake.settings.models.models import Limits
 from eventlake.state.suppression import Suppression
 from eventlake.storage import Storage
 

@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 
-from eventlake.settings.models.models import Limits
-
 from eventlake.load.seen import Seen
 from eventlake.rules.names import STANDARD_COLUMNS, Naming
 from eventlake.rules.partitions import DatePartition
+from eventlake.settings.models.models import Limits
 from eventlake.state.suppression import Suppression
 from eventlake.storage import Storage
 

@@ -10,13 +10,13 @@ from eventlake.retype.target import Target
 from eventlake.rules.clock import new_run_id
 from eventlake.rules.errors import CommitConflict
 from eventlake.rules.types import LakeType
+from eventlake.runs.clean_up import with_unused
+from eventlake.runs.context import now
+from eventlake.runs.publish import apply, catch_up
 from eventlake.state.lease import Lease, held_lease
 from eventlake.state.manifest import RunKind, Wish, commit
 from eventlake.state.report import RunFacts
 from eventlake.state.source_state import read_state, refuse_changed_layout
-from eventlake.upkeep.unused import with_unused
-from eventlake.work.publish import apply, catch_up
-from eventlake.work.run_context import now
 
 
 def record_wish(

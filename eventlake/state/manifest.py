@@ -84,7 +84,7 @@ class RunKind(StrEnum):
     REPLAY = "replay"
     RETYPE = "retype"  # no run: somebody wished another type
     UPKEEP = "upkeep"  # no rows come or go: files are put together, or forgotten
-    CLOSED = "closed"  # no run: a dead one was overtaken, see `eventlake.work.dead_runs`
+    CLOSED = "closed"  # no run: a dead one was overtaken, see `eventlake.runs.dead_runs`
 
 
 class NewFile(msgspec.Struct, frozen=True):

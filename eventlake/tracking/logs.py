@@ -7,12 +7,12 @@ import pyarrow.parquet as pq
 
 from eventlake.lake import Lake
 from eventlake.load.record_log import BatchType
-from eventlake.report_history import RunReport, newest_reports
 from eventlake.rules import paths
 from eventlake.rules.errors import UsageError
+from eventlake.runs.record_log import LogMetadata, read_metadata
+from eventlake.runs.report_history import RunReport, newest_reports
 from eventlake.settings.models.models import Source
 from eventlake.storage import Storage
-from eventlake.tracking.metadata import LogMetadata, read_metadata
 
 _SHOWN = 5  # runs named in a message
 

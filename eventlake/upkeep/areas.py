@@ -3,9 +3,9 @@
 import msgspec
 
 from eventlake.rules import paths
+from eventlake.runs.clean_up import counted
 from eventlake.settings.models.models import Settings, Source
 from eventlake.storage import Storage
-from eventlake.upkeep.removal import counted
 
 
 class Amount(msgspec.Struct, frozen=True):

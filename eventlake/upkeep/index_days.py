@@ -8,12 +8,12 @@ from datetime import date, datetime, timedelta
 from msgspec.structs import replace
 
 from eventlake.rules.errors import CommitConflict
+from eventlake.runs.clean_up import with_unused
+from eventlake.runs.context import now
+from eventlake.runs.run import Run
 from eventlake.settings.models.models import Source
 from eventlake.state.manifest import RunKind
 from eventlake.state.source_state import SourceState
-from eventlake.upkeep.unused import with_unused
-from eventlake.work.run_context import now
-from eventlake.work.running import Run
 
 
 def kept_from(source: Source, at: datetime) -> date:

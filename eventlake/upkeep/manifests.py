@@ -1,13 +1,12 @@
 """Manifests that nothing needs any more: the state is what all of them add up to."""
 
 from eventlake.rules import paths
+from eventlake.runs.clean_up import Removed, cleaned_up_to, counted
+from eventlake.runs.open_runs import OpenRun
 from eventlake.state.manifest import note_pruned
 from eventlake.state.source_state import SourceState
 from eventlake.storage import Storage, StoredFile
 from eventlake.storage.documents import decode
-from eventlake.upkeep.removal import Removed, counted
-from eventlake.upkeep.replaced import cleaned_up_to
-from eventlake.work.open_runs import OpenRun
 
 KEPT = 500
 """The last ones stay, for people who want to know what happened: some weeks of twelve a day."""

@@ -9,13 +9,11 @@ import msgspec
 
 from eventlake.catalog.base import Catalog
 from eventlake.rules import paths
+from eventlake.runs.clean_up import Removed, counted, replacing, state_places, vacated
 from eventlake.state.manifest import abandoned_runs
 from eventlake.state.source_state import SourceState
 from eventlake.storage import Storage, StoredFile
 from eventlake.storage.documents import decode, encode
-from eventlake.upkeep.removal import Removed, counted
-from eventlake.upkeep.replaced import replacing, vacated
-from eventlake.upkeep.unused import state_places
 
 # `<run>-<unit>-<part>.parquet`: what others put into a table's folder is called otherwise.
 _OURS = re.compile(r"[A-Za-z0-9]+-\d+-\d+\.parquet", re.ASCII)

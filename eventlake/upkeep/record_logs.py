@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 from eventlake.rules import paths
 from eventlake.rules.errors import StateError
+from eventlake.runs.clean_up import Removed, remove_places
+from eventlake.runs.record_log import read_metadata
 from eventlake.settings.models.models import Settings, Source
 from eventlake.storage import Storage
-from eventlake.tracking.metadata import read_metadata
-from eventlake.upkeep.removal import Removed, remove_places
 
 
 def expired_logs(storage: Storage, settings: Settings, source: Source, at: datetime) -> list[str]:

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from eventlake.lake import Lake
+from eventlake.runs.clean_up import CleanUp, clean_up
+from eventlake.runs.dead_runs import close_dead_runs
+from eventlake.runs.publish import catch_up
 from eventlake.settings.models.models import Source
 from eventlake.state.lease import Lease, read_lease, remove_dead_lease
 from eventlake.state.source_state import read_state
-from eventlake.upkeep.clean_up import CleanUp, clean_up
-from eventlake.work.dead_runs import close_dead_runs
-from eventlake.work.publish import catch_up
 
 _AS_LONG_AS_IT_TAKES = float("inf")
 

@@ -2,11 +2,10 @@
 
 from eventlake.lake import Lake
 from eventlake.rules.clock import new_run_id
+from eventlake.runs.context import Dataflow, Listener, RunContext, now
 from eventlake.settings.models.models import Source
 from eventlake.state.manifest import RunKind
 from eventlake.state.report import RunFacts
-from eventlake.work.dataflow import Dataflow
-from eventlake.work.run_context import Listener, RunContext, now
 
 
 def upkeep_context(

@@ -8,18 +8,16 @@ from datetime import datetime
 from eventlake.compaction.compact import Compacted, compact, to_compact
 from eventlake.rules import paths
 from eventlake.rules.errors import LakeError
+from eventlake.runs.clean_up import Removed, clean_up, counted, due_places
+from eventlake.runs.context import Listener, RunContext, now
+from eventlake.runs.run import Run
 from eventlake.state.source_state import read_state
 from eventlake.upkeep.areas import Amount, measured
-from eventlake.upkeep.clean_up import clean_up
 from eventlake.upkeep.index_days import drop_index_days, spare_days
 from eventlake.upkeep.manifests import prune_manifests, spare_manifests
 from eventlake.upkeep.orphans import look_for_orphans, remove_orphans
 from eventlake.upkeep.record_logs import expired_logs, remove_expired_logs
-from eventlake.upkeep.removal import Removed, counted
-from eventlake.upkeep.replaced import due_places
 from eventlake.upkeep.report import UpkeepReport, write_report
-from eventlake.work.run_context import Listener, RunContext, now
-from eventlake.work.running import Run
 
 _AS_LONG_AS_IT_TAKES = float("inf")
 

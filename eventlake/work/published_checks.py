@@ -9,10 +9,10 @@ from eventlake.lake import Lake
 from eventlake.load.write import type_problems
 from eventlake.rules.duplicates import NOTHING, Events, find_twins
 from eventlake.rules.types import TableSchema
+from eventlake.runs.dedup import read_ids
+from eventlake.runs.unit import Window
+from eventlake.runs.verify import CheckResult
 from eventlake.settings.models.models import Source
-from eventlake.work.checks import CheckResult
-from eventlake.work.lake_ids import read_ids
-from eventlake.work.unit import Window
 
 _DAY_US = 86_400_000_000
 

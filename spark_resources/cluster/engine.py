@@ -3,8 +3,8 @@
 from collections.abc import Generator
 
 from eventlake.lake import Lake
-from eventlake.work.dry_run import PlannedUnit
-from eventlake.work.run_context import Listener, Published
+from eventlake.runs.context import Listener, Published
+from eventlake.runs.dry_run import PlannedUnit
 from spark_resources.cluster.session import ClusterSession
 from spark_resources.engine import SparkEngine
 from spark_resources.java import require_java

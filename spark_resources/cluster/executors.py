@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pyspark import SparkContext
 
 from eventlake.rules.errors import LakeError
-from eventlake.work.run_context import Listener
+from eventlake.runs.context import Listener
 from spark_resources.cluster.errors import NoExecutors, of_workers, trouble
 
 _EVERY = 0.2

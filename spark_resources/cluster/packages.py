@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pyspark import SparkContext
 
+from eventlake.runs.context import Listener
 from eventlake.storage import LocalStorage, Storage
-from eventlake.work.run_context import Listener
 from spark_resources.jobs.worker_start import CODE
 from spark_resources.shipping.code import code_zip, version_of
 from spark_resources.shipping.environment import Target

@@ -10,9 +10,9 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from eventlake.runs.context import Listener
 from eventlake.storage import Storage
 from eventlake.storage.base import probe
-from eventlake.work.run_context import Listener
 from spark_resources.class_archive import with_archive
 from spark_resources.cluster.address import Reached, own_address_to, reach
 from spark_resources.cluster.capacity import (

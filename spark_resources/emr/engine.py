@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from eventlake.work.dry_run import PlannedUnit
-from eventlake.work.run_context import Listener, Published
+from eventlake.runs.context import Listener, Published
+from eventlake.runs.dry_run import PlannedUnit
 from spark_resources.emr.pace import Pace
 from spark_resources.emr.run import EmrRun
 from spark_resources.engine import SparkEngine

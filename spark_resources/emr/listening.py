@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from eventlake.aws.access import AwsAccess
 from eventlake.aws.refusals import recognised
 from eventlake.rules.errors import LakeError, ServiceTrouble
-from eventlake.work.run_context import Listener
+from eventlake.runs.context import Listener
 from spark_resources.emr.client import StepStatus
 from spark_resources.emr.errors import StepFailed
 from spark_resources.emr.logs import StepLogs

@@ -19,8 +19,8 @@ from dagster_pipes import (
 )
 
 from eventlake.rules import paths
+from eventlake.runs.context import Listener
 from eventlake.storage import Storage
-from eventlake.work.run_context import Listener
 from spark_resources.jobs.lake_job import LakeJob
 from spark_resources.jobs.messages import Message, from_json
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from eventlake.rules.errors import InvalidSetting, LakeError
-from eventlake.work.run_context import Listener
+from eventlake.runs.context import Listener
 from spark_resources.emr.client import ENDED_CLUSTER, EmrClient, StepStatus, cluster_reason
 from spark_resources.emr.cluster_like import Cluster, Json
 from spark_resources.emr.pace import Pace

@@ -8,13 +8,13 @@ from functools import partial
 from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.errors import LakeError, UsageError
+from eventlake.runs.context import now
+from eventlake.runs.failures import close_failed, failure_of
+from eventlake.runs.open_runs import OpenRun, report_failure
+from eventlake.runs.publish import catch_up
 from eventlake.state.lease import myself, renewed
 from eventlake.state.report import RunFacts
 from eventlake.storage.documents import decode, encode
-from eventlake.work.failing import close_failed, failure_of
-from eventlake.work.open_runs import OpenRun, report_failure
-from eventlake.work.publish import catch_up
-from eventlake.work.run_context import now
 
 
 @contextmanager

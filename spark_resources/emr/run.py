@@ -10,11 +10,11 @@ import msgspec
 from eventlake.aws.access import AwsAccess
 from eventlake.lake import Lake
 from eventlake.rules.errors import LakeError
+from eventlake.runs.context import Listener, Published
+from eventlake.runs.dry_run import PlannedUnit
+from eventlake.runs.failures import failure_told
 from eventlake.state.manifest import read_manifest
 from eventlake.state.source_state import read_state
-from eventlake.work.dry_run import PlannedUnit
-from eventlake.work.failing import failure_told
-from eventlake.work.run_context import Listener, Published
 from spark_resources.emr.capacity import slots_of
 from spark_resources.emr.client import EmrClient
 from spark_resources.emr.cluster_like import Cluster, Json, cluster_like

@@ -16,7 +16,7 @@ from dagster_pipes import (
 
 from eventlake.aws.access import AwsAccess
 from eventlake.aws.refusals import Doing, aws_call, recognised
-from eventlake.work.dataflow import Dataflow
+from eventlake.runs.context import Dataflow
 from spark_resources.jobs.driver import busy, interruptible, peak_mb
 from spark_resources.jobs.lake_job import LakeJob, preview_job, run_job
 from spark_resources.jobs.messages import JobDone, JobFailed, UnitPlanned, UnitPublished

@@ -9,14 +9,13 @@ import msgspec
 from eventlake.settings.models.models import Settings, Source
 
 from eventlake.lake import Lake
+from eventlake.runs.context import Dataflow, Listener, Published, RunContext
+from eventlake.runs.dry_run import PlannedUnit, dry_replay, dry_sync
+from eventlake.runs.failures import failure_told
+from eventlake.runs.sync import replay_units, sync_units
+from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind
 from eventlake.state.report import RunFacts
-from eventlake.work.dataflow import Dataflow
-from eventlake.work.dry_run import PlannedUnit, dry_replay, dry_sync
-from eventlake.work.failing import failure_told
-from eventlake.work.run import replay_units, sync_units
-from eventlake.work.run_context import Listener, Published, RunContext
-from eventlake.work.unit import Window
 
 
 class LakeJob(msgspec.Struct, frozen=True, dict=True):

@@ -6,9 +6,9 @@ import msgspec
 
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import LakeError, told_in
-from eventlake.work.checks import CheckResult, ChecksFailed
-from eventlake.work.dry_run import PlannedUnit
-from eventlake.work.run_context import Published
+from eventlake.runs.context import Published
+from eventlake.runs.dry_run import PlannedUnit
+from eventlake.runs.verify import CheckResult, ChecksFailed
 
 
 class UnitPublished(msgspec.Struct, frozen=True, tag="published"):

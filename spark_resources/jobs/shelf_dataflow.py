@@ -9,7 +9,6 @@ from typing import TypeVar
 
 from pyspark import SparkContext
 
-from eventlake.evenly import evenly
 from eventlake.load.blobs import (
     TASKS_PER_SLOT,
     Blob,
@@ -25,6 +24,7 @@ from eventlake.load.record_log import LogJob, NotLoaded
 from eventlake.load.seen import Seen
 from eventlake.load.stage_job import RawFile, StageJob
 from eventlake.load.write import LoadedFile, LoadJob, Told, decode_files, encode_files, load
+from eventlake.runs.unit import evenly
 from spark_resources.jobs.shelf import Shelf, size
 
 T = TypeVar("T")

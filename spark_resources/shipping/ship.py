@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from tempfile import TemporaryFile
 
 from eventlake.rules import paths
+from eventlake.runs.context import Listener
 from eventlake.storage import Storage
-from eventlake.work.run_context import Listener
 from spark_resources.shipping.code import code_zip, start_script, version_of
 from spark_resources.shipping.environment import (
     Target,

@@ -13,11 +13,10 @@ from eventlake.settings.models.models import Settings
 from datalake_assets.definitions import build
 from datalake_assets.snapshot import read_snapshot
 from eventlake.lake import Lake
+from eventlake.runs.context import Dataflow, Listener, Published
+from eventlake.runs.dry_run import PlannedUnit
 from eventlake.sample import IOS_PROD, WEB_SHOP, Account, SampleSpec, write_archive
-from eventlake.work.dataflow import Dataflow
-from eventlake.work.dry_run import PlannedUnit
 from eventlake.work.in_process import InProcess
-from eventlake.work.run_context import Listener, Published
 from spark_resources.engine import SparkEngine
 from spark_resources.jobs.lake_job import LakeJob, preview_job, run_job
 

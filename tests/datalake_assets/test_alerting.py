@@ -13,8 +13,8 @@ from datalake_assets.snapshot import Snapshot
 from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.errors import ServiceTrouble
+from eventlake.runs.context import Published
 from eventlake.sample import IOS_PROD, WEB_SHOP
-from eventlake.work.run_context import Published
 from spark_resources.jobs.lake_job import LakeJob
 from tests.alert_servers import Hook
 from tests.datalake_assets.conftest import InProcessEngine, MakePlatform, Platform, settings_of

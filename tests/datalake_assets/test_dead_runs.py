@@ -14,12 +14,12 @@ from datalake_assets.dead_runs import PROCESS_TAG
 from datalake_assets.keys import SOURCE_TAG
 from datalake_assets.running import new_job
 from eventlake.lake import Lake
-from eventlake.report_history import newest_reports
 from eventlake.rules import paths
+from eventlake.runs.open_runs import OpenRun
+from eventlake.runs.report_history import newest_reports
 from eventlake.sample import WEB_SHOP
 from eventlake.state.lease import Holder, myself
 from eventlake.storage.documents import encode
-from eventlake.work.open_runs import OpenRun
 from tests.datalake_assets.conftest import Platform
 
 LATER = datetime.now(UTC) + timedelta(days=1)

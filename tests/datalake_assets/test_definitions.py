@@ -9,10 +9,10 @@ import pytest
 from datalake_assets.definitions import build, defs
 from datalake_assets.snapshot import Snapshot, SourceSnapshot, read_snapshot
 from eventlake.lake import Lake
-from eventlake.resolve import standard_columns
 from eventlake.rules.errors import UsageError
 from eventlake.rules.names import Naming
 from eventlake.rules.types import Column, LakeType, TableSchema
+from eventlake.runs.resolve import standard_columns
 from tests.datalake_assets.conftest import InProcessEngine, MakePlatform, Platform, settings_of
 
 

@@ -9,12 +9,11 @@ import pytest
 
 from eventlake.load.blobs import Shares
 from eventlake.load.write import LoadedFile, LoadJob
-from eventlake.report_history import newest_reports
 from eventlake.rules import paths
+from eventlake.runs.context import Dataflow, Published
+from eventlake.runs.report_history import newest_reports
 from eventlake.sample import WEB_SHOP
-from eventlake.work.dataflow import Dataflow
 from eventlake.work.in_process import InProcess
-from eventlake.work.run_context import Published
 from tests.datalake_assets.conftest import InProcessEngine, MakePlatform, Platform
 from tests.eventlake.archive import Archive, track
 

@@ -16,8 +16,8 @@ from eventlake.settings.models.file import load_settings
 
 from datalake_assets.dead_runs import close_dead
 from eventlake.lake import Lake
-from eventlake.report_history import newest_reports
 from eventlake.rules import paths
+from eventlake.runs.report_history import newest_reports
 from eventlake.state.source_state import read_state
 from eventlake.storage import LocalStorage
 from tests.eventlake.archive import Archive, identify, track

@@ -7,7 +7,7 @@ import dagster as dg
 import pytest
 
 from datalake_assets import published_checks
-from eventlake.work.run_context import now
+from eventlake.runs.context import now
 from tests.datalake_assets.conftest import MakePlatform, Platform, events, values
 
 PAGE = dg.AssetKey(["web_shop", "page"])

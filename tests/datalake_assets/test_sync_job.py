@@ -4,8 +4,8 @@ import dagster as dg
 
 from eventlake.load.blobs import Shares
 from eventlake.load.write import LoadedFile, LoadJob
+from eventlake.runs.context import Dataflow
 from eventlake.sample import WEB_SHOP
-from eventlake.work.dataflow import Dataflow
 from eventlake.work.in_process import InProcess
 from tests.datalake_assets.conftest import (
     InProcessEngine,

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from eventlake.rules import paths
+from eventlake.runs.clean_up import clean_up
 from eventlake.state import lease
 from eventlake.state.manifest import read_manifest
-from eventlake.upkeep.clean_up import clean_up
 from tests.eventlake.failing_storage import Broken, Fault, Faults
 from tests.eventlake.fault_places import Place
 from tests.eventlake.retyping import named

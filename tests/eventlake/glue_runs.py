@@ -7,9 +7,9 @@ from eventlake.settings.models.models import Settings
 
 from eventlake.catalog.base import Catalog
 from eventlake.lake import Lake
+from eventlake.runs.context import RunContext
+from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind
-from eventlake.work.run_context import RunContext
-from eventlake.work.unit import Window
 from tests.aws_server import AwsServer
 from tests.eventlake.runs import Runs
 

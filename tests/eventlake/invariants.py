@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 
 from eventlake.columnar.id_hashes import hash_id, words
+from eventlake.runs.clean_up import clean_up
 from eventlake.state.source_state import SourceState
-from eventlake.upkeep.clean_up import clean_up
 from tests.eventlake.faults import NOTHING_LEFT, left
 from tests.eventlake.runs import Runs
 from tests.eventlake.upkeep.lying import lying, needed

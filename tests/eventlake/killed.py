@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from eventlake.runs import placement
 from eventlake.storage import LocalStorage
-from eventlake.work import placing
 from eventlake.work.in_process import InProcess
 from tests.eventlake.failing_storage import Failing, Faults
 from tests.eventlake.fault_cases import CASES
@@ -69,6 +69,6 @@ def killed_step(root: Path, step: str, at: int, after: bool = False) -> None:
 
 
 def _die(root: Path, step: str, at: int, after: bool) -> None:
-    placing.SPLIT_BYTES, InProcess.slots = 220, 2  # small lakes have several files, too
+    placement.SPLIT_BYTES, InProcess.slots = 220, 2  # small lakes have several files, too
     runs = Runs(root, first_run=10, store=KillingStorage(str(root), Kills(at=at, after=after)))
     next(case for case in CASES if case.name == step).step(runs)

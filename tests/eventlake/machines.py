@@ -13,8 +13,8 @@ from unittest.mock import patch
 
 from eventlake.load.blobs import Shares
 from eventlake.load.write import LoadedFile, LoadJob
+from eventlake.runs import run
 from eventlake.state import lease
-from eventlake.work import running
 from eventlake.work.in_process import InProcess
 from tests.eventlake.runs import Runs
 
@@ -60,7 +60,7 @@ def _work(root: Path, number: int, seed: int, work: Work, leases: bool, boss: An
         with (
             patch.object(socket, "gethostname", lambda: f"machine-{number}"),
             patch.object(lease, "POLL_SECONDS", 0.01),
-            patch.object(running, "held_lease", lease.held_lease if leases else _no_lease),
+            patch.object(run, "held_lease", lease.held_lease if leases else _no_lease),
         ):
             work(runs, random.Random(seed * 10 + number))
         boss.send((None, [*runs.logged, *runs.warnings]))

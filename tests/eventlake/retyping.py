@@ -9,10 +9,10 @@ from eventlake.lake import Lake
 from eventlake.retype.target import Target, find_column, parse_type
 from eventlake.retype.wish import record_wish
 from eventlake.rules.names import Naming
+from eventlake.runs.context import Published
+from eventlake.runs.sync import replay_units
+from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind
-from eventlake.work.run import replay_units
-from eventlake.work.run_context import Published
-from eventlake.work.unit import Window
 from tests.eventlake.archive import track
 from tests.eventlake.runs import Runs, utc
 

@@ -16,6 +16,10 @@ from eventlake.catalog.local import LocalCatalog
 from eventlake.compaction.compact import Compacted, compact
 from eventlake.rules import paths
 from eventlake.rules.counts import UnitReport
+from eventlake.runs.context import Dataflow, RunContext
+from eventlake.runs.run import Run
+from eventlake.runs.sync import replay, sync
+from eventlake.runs.unit import Window
 from eventlake.state.id_index import read_index
 from eventlake.state.ledger import LedgerEntry, read_ledger
 from eventlake.state.manifest import RunKind
@@ -24,12 +28,7 @@ from eventlake.state.source_state import SourceState, read_state
 from eventlake.storage import LocalStorage, Storage
 from eventlake.upkeep.report import UpkeepReport
 from eventlake.upkeep.upkeep import upkeep
-from eventlake.work.dataflow import Dataflow
 from eventlake.work.in_process import InProcess
-from eventlake.work.run import replay, sync
-from eventlake.work.run_context import RunContext
-from eventlake.work.running import Run
-from eventlake.work.unit import Window
 from tests.eventlake.archive import Archive
 
 SOURCE_ID = "S1"

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlake.evenly import evenly
+from eventlake.runs.unit import evenly
 
 
 def test_the_heaviest_come_first_and_go_to_the_lightest() -> None:

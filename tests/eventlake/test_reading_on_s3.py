@@ -10,10 +10,11 @@ from eventlake.settings.models.models import Source
 from eventlake.audit.audit import audit
 from eventlake.audit.scope import Scope, Span
 from eventlake.lake import Lake
-from eventlake.report_history import newest_reports
 from eventlake.retype.preview import preview
 from eventlake.retype.target import find_column
 from eventlake.rules.types import LakeType
+from eventlake.runs.report_history import newest_reports
+from eventlake.runs.unit import Window
 from eventlake.source_status import source_status
 from eventlake.storage.s3 import S3Storage
 from eventlake.tracking import reading
@@ -21,7 +22,6 @@ from eventlake.tracking.finding import find
 from eventlake.tracking.logs import newest_log, run_log, run_logs
 from eventlake.tracking.payloads import with_payloads
 from eventlake.work.published_checks import check_published
-from eventlake.work.unit import Window
 from tests.aws_server import AwsServer
 from tests.eventlake.fault_cases import first_sync, replay
 from tests.eventlake.retyping import lake_of

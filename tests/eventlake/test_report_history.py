@@ -7,12 +7,12 @@ import pytest
 from eventlake.settings.models.models import Settings
 
 from eventlake.lake import Lake
-from eventlake.report_history import newest_reports
 from eventlake.rules import paths
 from eventlake.rules.counts import NewColumn, TableReport, UnitReport
 from eventlake.rules.errors import StateError
+from eventlake.runs.open_runs import close_run
+from eventlake.runs.report_history import newest_reports
 from eventlake.state.report import RunFacts
-from eventlake.work.open_runs import close_run
 
 
 @pytest.fixture

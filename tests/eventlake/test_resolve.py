@@ -5,10 +5,10 @@ from typing import Any
 from eventlake.settings.models.models import Source
 
 from eventlake.load.seen import Place, SeenColumn, SeenTable
-from eventlake.resolve import RESCUED, resolve, standard_columns
 from eventlake.rules.inference import Kind
 from eventlake.rules.names import Naming
 from eventlake.rules.types import Column, LakeType, TableSchema
+from eventlake.runs.resolve import RESCUED, resolve, standard_columns
 
 STANDARD = standard_columns(Naming.NATIVE)
 

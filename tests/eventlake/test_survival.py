@@ -28,10 +28,10 @@ from hypothesis.stateful import (
 from eventlake.lake import Lake
 from eventlake.reference import Account, ReferenceLake, Scope
 from eventlake.rules.types import LakeType
+from eventlake.runs import placement
 from eventlake.state.manifest import Manifest, RunKind, read_manifest
 from eventlake.upkeep.recovery import recover
 from eventlake.upkeep.upkeep import UpkeepBroken
-from eventlake.work import placing
 from eventlake.work.in_process import InProcess
 from tests.eventlake.archive import Line, as_line, identify, track
 from tests.eventlake.failing_storage import Fault, Faults
@@ -80,7 +80,7 @@ class Survival(RuleBasedStateMachine):
         self.root = Path(mkdtemp(dir=MEMORY))
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(os, "fsync", lambda _: None)
-        self.patch.setattr(placing, "SPLIT_BYTES", 220)
+        self.patch.setattr(placement, "SPLIT_BYTES", 220)
         self.patch.setattr(InProcess, "slots", 2)
         self.runs = Runs(self.root, start=DAYS[0], compaction={"min_files": 2})
         self.place = Folders(self.root)

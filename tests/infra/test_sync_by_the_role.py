@@ -13,13 +13,13 @@ from eventlake.settings.models.models import Settings
 from datalake_assets.preflight.bucket import bucket_findings, bucket_region
 from eventlake.aws.access import forget_sessions
 from eventlake.lake import Lake
+from eventlake.runs.context import RunContext, Silent
+from eventlake.runs.sync import replay, sync
+from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind
 from eventlake.state.report import RunFacts
 from eventlake.storage.s3 import S3Storage
 from eventlake.work.in_process import InProcess
-from eventlake.work.run import replay, sync
-from eventlake.work.run_context import RunContext, Silent
-from eventlake.work.unit import Window
 from tests.aws_server import AwsServer
 from tests.eventlake.archive import Archive, identify, track
 from tests.eventlake.aws.enforced import User

@@ -19,17 +19,16 @@ from eventlake.rules.clock import new_run_id
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import ServiceTrouble
 from eventlake.rules.schedules import next_due
+from eventlake.runs.context import Dataflow, RunContext
+from eventlake.runs.sync import replay, sync_units
+from eventlake.runs.unit import Window
+from eventlake.runs.verify import CheckResult, Severity
 from eventlake.state.first_seen import first_sync_due
 from eventlake.state.manifest import RunKind
 from eventlake.state.report import RunFacts
 from eventlake.upkeep.run import upkeep_context
 from eventlake.upkeep.upkeep import upkeep
-from eventlake.work.checks import CheckResult, Severity
-from eventlake.work.dataflow import Dataflow
 from eventlake.work.in_process import InProcess
-from eventlake.work.run import replay, sync_units
-from eventlake.work.run_context import RunContext
-from eventlake.work.unit import Window
 from tests.simulation.clock import Clock
 
 IN_THE_NIGHT = "30 3 * * *"

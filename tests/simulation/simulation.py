@@ -12,9 +12,9 @@ from eventlake.settings.models.models import Settings, Source
 
 from eventlake.lake import Lake
 from eventlake.rules.suppression import IdKind
+from eventlake.runs.unit import Window
 from eventlake.sample import IOS_PROD, WEB_SHOP, Expected, SampleSpec, history
 from eventlake.state.suppression import WHOLE_LAKE, change
-from eventlake.work.unit import Window
 from tests.simulation.archive import GOES, Arrivals
 from tests.simulation.clock import Clock, backdate
 from tests.simulation.disk import Usage, measure

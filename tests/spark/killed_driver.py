@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dagster_pyspark import LazyPySparkResource
 
-from eventlake.work import placing
+from eventlake.runs import placement
 from spark_resources.class_archive import with_archive
 from spark_resources.local import LocalEngine
 from spark_resources.local_spark import SPARK_CONFIG
@@ -19,7 +19,7 @@ from tests.eventlake.runs import Runs
 
 
 def main(root: str, step: str, where: str = "") -> None:
-    placing.SPLIT_BYTES = 220  # small lakes have several files, too
+    placement.SPLIT_BYTES = 220  # small lakes have several files, too
     kills = Kills(at=int(where)) if where.isdecimal() else Kills(where=where or None)
     config = with_archive(SPARK_CONFIG) | {"spark.master": "local[2]"}
     engine = LocalEngine(pyspark=LazyPySparkResource(spark_config=config))

@@ -7,8 +7,8 @@ from eventlake.settings.models.models import Settings
 from datalake_assets.running import new_job
 from eventlake.lake import Lake
 from eventlake.rules.counts import UnitReport
+from eventlake.runs.context import Silent
 from eventlake.sample import SampleSource
-from eventlake.work.run_context import Silent
 from spark_resources.engine import SparkEngine
 from spark_resources.jobs.lake_job import LakeJob
 

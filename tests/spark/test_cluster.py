@@ -16,10 +16,10 @@ from datalake_assets.preflight import findings
 from datalake_assets.running import new_job
 from eventlake.lake import Lake
 from eventlake.rules.errors import InvalidSetting
+from eventlake.runs import placement
+from eventlake.runs.context import Silent
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive
-from eventlake.work import placing
 from eventlake.work.in_process import InProcess
-from eventlake.work.run_context import Silent
 from spark_resources.cluster.engine import ClusterEngine
 from spark_resources.cluster.session import ClusterSession
 from spark_resources.jobs.lake_job import run_job
@@ -110,7 +110,7 @@ def test_workers_without_packages_make_the_same_lake_on_s3(
 def test_machines_that_are_lost_on_the_way_change_nothing(
     cluster: Standalone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(placing, "SPLIT_BYTES", 220)  # small lakes have several files, too
+    monkeypatch.setattr(placement, "SPLIT_BYTES", 220)  # small lakes have several files, too
     monkeypatch.setattr(InProcess, "slots", 2)
     case = SYNCS[1]
     lakes = {name: Runs(tmp_path / name) for name in ("whole", "hurt")}

@@ -20,12 +20,12 @@ from datalake_assets.preflight import findings
 from datalake_assets.running import new_job
 from datalake_assets.snapshot import read_snapshot, refresh_snapshot
 from eventlake.lake import Lake
-from eventlake.report_history import newest_reports
 from eventlake.rules import paths
+from eventlake.runs.context import Silent
+from eventlake.runs.report_history import newest_reports
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive
 from eventlake.storage import StoredFile
 from eventlake.work.in_process import InProcess
-from eventlake.work.run_context import Silent
 from spark_resources.emr.engine import EmrEngine
 from spark_resources.emr.pace import Pace
 from spark_resources.jobs.lake_job import run_job

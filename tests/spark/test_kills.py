@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from eventlake.runs import placement
 from eventlake.storage import LocalStorage
-from eventlake.work import placing
 from eventlake.work.in_process import InProcess
 from spark_resources.local import LocalEngine
 from tests.eventlake.failing_storage import Faults
@@ -138,5 +138,5 @@ def test_a_worker_is_killed_when_it_is_to(tmp_path: Path, engine: LocalEngine, c
 
 @pytest.fixture(autouse=True)
 def _small_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placing, "SPLIT_BYTES", 220)
+    monkeypatch.setattr(placement, "SPLIT_BYTES", 220)
     monkeypatch.setattr(InProcess, "slots", 2)

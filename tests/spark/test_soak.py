@@ -8,9 +8,9 @@ import pytest
 
 from eventlake.lake import Lake
 from eventlake.rules.counts import UnitReport
+from eventlake.runs.unit import Window
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive
 from eventlake.sql import LakeSql
-from eventlake.work.unit import Window
 from spark_resources.local import LocalEngine
 from tests.eventlake.arrivals import arrivals, message_ids
 from tests.eventlake.raw_sums import raw_sums

@@ -13,12 +13,12 @@ from datalake_assets.running import new_job
 from datalake_assets.times import parse_range
 from eventlake.aws.access import forget_sessions
 from eventlake.lake import Lake
-from eventlake.report_history import newest_reports
 from eventlake.rules.errors import InsufficientPermissions
+from eventlake.runs.report_history import newest_reports
+from eventlake.runs.unit import Window
 from eventlake.sample import IOS_PROD, Account, SampleSpec, write_archive
 from eventlake.sql import LakeSql
 from eventlake.storage import LocalStorage
-from eventlake.work.unit import Window
 from spark_resources.local import LocalEngine
 from tests.aws_server import SECRET, AwsServer
 from tests.eventlake.aws.enforced import User, all_but, enforced

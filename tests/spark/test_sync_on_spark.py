@@ -13,11 +13,11 @@ from datalake_assets.times import parse_range
 from eventlake.lake import Lake
 from eventlake.load.blobs import Blob, BlobKind, Shares, rows_key
 from eventlake.load.write import LoadedFile, LoadJob
+from eventlake.runs.context import Silent
+from eventlake.runs.dry_run import planned_run
+from eventlake.runs.unit import Window
 from eventlake.sample import IOS_PROD, Account, SampleSpec, write_archive
 from eventlake.sql import LakeSql
-from eventlake.work.planned_run import planned_run
-from eventlake.work.run_context import Silent
-from eventlake.work.unit import Window
 from spark_resources.jobs.dataflow import SparkDataflow, share_column
 from spark_resources.jobs.lake_job import run_job
 from spark_resources.local import LocalEngine

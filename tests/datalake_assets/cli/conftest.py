@@ -10,9 +10,9 @@ from eventlake.settings.models.file import load_settings
 
 from datalake_assets.running import new_job
 from eventlake.lake import Lake
+from eventlake.runs.context import Silent
 from eventlake.sample import IOS_PROD, WEB_SHOP, Account, SampleSpec, write_archive
 from eventlake.work.in_process import InProcess
-from eventlake.work.run_context import Silent
 from spark_resources.engine import SparkEngine
 from spark_resources.jobs.lake_job import run_job
 from tests.datalake_assets.cli.terminal import Terminal

@@ -8,8 +8,8 @@ import pytest
 
 from eventlake.alerts.look import Look
 from eventlake.rules.counts import UnitReport
+from eventlake.runs.open_runs import close_run
 from eventlake.state.report import Failure, RunFacts
-from eventlake.work.open_runs import close_run
 from tests.alert_servers import USER, Hook, MailBox
 from tests.datalake_assets.cli.conftest import SampleLake
 from tests.datalake_assets.cli.terminal import Terminal

@@ -15,7 +15,7 @@ from dagster._daemon.backfill import execute_backfill_iteration
 
 from eventlake.load.blobs import Shares
 from eventlake.load.write import LoadedFile, LoadJob
-from eventlake.work.dataflow import Dataflow
+from eventlake.runs.context import Dataflow
 from eventlake.work.in_process import InProcess
 from tests.datalake_assets.cli.conftest import SampleLake
 from tests.datalake_assets.conftest import InProcessEngine

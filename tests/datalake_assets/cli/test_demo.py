@@ -9,8 +9,8 @@ import pytest
 
 from datalake_assets.cli.demo_account import hold_to_account
 from datalake_assets.in_use import claim
-from eventlake.report_history import newest_reports
 from eventlake.rules.errors import LakeError
+from eventlake.runs.report_history import newest_reports
 from eventlake.sample import SampleSpec, write_archive
 from tests.datalake_assets.cli.conftest import SampleLake
 from tests.datalake_assets.cli.terminal import Said, Terminal, everything_below, program

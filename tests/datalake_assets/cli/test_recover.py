@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 from eventlake.lake import Lake
 from eventlake.rules import paths
+from eventlake.runs.open_runs import OpenRun
 from eventlake.sample import IOS_PROD
 from eventlake.state.lease import Holder, Lease, myself
 from eventlake.state.report import RunFacts
 from eventlake.storage.documents import encode
-from eventlake.work.open_runs import OpenRun
 from tests.datalake_assets.cli.conftest import SampleLake
 from tests.datalake_assets.cli.terminal import Terminal, everything_below
 

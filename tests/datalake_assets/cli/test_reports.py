@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 
 from eventlake.rules.counts import UnitReport
+from eventlake.runs.open_runs import close_run
 from eventlake.state.report import Failure, RunFacts
-from eventlake.work.open_runs import close_run
 from tests.datalake_assets.cli.conftest import SampleLake
 from tests.datalake_assets.cli.terminal import Terminal
 

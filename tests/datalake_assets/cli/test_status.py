@@ -11,13 +11,13 @@ from eventlake.settings.models.file import load_settings
 from datalake_assets.running import new_job
 from eventlake.lake import Lake
 from eventlake.rules.counts import UnitReport
+from eventlake.runs.context import Published, Silent
+from eventlake.runs.open_runs import close_run, opened_run
+from eventlake.runs.unit import Window
 from eventlake.state.first_seen import first_sync_due
 from eventlake.state.lease import held_lease
 from eventlake.state.report import Failure, RunFacts
 from eventlake.work.in_process import InProcess
-from eventlake.work.open_runs import close_run, opened_run
-from eventlake.work.run_context import Published, Silent
-from eventlake.work.unit import Window
 from spark_resources.jobs.lake_job import run_job
 from tests.datalake_assets.cli.conftest import SETTINGS, SampleLake
 from tests.datalake_assets.cli.terminal import Terminal, everything_below

@@ -6,9 +6,9 @@ import pytest
 
 from datalake_assets.running import new_job
 from datalake_assets.times import parse_range
+from eventlake.runs.context import Silent
+from eventlake.runs.unit import Window
 from eventlake.work.in_process import InProcess
-from eventlake.work.run_context import Silent
-from eventlake.work.unit import Window
 from spark_resources.jobs.lake_job import run_job
 from tests.datalake_assets.cli.conftest import SampleLake
 from tests.datalake_assets.cli.terminal import Terminal, program

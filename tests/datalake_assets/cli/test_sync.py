@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlake.work.dataflow import Dataflow
+from eventlake.runs.context import Dataflow
 from tests.datalake_assets.cli.conftest import SETTINGS, SampleLake
 from tests.datalake_assets.cli.terminal import Terminal, everything_below
 from tests.datalake_assets.conftest import InProcessEngine

@@ -22,9 +22,8 @@ from datalake_assets.preflight.archive import archive_findings
 from datalake_assets.preflight.schedules import Schedules
 from datalake_assets.running import new_job
 from eventlake.lake import Lake
-from eventlake.work.dataflow import Dataflow
+from eventlake.runs.context import Dataflow, Silent
 from eventlake.work.in_process import InProcess
-from eventlake.work.run_context import Silent
 from spark_resources.jobs.lake_job import run_job
 from tests.datalake_assets.preflight.conftest import SOURCE_ID
 from tests.eventlake.archive import Archive, track

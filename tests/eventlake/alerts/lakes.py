@@ -16,8 +16,8 @@ from eventlake.alerts.message import Message
 from eventlake.alerts.state import AlertState, read_alerts
 from eventlake.lake import Lake
 from eventlake.rules.counts import TableReport, UnitReport
+from eventlake.runs.open_runs import close_run
 from eventlake.state.report import Failure, RunFacts
-from eventlake.work.open_runs import close_run
 
 BEGIN = datetime(2026, 10, 20, tzinfo=UTC)
 REFUSED = Failure("Segment.InsufficientPermissions", "S3 bucket b: s3:PutObject was refused.")

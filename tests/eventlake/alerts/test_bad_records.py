@@ -11,8 +11,8 @@ from eventlake.alerts.message import Message
 from eventlake.alerts.state import read_alerts
 from eventlake.lake import Lake
 from eventlake.rules.suppression import IdKind
+from eventlake.runs.context import now
 from eventlake.state.suppression import WHOLE_LAKE, change
-from eventlake.work.run_context import now
 from tests.eventlake.archive import track
 from tests.eventlake.runs import Runs, utc
 

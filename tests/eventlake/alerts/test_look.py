@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from eventlake.alerts.fate import Fate
+from eventlake.runs.dead_runs import INTERRUPTED
+from eventlake.runs.failures import CANCELLED
+from eventlake.runs.open_runs import OpenRun
 from eventlake.state.lease import myself
 from eventlake.state.report import RunFacts
 from eventlake.storage.documents import encode
-from eventlake.work.dead_runs import INTERRUPTED
-from eventlake.work.failing import CANCELLED
-from eventlake.work.open_runs import OpenRun
 from tests.alert_servers import USER, Hook, MailBox
 from tests.aws_server import AwsServer
 from tests.eventlake.alerts.lakes import BEGIN, REFUSED, WatchedLake, Way

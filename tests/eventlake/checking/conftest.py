@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from eventlake.checking.published import TableChecks
-from eventlake.work.checks import CheckResult
+from eventlake.runs.verify import CheckResult
 from tests.aws_server import AwsServer
 from tests.eventlake.archive import identify, track
 from tests.eventlake.checking.by_hand import Hand, HandOnFiles, HandOnGlue

@@ -9,7 +9,7 @@ import pytest
 from eventlake.settings.models.models import Source
 
 from eventlake.checking.freshness import check_freshness, judge_freshness
-from eventlake.work.checks import Severity
+from eventlake.runs.verify import Severity
 from tests.eventlake.archive import track
 from tests.eventlake.retyping import lake_of
 from tests.eventlake.runs import Runs, utc

@@ -11,8 +11,8 @@ import pytest
 
 from eventlake.catalog.base import CatalogColumn
 from eventlake.rules import paths
+from eventlake.runs.publish import catch_up
 from eventlake.state.source_state import read_state
-from eventlake.work.publish import catch_up
 from tests.eventlake.archive import track
 from tests.eventlake.catalog.test_glue_runs import story, told
 from tests.eventlake.checking.conftest import Checked, with_history

@@ -3,8 +3,8 @@
 from datetime import timedelta
 
 from eventlake.checking.schema_change import made
+from eventlake.runs.verify import Severity
 from eventlake.state.manifest import read_manifest
-from eventlake.work.checks import Severity
 from tests.eventlake.archive import page, track
 from tests.eventlake.checking.conftest import Checked
 

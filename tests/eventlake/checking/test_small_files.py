@@ -9,7 +9,7 @@ from eventlake.catalog.base import CatalogPartition
 from eventlake.checking.small_files import check_small_files
 from eventlake.rules.partitions import DatePartition
 from eventlake.rules.types import TableSchema
-from eventlake.work.checks import CheckResult, Severity
+from eventlake.runs.verify import CheckResult, Severity
 from tests.eventlake.runs import utc
 
 MB = 1_000_000

@@ -10,15 +10,15 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from eventlake.reference import ReferenceLake, Scope
-from eventlake.resolve import RESCUED
 from eventlake.retype.target import find_column
 from eventlake.retype.wish import record_wish
 from eventlake.rules.names import RESCUED_DATA, STANDARD_COLUMNS
 from eventlake.rules.types import LakeType
+from eventlake.runs.resolve import RESCUED
+from eventlake.runs.sync import replay_units
+from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind
 from eventlake.work.in_process import InProcess
-from eventlake.work.run import replay_units
-from eventlake.work.unit import Window
 from tests.eventlake.random_archives import DAYS, Story, Sync, stories
 from tests.eventlake.retyping import lake_of
 from tests.eventlake.runs import Runs, utc

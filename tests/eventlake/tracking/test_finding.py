@@ -7,9 +7,9 @@ from eventlake.settings.models.models import Source
 
 from eventlake.lake import Lake
 from eventlake.rules import paths
+from eventlake.runs import placement
 from eventlake.tracking.finding import Fate, Found, find
 from eventlake.tracking.in_lake import days_around
-from eventlake.work import placing
 from tests.eventlake.archive import page, track
 from tests.eventlake.runs import Runs, utc
 from tests.eventlake.tracking.conftest import FILE
@@ -93,7 +93,7 @@ def test_after_a_replay_another_file_holds_it(runs: Runs, lake: Lake, source: So
 def test_a_file_that_moved_with_its_partition_is_still_the_same(
     runs: Runs, lake: Lake, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(placing, "SPLIT_BYTES", 1)  # what is added are several files
+    monkeypatch.setattr(placement, "SPLIT_BYTES", 1)  # what is added are several files
     runs.archive.day("2026-10-01").file("b", track("Order", "m3", "2026-10-01T07:20"))
     runs.sync()
     (one,) = find(lake, source, "m2").occurrences

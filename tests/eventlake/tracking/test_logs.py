@@ -9,10 +9,10 @@ from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import StateError, UsageError
+from eventlake.runs.open_runs import close_run
+from eventlake.runs.record_log import write_metadata
 from eventlake.state.report import RunFacts
 from eventlake.tracking.logs import newest_log, run_log, run_logs
-from eventlake.tracking.metadata import write_metadata
-from eventlake.work.open_runs import close_run
 from tests.eventlake.archive import track
 from tests.eventlake.runs import Runs, utc
 

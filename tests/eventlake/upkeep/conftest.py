@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlake.upkeep.clean_up import CleanUp, clean_up
+from eventlake.runs.clean_up import CleanUp, clean_up
 from tests.eventlake.runs import Runs
 
 CleanAfter = Callable[[float], CleanUp]

@@ -1,7 +1,7 @@
 """What lies in a lake, and what of it is needed."""
 
 from eventlake.rules import paths
-from eventlake.upkeep.unused import state_places
+from eventlake.runs.clean_up import state_places
 from tests.eventlake.runs import SOURCE_ID, Runs
 
 

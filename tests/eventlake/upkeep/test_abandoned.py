@@ -7,10 +7,10 @@ import pytest
 from eventlake.load.blobs import Shares
 from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.rules import paths
+from eventlake.runs.open_runs import OpenRun
 from eventlake.state.lease import Holder, myself
 from eventlake.storage.documents import encode
 from eventlake.work.in_process import InProcess
-from eventlake.work.open_runs import OpenRun
 from tests.eventlake.archive import track
 from tests.eventlake.runs import SOURCE_ID, Runs
 from tests.eventlake.upkeep.conftest import CleanAfter

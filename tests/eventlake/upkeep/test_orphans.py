@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 
 from eventlake.rules import paths
+from eventlake.runs.open_runs import OpenRun
 from eventlake.state.lease import myself
 from eventlake.storage.documents import encode
 from eventlake.upkeep.orphans import look_for_orphans, remove_orphans
-from eventlake.work.open_runs import OpenRun
 from tests.eventlake.archive import track
 from tests.eventlake.retyping import wish
 from tests.eventlake.runs import SOURCE_ID, Runs, utc

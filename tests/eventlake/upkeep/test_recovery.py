@@ -9,11 +9,11 @@ import pytest
 
 from eventlake.lake import Lake
 from eventlake.rules import paths
+from eventlake.runs.open_runs import OpenRun
 from eventlake.state import lease
 from eventlake.state.lease import Holder, Lease, myself
 from eventlake.storage.documents import encode
 from eventlake.upkeep.recovery import Recovery, recover
-from eventlake.work.open_runs import OpenRun
 from tests.eventlake.archive import track
 from tests.eventlake.failing_storage import Broken, FailingStorage, Fault, Faults
 from tests.eventlake.runs import SOURCE_ID, Runs

@@ -8,11 +8,10 @@ import msgspec
 import pytest
 
 from eventlake.rules import paths
+from eventlake.runs import clean_up, placement
+from eventlake.runs.publish import catch_up
 from eventlake.state.manifest import commit, read_manifest
-from eventlake.upkeep import clean_up
-from eventlake.work import placing
 from eventlake.work.in_process import InProcess
-from eventlake.work.publish import catch_up
 from tests.eventlake.archive import identify, track
 from tests.eventlake.failing_storage import Fault, Faults
 from tests.eventlake.fault_places import Folders
@@ -46,7 +45,7 @@ def grown_by_two_files(runs: Runs) -> None:
     for name in "ab":
         day.file(name, track("Order", name, "2026-10-01T07:30", n=2, text="x" * 2000))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(placing, "SPLIT_BYTES", 220)
+        patch.setattr(placement, "SPLIT_BYTES", 220)
         patch.setattr(InProcess, "slots", 2)
         runs.sync()
     [moved, _] = runs.partitions("track_order").values()

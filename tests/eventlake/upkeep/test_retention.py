@@ -8,6 +8,8 @@ import pytest
 from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.errors import CommitConflict, ConsentNeeded
+from eventlake.runs.open_runs import OpenRun
+from eventlake.runs.run import Run
 from eventlake.state.lease import myself
 from eventlake.state.manifest import Manifest, RunKind, commit, read_pruned
 from eventlake.storage.documents import encode
@@ -16,8 +18,6 @@ from eventlake.upkeep import manifests
 from eventlake.upkeep.index_days import drop_index_days
 from eventlake.upkeep.manifests import prune_manifests
 from eventlake.upkeep.record_logs import remove_expired_logs
-from eventlake.work.open_runs import OpenRun
-from eventlake.work.running import Run
 from tests.eventlake.archive import track
 from tests.eventlake.runs import SOURCE_ID, Runs, utc
 from tests.eventlake.upkeep.conftest import CleanAfter

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from eventlake.rules import clock, paths
+from eventlake.runs.context import RunContext
+from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind
 from eventlake.upkeep import manifests, report
 from eventlake.upkeep.upkeep import upkeep
-from eventlake.work.run_context import RunContext
-from eventlake.work.unit import Window
 from tests.eventlake.archive import track
 from tests.eventlake.invariants import check_invariants, held_ids
 from tests.eventlake.runs import SOURCE_ID, Runs, utc

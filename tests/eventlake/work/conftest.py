@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from eventlake.work import placing
+from eventlake.runs import placement
 from eventlake.work.in_process import InProcess
 from tests.eventlake.retyping import load_three_days
 from tests.eventlake.runs import Runs
@@ -34,7 +34,7 @@ def in_memory() -> Iterator[Path]:
 @pytest.fixture
 def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that small lakes have partitions of several files."""
-    monkeypatch.setattr(placing, "SPLIT_BYTES", 220)
+    monkeypatch.setattr(placement, "SPLIT_BYTES", 220)
     monkeypatch.setattr(InProcess, "slots", 2)
 
 

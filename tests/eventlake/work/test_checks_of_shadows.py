@@ -3,7 +3,7 @@
 from eventlake.load.dedup import TableIds
 from eventlake.load.write import LoadedFile
 from eventlake.rules.counts import TableReport
-from eventlake.work.checks import check_table
+from eventlake.runs.verify import check_table
 
 REPORT = TableReport("page", "page", rows_in=2, row_count=2)
 

@@ -8,10 +8,10 @@ import msgspec
 from eventlake.audit.audit import audit
 from eventlake.audit.scope import Scope
 from eventlake.lake import Lake
+from eventlake.runs.context import RunContext
+from eventlake.runs.sync import replay, sync
+from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind, read_manifest
-from eventlake.work.run import replay, sync
-from eventlake.work.run_context import RunContext
-from eventlake.work.unit import Window
 from tests.eventlake.archive import page
 from tests.eventlake.runs import Runs, utc
 

@@ -7,11 +7,11 @@ import pytest
 from eventlake.load.blobs import Shares
 from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.rules import paths
+from eventlake.runs import placement
+from eventlake.runs.sync import replay_units
+from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind
-from eventlake.work import placing
 from eventlake.work.in_process import InProcess
-from eventlake.work.run import replay_units
-from eventlake.work.unit import Window
 from tests.eventlake.archive import track
 from tests.eventlake.runs import SOURCE_ID, Runs, utc
 
@@ -90,7 +90,7 @@ def test_a_replay_overtaken_by_a_sync_takes_its_rows_along(
     runs: Runs, monkeypatch: pytest.MonkeyPatch, slots: int
 ) -> None:
     monkeypatch.setattr(InProcess, "slots", slots)
-    monkeypatch.setattr(placing, "SPLIT_BYTES", 220)
+    monkeypatch.setattr(placement, "SPLIT_BYTES", 220)
     day = runs.archive.day("2026-10-01")
     for name in "abc":
         day.file(name, track("Order", name, "2026-10-01T07:00"))
@@ -125,7 +125,7 @@ def test_partitions_that_grow_by_several_files_are_copied_from_where_they_lie_no
     runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(InProcess, "slots", 2)
-    monkeypatch.setattr(placing, "SPLIT_BYTES", 220)
+    monkeypatch.setattr(placement, "SPLIT_BYTES", 220)
     day = runs.archive.day("2026-10-01")
     gone = day.file("a", track("Order", "m1", "2026-10-01T07:00"))
     day.file("b", track("Order", "m2", "2026-10-01T07:00"))

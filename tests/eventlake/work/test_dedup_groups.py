@@ -2,7 +2,7 @@
 
 import pytest
 
-from eventlake.work.deduplicate import groups_for
+from eventlake.runs.dedup import groups_for
 
 
 @pytest.mark.parametrize(

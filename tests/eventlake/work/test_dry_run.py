@@ -10,11 +10,11 @@ from hypothesis import given, settings
 
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.types import LakeType
+from eventlake.runs import placement
+from eventlake.runs.dry_run import PlannedUnit, dry_replay, dry_sync
+from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind
-from eventlake.work import placing
-from eventlake.work.dry_run import PlannedUnit, dry_replay, dry_sync
 from eventlake.work.in_process import InProcess
-from eventlake.work.unit import Window
 from tests.eventlake.archive import identify, page, track
 from tests.eventlake.random_archives import Replay, Story, stories
 from tests.eventlake.retyping import order, wish
@@ -77,7 +77,7 @@ def test_whatever_an_archive_holds_the_numbers_are_those_of_the_run(story: Story
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
         patch.setattr(InProcess, "slots", story.tasks)
-        patch.setattr(placing, "SPLIT_BYTES", 220)
+        patch.setattr(placement, "SPLIT_BYTES", 220)
         runs = Runs(Path(folder), **story.settings)
         for step in story.steps:
             suppress_only(runs.storage, step.suppressed.users, step.suppressed.visitors)

@@ -12,7 +12,7 @@ from eventlake.load.stage_job import RawFile, StageJob
 from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.rules import paths
 from eventlake.rules.errors import ConservationError
-from eventlake.work.checks import CHECKS, ChecksFailed
+from eventlake.runs.verify import CHECKS, ChecksFailed
 from eventlake.work.in_process import InProcess
 from tests.eventlake.archive import identify, track
 from tests.eventlake.runs import SOURCE_ID, Runs

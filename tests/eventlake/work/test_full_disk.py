@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from eventlake.runs.failures import failure_of
 from eventlake.state import lease
 from eventlake.storage import LocalStorage
 from eventlake.storage.base import Change
-from eventlake.work.failing import failure_of
 from tests.eventlake.archive import track
 from tests.eventlake.fault_cases import first_sync, growing_sync, replay
 from tests.eventlake.faults import NOTHING_LEFT, left

@@ -13,11 +13,11 @@ import pytest
 from eventlake.aws.access import AwsAccess
 from eventlake.rules import paths
 from eventlake.rules.errors import CommitConflict
+from eventlake.runs import placement
 from eventlake.sql import LakeSql
 from eventlake.state import lease
 from eventlake.state.manifest import Manifest, RunKind, commit
 from eventlake.storage.s3 import S3Storage
-from eventlake.work import placing
 from eventlake.work.in_process import InProcess
 from tests.aws_server import SECRET, AwsServer
 from tests.eventlake.archive import track
@@ -43,7 +43,7 @@ def bucket(tmp_path: Path, aws: AwsServer) -> Runs:
 
 @pytest.fixture(autouse=True)
 def _small_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placing, "SPLIT_BYTES", 220)
+    monkeypatch.setattr(placement, "SPLIT_BYTES", 220)
     monkeypatch.setattr(InProcess, "slots", 2)
 
 
@@ -141,7 +141,7 @@ def test_syncs_at_the_same_time_load_every_event_once(
     bucket: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the lease, so that only the commit keeps them apart."""
-    monkeypatch.setattr("eventlake.work.running.held_lease", lambda *_: threading.Lock())
+    monkeypatch.setattr("eventlake.runs.run.held_lease", lambda *_: threading.Lock())
     for day in ("2026-10-01", "2026-10-02", "2026-10-03"):
         bucket.archive.day(day).file("a", track("Order", f"m{day}", f"{day}T07:00", price=1))
     with ThreadPoolExecutor(3) as pool:

@@ -8,11 +8,11 @@ import pytest
 
 from eventlake.catalog.sync_reports import DATABASE, NAME
 from eventlake.rules import paths
+from eventlake.runs.dead_runs import close_dead_runs
+from eventlake.runs.open_runs import OpenRun, close_failed_run, opened_run
 from eventlake.state.lease import Holder, myself
 from eventlake.state.report import Failure
 from eventlake.storage.documents import encode
-from eventlake.work.dead_runs import close_dead_runs
-from eventlake.work.open_runs import OpenRun, close_failed_run, opened_run
 from tests.eventlake.archive import track
 from tests.eventlake.runs import SOURCE_ID, Runs
 

@@ -7,8 +7,8 @@ import pytest
 
 from eventlake.load.stage_job import RawFile
 from eventlake.rules.errors import UsageError
-from eventlake.work.plan import plan_replay, plan_sync, raw_files, replay_days
-from eventlake.work.unit import TASK_BYTES, Unit, Window, tasks
+from eventlake.runs.plan import plan_replay, plan_sync, raw_files, replay_days
+from eventlake.runs.unit import TASK_BYTES, Unit, Window, tasks
 from tests.eventlake.archive import track
 from tests.eventlake.runs import Runs, utc
 

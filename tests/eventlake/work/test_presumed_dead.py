@@ -9,12 +9,12 @@ import pytest
 
 from eventlake.rules import paths
 from eventlake.rules.errors import ConservationError
+from eventlake.runs.dead_runs import close_dead_runs
+from eventlake.runs.open_runs import OpenRun
 from eventlake.state.lease import Holder, Lease, myself, read_lease
 from eventlake.state.manifest import RunKind, read_manifest
 from eventlake.storage import LocalStorage
 from eventlake.storage.documents import decode, encode
-from eventlake.work.dead_runs import close_dead_runs
-from eventlake.work.open_runs import OpenRun
 from tests.eventlake.archive import track
 from tests.eventlake.runs import SOURCE_ID, Runs
 from tests.eventlake.work.test_conflicts import overtaken, warned_of_conflict

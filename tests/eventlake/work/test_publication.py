@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlake.work import placing
+from eventlake.runs import placement
 from eventlake.work.in_process import InProcess
 from tests.eventlake.archive import Line, identify, track
 from tests.eventlake.runs import Runs
@@ -25,7 +25,7 @@ def orders(*names: str, at: str = "2026-10-01T07:00") -> list[Line]:
 @pytest.fixture
 def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two tasks, and a file of its own for what each of them staged."""
-    monkeypatch.setattr(placing, "SPLIT_BYTES", 220)
+    monkeypatch.setattr(placement, "SPLIT_BYTES", 220)
     monkeypatch.setattr(InProcess, "slots", 2)
 
 

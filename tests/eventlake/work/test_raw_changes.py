@@ -7,9 +7,9 @@ import pytest
 
 from eventlake.rules import paths
 from eventlake.rules.errors import ConsentNeeded
+from eventlake.runs.sync import replay_units
+from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind
-from eventlake.work.run import replay_units
-from eventlake.work.unit import Window
 from tests.eventlake.archive import page, track
 from tests.eventlake.runs import Runs, utc
 

@@ -8,11 +8,11 @@ import pytest
 from eventlake.catalog.local import LocalCatalog
 from eventlake.rules import paths
 from eventlake.rules.errors import InsufficientPermissions, ServiceTrouble, UsageError
+from eventlake.runs.failures import failure_told
+from eventlake.runs.sync import sync
 from eventlake.state.manifest import RunKind
 from eventlake.storage import LocalStorage
-from eventlake.work.failing import failure_told
 from eventlake.work.in_process import InProcess
-from eventlake.work.run import sync
 from tests.eventlake.archive import track
 from tests.eventlake.runs import SOURCE_ID, Runs
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from eventlake.catalog.sync_reports import COLUMNS, DATABASE, NAME
 from eventlake.rules import paths
-from eventlake.work.run import sync_units
+from eventlake.runs.sync import sync_units
 from tests.eventlake.archive import identify, page, track
 from tests.eventlake.runs import SOURCE_ID, Runs
 

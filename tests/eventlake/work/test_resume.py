@@ -10,12 +10,12 @@ from eventlake.load.blobs import Shares
 from eventlake.load.seen import Seen
 from eventlake.load.stage_job import RawFile, StageJob
 from eventlake.load.write import LoadedFile, LoadJob
+from eventlake.runs.sync import replay_units
+from eventlake.runs.unit import Window
 from eventlake.state import lease
 from eventlake.state.manifest import RunKind
 from eventlake.storage import LocalStorage
 from eventlake.work.in_process import InProcess
-from eventlake.work.run import replay_units
-from eventlake.work.unit import Window
 from tests.eventlake.archive import track
 from tests.eventlake.failing_storage import Broken, FailingStorage, Fault, Faults
 from tests.eventlake.retyping import order, seen, wish

@@ -6,12 +6,12 @@ import pytest
 from eventlake.catalog.base import CatalogPartition, Days
 from eventlake.catalog.local import LocalCatalog
 from eventlake.rules.counts import UnitReport
+from eventlake.runs import placement
+from eventlake.runs.retype import Switches
+from eventlake.runs.unit import Window
 from eventlake.sql import LakeSql
 from eventlake.state.manifest import RunKind
-from eventlake.work import placing
 from eventlake.work.in_process import InProcess
-from eventlake.work.switch import Switches
-from eventlake.work.unit import Window
 from tests.eventlake.archive import track
 from tests.eventlake.retyping import (
     ALL_DAYS,
@@ -43,7 +43,7 @@ def test_what_a_sync_brings_between_two_days_is_there_after_the_switch(
     """Into days that are done and days that are not, into partitions that are there and new ones;
     with two tasks the partitions move, with what they held."""
     monkeypatch.setattr(InProcess, "slots", slots)
-    monkeypatch.setattr(placing, "SPLIT_BYTES", 220)
+    monkeypatch.setattr(placement, "SPLIT_BYTES", 220)
     runs = three_days
     wish(runs, "track_order.n", "string")
     days = days_of_a_replay(runs)

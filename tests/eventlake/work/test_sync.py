@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from eventlake.resolve import standard_columns
 from eventlake.rules.errors import SettingsError
 from eventlake.rules.names import Naming
+from eventlake.runs.resolve import standard_columns
 from eventlake.work.in_process import InProcess
 from tests.eventlake.archive import identify, page, track
 from tests.eventlake.runs import Runs

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from eventlake.work.run_context import Silent
+from eventlake.runs.context import Silent
 from spark_resources.cluster.errors import NoExecutors
 from spark_resources.cluster.executors import Executors
 

@@ -15,8 +15,8 @@ from datalake_assets.running import new_job
 from eventlake.aws.access import AwsAccess
 from eventlake.rules.counts import TableReport, UnitReport
 from eventlake.rules.errors import InsufficientPermissions, LakeError, UsageError
+from eventlake.runs.verify import CheckResult, ChecksFailed
 from eventlake.storage import open_storage
-from eventlake.work.checks import CheckResult, ChecksFailed
 from spark_resources.emr.pipes import PipesFolder
 from spark_resources.jobs.messages import (
     JobDone,

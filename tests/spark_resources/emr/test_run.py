@@ -13,8 +13,8 @@ from moto.emr.responses import ElasticMapReduceResponse
 from eventlake.aws.access import forget_sessions
 from eventlake.rules import paths
 from eventlake.rules.errors import InvalidSetting
+from eventlake.runs.open_runs import OpenRun
 from eventlake.storage.documents import decode
-from eventlake.work.open_runs import OpenRun
 from spark_resources.emr.errors import StepFailed
 from tests.emr_node import Node, shell, slowly, without_spark
 from tests.spark_resources.emr.conftest import BOTH_DAYS, EmrLake, Quick

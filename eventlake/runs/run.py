@@ -10,21 +10,20 @@ import msgspec
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import LakeError
 from eventlake.rules.gc import uncollected
+from eventlake.runs.clean_up import clean_up
+from eventlake.runs.context import Published, RunContext, now
+from eventlake.runs.dead_runs import close_dead_runs
+from eventlake.runs.failures import close_failed, failure_of
+from eventlake.runs.open_runs import close_run, close_upkeep, opened_run
+from eventlake.runs.process import process
+from eventlake.runs.publish import apply, catch_up
+from eventlake.runs.record_log import last_numbers
+from eventlake.runs.unit import Unit, UnitWork
 from eventlake.state.lease import Lease, held_lease, make_way, remove_dead_lease
 from eventlake.state.manifest import Manifest, commit
 from eventlake.state.replays import Replay
 from eventlake.state.source_state import SourceState, refuse_changed_layout
 from eventlake.state.suppression import Suppression
-from eventlake.upkeep.clean_up import clean_up
-from eventlake.work.dead_runs import close_dead_runs
-from eventlake.work.failing import close_failed, failure_of
-from eventlake.work.open_runs import close_run, close_upkeep, opened_run
-from eventlake.work.process import process
-from eventlake.work.publish import apply, catch_up
-from eventlake.work.record_log import last_numbers
-from eventlake.work.run_context import Published, RunContext, now
-from eventlake.work.unit import Unit
-from eventlake.work.unit_work import UnitWork
 
 
 @dataclass

@@ -11,14 +11,13 @@ from eventlake.catalog.base import CatalogPartition
 from eventlake.load.blobs import rows_key
 from eventlake.load.seen import Seen
 from eventlake.load.write import LoadedFile
-from eventlake.resolve import ResolvedTable
 from eventlake.rules import paths
 from eventlake.rules.partitions import DatePartition
 from eventlake.rules.types import TableSchema
+from eventlake.runs.resolve import ResolvedTable
+from eventlake.runs.unit import Unit, UnitWork
 from eventlake.state.manifest import NewFile, PartitionChange
 from eventlake.storage import Storage
-from eventlake.work.unit import Unit
-from eventlake.work.unit_work import UnitWork
 
 SPLIT_BYTES = 512 << 20
 """Of staged rows, which make some 256 MB of Parquet: more become several files."""

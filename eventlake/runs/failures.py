@@ -1,5 +1,6 @@
 """What a run that fails leaves behind: a report that tells why, wherever one can be written."""
 
+import errno
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -8,12 +9,33 @@ from eventlake.aws.refusals import recognised
 from eventlake.catalog.base import Catalog
 from eventlake.rules import paths
 from eventlake.rules.counts import UnitReport
-from eventlake.rules.errors import LakeError, UsageError
+from eventlake.rules.errors import DiskFull, LakeError, UsageError
+from eventlake.runs.context import now
+from eventlake.runs.open_runs import close_failed_run, committed, opened_run, write_failure
 from eventlake.state.report import Failure, RunFacts
 from eventlake.storage import Storage
-from eventlake.work.full_disk import full_disk
-from eventlake.work.open_runs import close_failed_run, committed, opened_run, write_failure
-from eventlake.work.run_context import now
+
+_NUMBERS = (errno.ENOSPC, errno.EDQUOT)
+_WORDS = ("No space left on device", "Disk quota exceeded")
+
+
+def full_disk(error: BaseException) -> DiskFull | None:
+    """The error as one of ours; None if something else is wrong.
+
+    Spark tells what happened to its tasks, and Java, as text.
+    """
+    told = str(error)
+    if getattr(error, "errno", None) not in _NUMBERS and not any(w in told for w in _WORDS):
+        return None
+    line = next(
+        (line.strip() for line in told.splitlines() if any(w in line for w in _WORDS)), told
+    )
+    return DiskFull(
+        f"A disk is full: {line}. What was published before stays, nothing of the rest was, and "
+        "nothing is lost. Make room where the lake lies and where Spark keeps its temporary files "
+        "(SPARK_LOCAL_DIRS, else the system's folder for them), then run it again."
+    )
+
 
 CANCELLED = Failure("Segment.Internal", "The run was cancelled before it was done.")
 _NOTHING_COMMITTED = sys.maxsize  # a manifest's number that no manifest comes after

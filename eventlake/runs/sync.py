@@ -5,13 +5,12 @@ from datetime import date
 
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import CommitConflict
-from eventlake.work.plan import list_archive, plan_sync, replay_days
-from eventlake.work.replaying import Replaying
-from eventlake.work.resume import progress, replay_of
-from eventlake.work.run_context import Published, RunContext
-from eventlake.work.running import Run
-from eventlake.work.switch import Switches
-from eventlake.work.unit import Window
+from eventlake.runs.context import Published, RunContext
+from eventlake.runs.plan import list_archive, plan_sync, replay_days
+from eventlake.runs.replay import Replaying, progress, replay_of
+from eventlake.runs.retype import Switches
+from eventlake.runs.run import Run
+from eventlake.runs.unit import Window
 
 
 def sync(context: RunContext, days: tuple[date, date] | None = None) -> UnitReport:

@@ -6,11 +6,11 @@ from eventlake.catalog.base import Catalog, CatalogColumn, CatalogPartition, Cat
 from eventlake.rules import paths
 from eventlake.rules.partitions import DatePartition
 from eventlake.rules.types import TableSchema
+from eventlake.runs.open_runs import close_run
 from eventlake.state.ledger import add_to_ledger
 from eventlake.state.manifest import Manifest, PartitionChange, read_manifest
 from eventlake.state.source_state import SourceState, read_state, write_state
 from eventlake.storage import Storage
-from eventlake.work.open_runs import close_run
 
 Shown = tuple[TableSchema, list[PartitionChange]]
 

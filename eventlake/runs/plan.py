@@ -4,14 +4,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
+from eventlake.settings.models.models import Source
+
 from eventlake.load.stage_job import RawFile
 from eventlake.rules import paths
 from eventlake.rules.errors import UsageError
-from eventlake.settings.models.models import Source
+from eventlake.runs.unit import Unit, Window
 from eventlake.state.ledger import LedgerEntry, read_ledger, read_whole_ledger
 from eventlake.state.source_state import SourceState
 from eventlake.storage import Storage, StoredFile
-from eventlake.work.unit import Unit, Window
 
 DAY = timedelta(days=1)
 

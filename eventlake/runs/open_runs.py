@@ -11,13 +11,13 @@ from eventlake.catalog.sync_reports import DATABASE, NAME, ensure_reports_table
 from eventlake.rules import paths
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import LakeError
+from eventlake.runs.record_log import write_metadata
 from eventlake.state.lease import Holder, myself, renewed
 from eventlake.state.manifest import note_abandoned, read_manifest
 from eventlake.state.replays import Replay
 from eventlake.state.report import Failure, RunFacts, report_json, report_lines
 from eventlake.storage import Storage
 from eventlake.storage.documents import encode
-from eventlake.tracking.metadata import write_metadata
 
 
 class OpenRun(msgspec.Struct, frozen=True):

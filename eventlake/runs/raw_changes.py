@@ -3,18 +3,19 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from eventlake.settings.models.models import Source
+
 from eventlake.catalog.base import Catalog
 from eventlake.rules import paths
 from eventlake.rules.errors import ConsentNeeded
-from eventlake.settings.models.models import Source
+from eventlake.runs.plan import RawFiles
+from eventlake.runs.unit import Window
 from eventlake.state.ledger import LedgerEntry
 from eventlake.state.manifest import Manifest
 from eventlake.state.replays import RawVersion
 from eventlake.state.source_state import SourceState
 from eventlake.storage import Storage, StoredFile
 from eventlake.storage.documents import decode
-from eventlake.work.plan import RawFiles
-from eventlake.work.unit import Window
 
 SHOWN = 10
 

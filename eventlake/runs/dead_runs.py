@@ -13,13 +13,13 @@ from eventlake.catalog.base import Catalog
 from eventlake.rules import paths
 from eventlake.rules.clock import new_run_id
 from eventlake.rules.errors import CommitConflict
+from eventlake.runs.open_runs import OpenRun, close_failed_run, close_upkeep, report_failure
+from eventlake.runs.publish import apply, catch_up
 from eventlake.state.lease import read_lease
 from eventlake.state.manifest import Manifest, RunKind, commit, read_manifest
 from eventlake.state.report import Failure, RunFacts
 from eventlake.storage import Storage
 from eventlake.storage.documents import decode
-from eventlake.work.open_runs import OpenRun, close_failed_run, close_upkeep, report_failure
-from eventlake.work.publish import apply, catch_up
 
 INTERRUPTED = Failure(
     "Segment.Internal",

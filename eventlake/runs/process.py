@@ -4,29 +4,84 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import msgspec
+from eventlake.settings.models.models import Tracking
 
+from eventlake.catalog.factory import room
 from eventlake.load.blobs import deal_out, rows_key
 from eventlake.load.seen import Seen
 from eventlake.load.stage_job import StageJob, over_limits
 from eventlake.load.write import LoadedFile, LoadJob
-from eventlake.resolve import RESCUED, ResolvedTable, resolve
+from eventlake.rules import paths
 from eventlake.rules.counts import UnitReport
-from eventlake.settings.models.models import Tracking
+from eventlake.rules.errors import InvalidSetting
+from eventlake.runs.clean_up import with_unused
+from eventlake.runs.context import Published, now
+from eventlake.runs.dedup import Duplicates, deduplicate
+from eventlake.runs.placement import Placement, emptied, partition_changes, place
+from eventlake.runs.record_log import log_records
+from eventlake.runs.resolve import RESCUED, ResolvedTable, resolve
+from eventlake.runs.retype import Shadows, shadows_of
+from eventlake.runs.unit import UnitWork, tasks
+from eventlake.runs.unit_report import unit_report
+from eventlake.runs.verify import CheckResult, ChecksFailed, check_table
 from eventlake.state.ledger import LedgerEntry
-from eventlake.state.manifest import Manifest, NewFile, PartitionChange, RunKind
+from eventlake.state.manifest import Manifest, NewFile, PartitionChange, RunKind, read_manifest
 from eventlake.state.replays import RawVersion, ReplayStep
-from eventlake.upkeep.unused import with_unused
-from eventlake.work.checks import CheckResult, ChecksFailed, check_table
-from eventlake.work.deduplicate import Duplicates, deduplicate
-from eventlake.work.foreign_folders import kept_apart
-from eventlake.work.new_tables import room_for_tables
-from eventlake.work.placing import Placement, emptied, partition_changes, place
-from eventlake.work.record_log import log_records
-from eventlake.work.run_context import Published, now
-from eventlake.work.shadows import Shadows, shadows_of
-from eventlake.work.unit import tasks
-from eventlake.work.unit_report import unit_report
-from eventlake.work.unit_work import UnitWork
+
+
+def kept_apart(work: UnitWork, resolved: dict[str, ResolvedTable]) -> dict[str, ResolvedTable]:
+    """New tables whose folder somebody has used before them get no partition in it.
+
+    Another product may have kept its tables at the same paths, or an earlier life of this lake:
+    whatever lies in a partition's folder is read as part of it.
+    """
+    new = [table for table, one in resolved.items() if one.is_new and one.schema.owns_folder]
+    if not new:
+        return resolved
+    source_id = work.context.source.id
+    root = paths.table_folder(source_id, "").rpartition("/")[0]
+    there = set(work.context.storage.folders(root))
+    taken = [t for t in new if paths.table_folder(source_id, t).rpartition("/")[2] in there]
+    if taken:
+        named = ", ".join(taken[:10]) + (", …" if len(taken) > 10 else "")
+        work.context.listener.log(
+            f"{work.unit.label}: {root} holds files of other tables called {named}. They stay as "
+            "they are; ours go to folders of their own."
+        )
+    return resolved | {table: _apart(resolved[table]) for table in taken}
+
+
+def _apart(one: ResolvedTable) -> ResolvedTable:
+    return replace(one, schema=msgspec.structs.replace(one.schema, owns_folder=False))
+
+
+def room_for_tables(work: UnitWork, seen: Seen) -> int | None:
+    """How many tables the catalog's limits let us make; None where there is none to be made.
+
+    What there is, is looked up only then: a database may have hundreds of thousands of tables.
+    """
+    source, catalog = work.context.source, work.context.catalog
+    new = {table.table for table in seen.tables} - work.tables.keys()
+    if not new:
+        return None
+    names = catalog.names(source.database)
+    if taken := {source.catalog_table(table) for table in new} & (names or set()):
+        _refuse(work, min(taken))
+    return room(catalog, names, source.limits)
+
+
+def _refuse(work: UnitWork, name: str) -> None:
+    """A table that the lake has not made, or in an earlier life, has its own columns and types."""
+    source = work.context.source
+    if read_manifest(work.context.storage, source.id, work.state.manifest + 1) is not None:
+        return  # another run has just made it: this one will be planned again
+    raise InvalidSetting(
+        f"Table {source.database}.{name} is in the catalog, but was not made by this lake, or by "
+        "one whose state is gone: its columns and partitions are not known. It is left as it is. "
+        "Set another `database` or a `table_prefix` for the source, or remove that table from the "
+        "catalog (its files stay)."
+    )
+
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

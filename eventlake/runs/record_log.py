@@ -1,7 +1,9 @@
 """The record log of a unit: every record of it once, and counted."""
 
 from collections.abc import Iterable
+from datetime import datetime
 
+import msgspec
 import numpy as np
 import pyarrow.parquet as pq
 
@@ -9,12 +11,13 @@ from eventlake.load.positions import split_places
 from eventlake.load.record_log import DUPLICATE, OTHER_PAYLOAD, LogJob, NotLoaded
 from eventlake.load.seen import Seen
 from eventlake.rules import paths
-from eventlake.rules.errors import ConservationError
+from eventlake.rules.errors import ConservationError, StateError
+from eventlake.rules.names import STANDARD_COLUMNS
+from eventlake.runs.dedup import Duplicates
+from eventlake.runs.unit import UnitWork, tasks
 from eventlake.state.manifest import NewFile
+from eventlake.state.report import RunFacts
 from eventlake.storage import Storage, StoredFile
-from eventlake.work.deduplicate import Duplicates
-from eventlake.work.unit import tasks
-from eventlake.work.unit_work import UnitWork
 
 
 def log_records(work: UnitWork, seen: Seen, duplicates: Duplicates) -> tuple[NewFile, ...]:
@@ -97,3 +100,56 @@ def last_numbers(records: Iterable[NewFile]) -> dict[str, int]:
         batch_type, number, _ = record.path.rsplit("/", 1)[-1].split(".")
         last[batch_type] = max(last.get(batch_type, -1), int(number))
     return last
+
+
+_OBJECTS = ("context", "integrations", "properties", "traits", "_metadata")
+PAYLOAD_SCHEMA = {
+    **{column.field: "string" for column in STANDARD_COLUMNS},
+    **dict.fromkeys(_OBJECTS, "object"),
+}
+"""Top-level fields of an event and their JSON types."""
+
+
+class LogMetadata(msgspec.Struct, frozen=True):
+    """What readers of a log need to know of its run."""
+
+    operation: str
+    started_at: datetime
+    state: str
+
+    @property
+    def kind(self) -> str:
+        return "replay" if self.operation == "mirror" else "sync"
+
+
+def write_metadata(storage: Storage, run: RunFacts, state: str) -> None:
+    """Say that a run is `running`, `finished` or `failed`."""
+    content = {
+        "organization_id": run.workspace_id,
+        "workspace_id": run.workspace_id,
+        "sync_configuration_id": run.source_id,
+        "sync_run_id": run.run_id,
+        "source_type": "event_archive",
+        "source_id": run.source_id,
+        "destination_type": "data_lake",
+        "destination_id": run.database,
+        "operation": "mirror" if run.replay else "append",
+        "started_at": run.start_time,
+        "state": state,
+        "record_payload_schema": PAYLOAD_SCHEMA,
+    }
+    folder = paths.tracking(run.workspace_id, run.source_id, run.run_id)
+    storage.write(f"{folder}/metadata.json", msgspec.json.format(msgspec.json.encode(content)))
+
+
+def read_metadata(storage: Storage, folder: str) -> LogMetadata | None:
+    """What a run's log says of the run; None where there is no such log."""
+    path = f"{folder}/metadata.json"
+    data = storage.read(path)
+    try:
+        return None if data is None else msgspec.json.decode(data, type=LogMetadata)
+    except msgspec.MsgspecError as error:
+        raise StateError(
+            f"{path} does not describe a run ({error}). It was damaged or edited; restore the "
+            "file from a backup, or remove the folder."
+        ) from None

@@ -1,18 +1,50 @@
 """What a run works with, and whom it tells."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from eventlake.settings.models.models import Settings, Source
+
 from eventlake.catalog.base import Catalog
+from eventlake.load.blobs import Shares
+from eventlake.load.dedup import Deduped, DedupJob
+from eventlake.load.record_log import LogJob, NotLoaded
+from eventlake.load.seen import Seen
+from eventlake.load.stage_job import RawFile, StageJob
+from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.rules.clock import now
 from eventlake.rules.counts import UnitReport
-from eventlake.settings.models.models import Settings, Source
+from eventlake.runs.verify import CheckResult
 from eventlake.state.manifest import Manifest, RunKind
 from eventlake.state.report import RunFacts
 from eventlake.storage import Storage
-from eventlake.work.checks import CheckResult
-from eventlake.work.dataflow import Dataflow
+
+
+class Dataflow(Protocol):
+    """One unit of work's data: staged once, then deduplicated and loaded from there."""
+
+    @property
+    def slots(self) -> int:
+        """How many tasks run at once."""
+        ...
+
+    def stage(self, job: StageJob, tasks: Sequence[Sequence[RawFile]]) -> list[Seen]: ...
+
+    def dedup(self, job: DedupJob) -> list[Deduped]: ...
+
+    def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
+        """Write each key's rows into one file, or into several if the shares say so."""
+        ...
+
+    def log(self, job: LogJob, tasks: Sequence[Sequence[NotLoaded]]) -> None:
+        """Write the records of what was not loaded."""
+        ...
+
+    def release(self) -> None:
+        """Let go of what was staged."""
+        ...
+
 
 __all__ = ["Listener", "Published", "RunContext", "Silent", "now"]
 

@@ -3,17 +3,17 @@
 from collections.abc import Iterable, Mapping
 from functools import reduce
 
+from eventlake.settings.models.models import Source
+
 from eventlake.load.dedup import TableIds
 from eventlake.load.seen import Seen
 from eventlake.load.write import LoadedFile
-from eventlake.resolve import ResolvedTable
 from eventlake.rules.counts import NewColumn, TableReport, UnitReport, add_casts
 from eventlake.rules.events import Reason
 from eventlake.rules.types import TableSchema
-from eventlake.settings.models.models import Source
-from eventlake.work.placing import partition_dict, partition_values
-from eventlake.work.unit import Unit
-from eventlake.work.unit_work import UnitWork
+from eventlake.runs.placement import partition_dict, partition_values
+from eventlake.runs.resolve import ResolvedTable
+from eventlake.runs.unit import Unit, UnitWork
 
 
 def unit_report(

@@ -1,0 +1,1 @@
+"""What a run does: plan, process units of work, publish, report."""

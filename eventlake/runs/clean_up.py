@@ -1,0 +1,304 @@
+"""Clean-up of a source, at the end of its runs: everything that is due, within a bounded time."""
+
+import time
+from collections.abc import Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+from eventlake.settings.models.models import Source
+
+from eventlake.catalog.base import Catalog, partition_day
+from eventlake.rules import paths
+from eventlake.rules.partitions import DatePartition
+from eventlake.state.manifest import (
+    Manifest,
+    abandoned_runs,
+    forget_abandoned,
+    made_at,
+    raise_mark,
+    read_manifest,
+    read_mark,
+)
+from eventlake.state.source_state import SourceState
+from eventlake.storage import Storage, StoredFile
+
+THREADS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """How much is gone."""
+
+    files: int = 0
+    bytes: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.files)
+
+    def __add__(self, other: "Removed") -> "Removed":
+        return Removed(self.files + other.files, self.bytes + other.bytes)
+
+
+def remove_places(storage: Storage, places: Iterable[str], needed: Collection[str]) -> Removed:
+    """Remove files and folders, but for those that are needed or lie around one that is."""
+    gone = unneeded(places, needed)
+    with ThreadPoolExecutor(THREADS) as pool:
+        return sum(pool.map(lambda place: _remove(storage, place), gone), Removed())
+
+
+def unneeded(places: Iterable[str], needed: Collection[str]) -> list[str]:
+    """The places that may go: they are not needed, and there is nothing below them that is."""
+    around = {folder for place in needed for folder in _and_parents(place)}
+    return [place for place in places if place not in around]
+
+
+def _remove(storage: Storage, place: str) -> Removed:
+    """A folder with all below it; a path with an ending is a file."""
+    if place.endswith(".arrow"):
+        had = storage.files(place.rpartition("/")[0], recursive=False)
+        storage.delete(place)
+        return counted(file for file in had if file.path == place)
+    had = storage.files(place)
+    storage.delete_folder(place)
+    return counted(had)
+
+
+def counted(files: Iterable[StoredFile]) -> Removed:
+    """How much these are."""
+    return sum((Removed(1, file.size) for file in files), Removed())
+
+
+def _and_parents(place: str) -> Iterable[str]:
+    while place:
+        yield place
+        place = place.rpartition("/")[0]
+
+
+def with_unused(state: SourceState, manifest: Manifest, made: datetime) -> Manifest:
+    """The manifest with its time, and with all that nothing leads to once it is committed."""
+    moved = {change.location for change in manifest.partitions}
+    gone = state_places(state) - state_places(state.after(manifest)) - moved
+    return msgspec.structs.replace(manifest, made=made, unused=tuple(sorted(gone)))
+
+
+def state_places(state: SourceState) -> set[str]:
+    """Where the state itself leads to: index files, and folders of shadows."""
+    files = {file.path for files in state.index.values() for file in files}
+    return files | {s.location for shadows in state.shadows.values() for s in shadows.values()}
+
+
+def clean_replaced(
+    storage: Storage, catalog: Catalog, state: SourceState, before: datetime
+) -> Iterator[Removed]:
+    """Remove what manifests replaced that were made before a moment, one by one.
+
+    Whoever stops in the middle has lost nothing: what is gone is gone, and the manifest that was
+    not done with is taken again.
+    """
+    for manifest, needed in _due(storage, catalog, state, before):
+        removed = remove_places(storage, vacated(manifest), needed)
+        raise_mark(storage, paths.cleaned(state.source_id), manifest.number)
+        yield removed
+
+
+def due_places(
+    storage: Storage, catalog: Catalog, state: SourceState, hours: int, at: datetime
+) -> list[str]:
+    """What a clean-up would remove."""
+    due = _due(storage, catalog, state, at - timedelta(hours=hours))
+    return [place for manifest, needed in due for place in unneeded(vacated(manifest), needed)]
+
+
+def _due(
+    storage: Storage, catalog: Catalog, state: SourceState, before: datetime
+) -> Iterator[tuple[Manifest, set[str]]]:
+    """The manifests to clean up after that were made before a moment, and what has to stay."""
+    for number in _uncleaned(storage, state):
+        # Mostly the first is not due yet, and need not be read as a whole.
+        made = made_at(storage, state.source_id, number)
+        if made is not None and made >= before:
+            return
+        manifest = read_manifest(storage, state.source_id, number) if made else None
+        if manifest is not None:
+            yield manifest, state_places(state) | _in_catalog(catalog, state, manifest)
+
+
+def replacing(storage: Storage, state: SourceState) -> Iterator[Manifest]:
+    """The manifests that are not cleaned up after yet, the oldest first."""
+    for number in _uncleaned(storage, state):
+        manifest = read_manifest(storage, state.source_id, number)
+        if manifest is not None:
+            yield manifest
+
+
+def _uncleaned(storage: Storage, state: SourceState) -> range:
+    """Their numbers."""
+    return range(cleaned_up_to(storage, state.source_id) + 1, state.manifest + 1)
+
+
+def vacated(manifest: Manifest) -> list[str]:
+    """Folders and files that nothing leads to since a manifest."""
+    changes = (*manifest.partitions, *manifest.shadows)
+    folders = dict.fromkeys(change.vacated for change in changes if change.vacated)
+    return [*folders, *manifest.unused]
+
+
+def _in_catalog(catalog: Catalog, state: SourceState, manifest: Manifest) -> set[str]:
+    """Where the tables of a manifest lie now: to be on the safe side, should a folder be back."""
+    keys = DatePartition(manifest.date_partition).keys
+    days: dict[str, list[str]] = {}
+    for change in manifest.partitions:
+        if change.vacated:
+            days.setdefault(change.table, []).append(partition_day(keys, change.values))
+    return {
+        partition.location
+        for schema, touched in ((state.tables[key], days[key]) for key in days)
+        for partition in catalog.partitions(
+            schema.database, schema.name, (min(touched), max(touched))
+        )
+    }
+
+
+def cleaned_up_to(storage: Storage, source_id: str) -> int:
+    """The number of the last manifest after which all is cleaned up."""
+    return read_mark(storage, paths.cleaned(source_id))
+
+
+def clean_abandoned(
+    storage: Storage, catalog: Catalog, state: SourceState, before: datetime
+) -> Removed:
+    """Remove what such runs left in version folders and in the index, some time after their end.
+
+    At once would be too early: tasks of a dead run may still be writing.
+    """
+    source_id = state.source_id
+    open_runs = {file.name for file in storage.files(paths.open_runs(source_id))}
+    runs = [
+        run.run_id
+        for run in abandoned_runs(storage, source_id, before)
+        if f"{run.run_id}.json" not in open_runs
+    ]
+    # If somebody has committed just now, a run that is over may have more in the lake than the
+    # state tells: next time.
+    if not runs or storage.exists(paths.manifest(source_id, state.manifest + 1)):
+        return Removed()
+    folders = _written_folders(storage, source_id, tuple(runs))
+    index = [
+        file.path
+        for file in storage.files(paths.id_indexes(source_id))
+        if _is_of(file.name, tuple(runs))
+    ]
+    # What is replaced has its own time.
+    needed = {place for manifest in replacing(storage, state) for place in vacated(manifest)}
+    needed |= state_places(state)
+    needed |= _lies_in_catalog(catalog, state, folders)
+    removed = remove_places(storage, [*folders, *index], needed)
+    for run_id in runs:
+        storage.abandon("segment-data", run_id)
+        forget_abandoned(storage, source_id, run_id)
+    return removed
+
+
+def _written_folders(storage: Storage, source_id: str, runs: tuple[str, ...]) -> dict[str, str]:
+    """Folders with files in the version folders of these runs, each with its table."""
+    root = paths.versions(source_id)
+    found: dict[str, str] = {}
+    for version in storage.folders(root):
+        if _is_of(version, runs):
+            for file in storage.files(f"{root}/{version}"):
+                folder = file.path.rpartition("/")[0]
+                found[folder] = folder.partition("segment_type=")[2].partition("/")[0]
+    return found
+
+
+def _is_of(name: str, runs: tuple[str, ...]) -> bool:
+    """Folders and files are named after the run, then a dash and more."""
+    return name.partition("-")[0] in runs
+
+
+def _lies_in_catalog(catalog: Catalog, state: SourceState, folders: dict[str, str]) -> set[str]:
+    tables = set(folders.values())
+    return {
+        partition.location
+        for schema in state.tables.values()
+        if schema.table in tables
+        for partition in catalog.partitions(schema.database, schema.name)
+    }
+
+
+ORPHANED_AFTER = timedelta(days=1)
+"""A task that outlives its run may still be writing, and a dry run is no known run."""
+
+
+def clean_staging(
+    storage: Storage, source_id: str, now: datetime, most_days: int
+) -> dict[str, Removed]:
+    """Remove the staging of runs that are not open, some time after the last write; what that was.
+
+    What clusters told goes when it has lain there for as long as staging may.
+    """
+    open_runs = {file.name for file in storage.files(paths.open_runs(source_id))}
+    removed: dict[str, Removed] = {}
+    for run_id in storage.folders(paths.staged_runs(source_id)):
+        if f"{run_id}.json" in open_runs:
+            continue
+        folder = paths.stage(source_id, run_id)
+        gone = _cleared(storage, folder, now - ORPHANED_AFTER)
+        if gone is not None:
+            removed[run_id] = gone
+    for run_id in storage.folders(paths.all_pipes()):
+        gone = _cleared(storage, paths.pipes(run_id), now - timedelta(days=most_days))
+        if gone is not None:
+            removed[run_id] = removed.get(run_id, Removed()) + gone
+    return removed
+
+
+def _cleared(storage: Storage, folder: str, before: datetime) -> Removed | None:
+    """What lay in a folder, if nobody has written to it since."""
+    files = storage.files(folder)
+    last = max((file.modified_ns for file in files), default=0)
+    if datetime.fromtimestamp(last / 1e9, UTC) > before:
+        return None
+    storage.delete_folder(folder)
+    return counted(files)
+
+
+MOST_SECONDS = 60.0
+"""At the end of a run; what is left over waits for the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class CleanUp:
+    """What is gone."""
+
+    replaced: Removed
+    abandoned: Removed
+    staging: tuple[str, ...]  # runs
+    staged: Removed  # by these
+
+    def __bool__(self) -> bool:
+        return bool(self.replaced or self.abandoned or self.staging)
+
+
+def clean_up(
+    storage: Storage,
+    catalog: Catalog,
+    source: Source,
+    state: SourceState,
+    now: datetime,
+    most_seconds: float = MOST_SECONDS,
+) -> CleanUp:
+    """Remove what has been replaced or abandoned for longer than the grace time. Catch up before:
+    what is committed but not applied needs what is staged."""
+    end = time.monotonic() + most_seconds
+    before = now - timedelta(hours=source.retention.replaced_hours)
+    replaced = Removed()
+    for removed in clean_replaced(storage, catalog, state, before):
+        replaced += removed
+        if time.monotonic() > end:
+            break
+    abandoned = clean_abandoned(storage, catalog, state, before)
+    staging = clean_staging(storage, source.id, now, source.retention.stage_days)
+    return CleanUp(replaced, abandoned, tuple(staging), sum(staging.values(), Removed()))
