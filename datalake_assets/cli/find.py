@@ -11,8 +11,7 @@ from datalake_assets.cli.text import moment, plain, plural
 
 if TYPE_CHECKING:
     from eventlake.lake import Lake
-    from eventlake.tracking.finding import Found, Occurrence
-    from eventlake.tracking.in_lake import LakeRow
+    from eventlake.records.find import Found, LakeRow, Occurrence
 
 
 def find(
@@ -31,7 +30,7 @@ def find(
       datalake find ajs-next-1790813781894-ff31290c
       datalake find 4f1c9a6e --source ios_prod --json
     """
-    from eventlake.tracking.finding import find as look_for
+    from eventlake.records.find import find as look_for
 
     lake = invocation(context).lake()
     sources = lake.settings.sources if source is None else (lake.settings.source(source),)

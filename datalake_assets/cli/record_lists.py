@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from eventlake.lake import Lake
     from eventlake.load.record_log import BatchType
-    from eventlake.tracking.logs import LogFile, RunLog
+    from eventlake.records.logs import LogFile, RunLog
 
 SHOWN = 20
 _STATUSES = ("succeeded", "DUPLICATE", "rejected", "NULL")
@@ -21,8 +21,7 @@ _STATUSES = ("succeeded", "DUPLICATE", "rejected", "NULL")
 
 def list_runs(lake: "Lake", limit: int | None, as_json: bool) -> None:
     """The runs that have a record log, the newest first, with the numbers of their records."""
-    from eventlake.tracking.logs import run_logs
-    from eventlake.tracking.reading import count
+    from eventlake.records.logs import count, run_logs
 
     logs = [log for source in lake.settings.sources for log in run_logs(lake, source)]
     logs.sort(key=lambda log: (log.run.started_at, log.run_id), reverse=True)
@@ -68,7 +67,7 @@ def show_records(
     lake: "Lake", log: "RunLog", chosen: "Sequence[LogFile]", tables: "Iterable[pa.Table]"
 ) -> None:
     """Some records of those that were chosen, a line each."""
-    from eventlake.tracking.reading import count
+    from eventlake.records.logs import count
 
     counts = count(lake.storage, log.files)
     kinds = ", ".join(f"{n:,} {t.removeprefix('records_')}" for t, n in counts.items())

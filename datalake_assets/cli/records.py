@@ -18,8 +18,8 @@ from datalake_assets.cli.text import plural
 
 if TYPE_CHECKING:
     from eventlake.lake import Lake
+    from eventlake.records.logs import LogFile, RunLog
     from eventlake.rules.suppression import People
-    from eventlake.tracking.logs import LogFile, RunLog
 
 
 def records(
@@ -57,13 +57,13 @@ def records(
       datalake records --run 1790899200000000000 --id 4f1c9a6e
       datalake records --run 1790899200000000000 --sample 1000 --out sample.csv
     """
+    from eventlake.records import logs
+    from eventlake.records.download import check_target, download
+    from eventlake.records.payloads import redacted
     from eventlake.rules.errors import UsageError
-    from eventlake.tracking import reading
-    from eventlake.tracking.download import check_target, download
-    from eventlake.tracking.payloads import redacted
 
     lake = invocation(context).lake()
-    types = reading.batch_types(status or ())
+    types = logs.batch_types(status or ())
     if out is not None and as_json:
         raise UsageError("--out and --json exclude each other: choose one.")
     if out is not None:
@@ -76,17 +76,17 @@ def records(
     if id is not None:
         return _one(lake, log, files, id, out, as_json, people)
     if sample is not None:
-        tables = reading.sample(lake.storage, files, sample)
+        tables = logs.sample(lake.storage, files, sample)
     else:
-        tables = reading.read(lake.storage, files)
+        tables = logs.read(lake.storage, files)
     tables = redacted(tables, people)
     if limit is not None:
-        tables = reading.first(tables, limit)
+        tables = logs.first(tables, limit)
     if out is not None:
         return _written(download(tables, out), log, out)
     if as_json:
         return stream_json(tables)
-    show_records(lake, log, files, reading.first(tables, limit or sample or SHOWN))
+    show_records(lake, log, files, logs.first(tables, limit or sample or SHOWN))
 
 
 def _suppressed(lake: "Lake", log: "RunLog") -> "People | None":
@@ -98,8 +98,8 @@ def _suppressed(lake: "Lake", log: "RunLog") -> "People | None":
 
 
 def _chosen(lake: "Lake", run: str | None, source: str | None) -> "RunLog":
+    from eventlake.records.logs import newest_log, run_log
     from eventlake.rules.errors import UsageError
-    from eventlake.tracking.logs import newest_log, run_log
 
     sources = lake.settings.sources if source is None else (lake.settings.source(source),)
     if run is not None:
@@ -125,10 +125,9 @@ def _one(
     import pyarrow as pa
 
     from eventlake.load.record_log import SCHEMA
-    from eventlake.tracking.download import download
-    from eventlake.tracking.logs import run_logs
-    from eventlake.tracking.payloads import redacted, with_payloads
-    from eventlake.tracking.reading import search
+    from eventlake.records.download import download
+    from eventlake.records.logs import run_logs, search
+    from eventlake.records.payloads import redacted, with_payloads
 
     tables = redacted((table for _, table in search(lake.storage, files, identifier)), people)
     found = [record for table in tables for record in table.to_pylist()]

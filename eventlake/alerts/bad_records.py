@@ -23,8 +23,7 @@ _RECORDS = 1_000  # of a log that are searched for one that may be shown
 def first_rejected(lake: Lake, source: Source, run_id: str) -> BadRecord | None:
     """From the record log, if it is still there."""
     from eventlake.load.record_log import BatchType
-    from eventlake.tracking.logs import run_log
-    from eventlake.tracking.reading import first, read
+    from eventlake.records.logs import first, read, run_log
 
     try:
         people = _suppressed(lake, source)

@@ -4,8 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from eventlake.settings.models.models import Settings, Source
-
 from eventlake.catalog.base import Catalog
 from eventlake.load.blobs import Shares
 from eventlake.load.dedup import Deduped, DedupJob
@@ -16,6 +14,7 @@ from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.rules.clock import now
 from eventlake.rules.counts import UnitReport
 from eventlake.runs.verify import CheckResult
+from eventlake.settings.models.models import Settings, Source
 from eventlake.state.manifest import Manifest, RunKind
 from eventlake.state.report import RunFacts
 from eventlake.storage import Storage

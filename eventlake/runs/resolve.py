@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from eventlake.settings.models.models import Source
-
 from eventlake.load.seen import Place, SeenTable
 from eventlake.rules.inference import Kind, infer
 from eventlake.rules.names import RESCUED_DATA, STANDARD_COLUMNS, Naming
 from eventlake.rules.types import Column, LakeType, TableSchema
+from eventlake.settings.models.models import Source
 
 RESCUED = Column(RESCUED_DATA, LakeType.STRING, "")
 

@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Mapping
 from functools import reduce
 
-from eventlake.settings.models.models import Source
-
 from eventlake.load.dedup import TableIds
 from eventlake.load.seen import Seen
 from eventlake.load.write import LoadedFile
@@ -14,6 +12,7 @@ from eventlake.rules.types import TableSchema
 from eventlake.runs.placement import partition_dict, partition_values
 from eventlake.runs.resolve import ResolvedTable
 from eventlake.runs.unit import Unit, UnitWork
+from eventlake.settings.models.models import Source
 
 
 def unit_report(

@@ -10,6 +10,10 @@ from eventlake.settings.models.models import Source
 from eventlake.audit.audit import audit
 from eventlake.audit.scope import Scope, Span
 from eventlake.lake import Lake
+from eventlake.records import logs
+from eventlake.records.find import find
+from eventlake.records.logs import newest_log, run_log, run_logs
+from eventlake.records.payloads import with_payloads
 from eventlake.retype.preview import preview
 from eventlake.retype.target import find_column
 from eventlake.rules.types import LakeType
@@ -17,10 +21,6 @@ from eventlake.runs.report_history import newest_reports
 from eventlake.runs.unit import Window
 from eventlake.source_status import source_status
 from eventlake.storage.s3 import S3Storage
-from eventlake.tracking import reading
-from eventlake.tracking.finding import find
-from eventlake.tracking.logs import newest_log, run_log, run_logs
-from eventlake.tracking.payloads import with_payloads
 from eventlake.work.published_checks import check_published
 from tests.aws_server import AwsServer
 from tests.eventlake.fault_cases import first_sync, replay
@@ -43,7 +43,7 @@ def lakes(tmp_path: Path, aws: AwsServer) -> list[Runs]:
 def payloads(lake: Lake, source: Source) -> Any:
     logs = run_logs(lake, source)
     files = [file for log in logs for file in log.files]
-    found = [r for _, t in reading.search(lake.storage, files, "m1") for r in t.to_pylist()]
+    found = [r for _, t in logs.search(lake.storage, files, "m1") for r in t.to_pylist()]
     shown, problems = with_payloads(lake.storage, logs, found, source.limits)
     return [(r["raw_file"], r["status"], r["record_payload"]) for r in shown], problems
 
@@ -51,9 +51,9 @@ def payloads(lake: Lake, source: Source) -> Any:
 def records(lake: Lake, source: Source) -> Any:
     files = run_log(lake, [source], "R1").files
     times = ("batch_started_at", "batch_ended_at")
-    tables = [*reading.read(lake.storage, files), *reading.sample(lake.storage, files, 3)]
+    tables = [*logs.read(lake.storage, files), *logs.sample(lake.storage, files, 3)]
     return (
-        reading.count(lake.storage, files),
+        logs.count(lake.storage, files),
         [table.drop_columns(list(times)).to_pylist() for table in tables],
         newest_log(lake, source).run_id,
     )

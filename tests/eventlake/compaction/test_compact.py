@@ -10,10 +10,10 @@ import pytest
 from eventlake.compaction import candidates, compact, merging, rewriting
 from eventlake.compaction.rewriting import Rewritten
 from eventlake.lake import Lake
+from eventlake.records.find import Fate, find
 from eventlake.rules import paths
 from eventlake.rules.names import Naming
 from eventlake.rules.partitions import DatePartition
-from eventlake.tracking.finding import Fate, find
 from tests.aws_server import AwsServer
 from tests.eventlake.archive import identify, track
 from tests.eventlake.fault_cases import COLUMN, scattered

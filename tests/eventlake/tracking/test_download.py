@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventlake.load.record_log import SCHEMA
+from eventlake.records.download import check_target, download
 from eventlake.rules.errors import UsageError
-from eventlake.tracking.download import check_target, download
 from tests.eventlake.runs import Row
 
 AT = datetime(2026, 10, 20, 0, 1, 0, 123456, UTC)

@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 import pytest
 
 from eventlake.lake import Lake
+from eventlake.records.logs import newest_log, run_log, run_logs
 from eventlake.rules import paths
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import StateError, UsageError
 from eventlake.runs.open_runs import close_run
 from eventlake.runs.record_log import write_metadata
 from eventlake.state.report import RunFacts
-from eventlake.tracking.logs import newest_log, run_log, run_logs
 from tests.eventlake.archive import track
 from tests.eventlake.runs import Runs, utc
 

@@ -7,11 +7,10 @@ import pytest
 
 from eventlake.lake import Lake
 from eventlake.load.record_log import BatchType, RecordLog
+from eventlake.records.logs import run_log, run_logs, search
+from eventlake.records.payloads import with_payloads
 from eventlake.rules import paths
 from eventlake.storage import Storage
-from eventlake.tracking.logs import run_log, run_logs
-from eventlake.tracking.payloads import with_payloads
-from eventlake.tracking.reading import search
 from tests.eventlake.archive import as_line, track
 from tests.eventlake.runs import Row, Runs
 from tests.eventlake.tracking.conftest import LINES

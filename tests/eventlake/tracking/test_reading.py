@@ -6,12 +6,11 @@ import pytest
 
 from eventlake.lake import Lake
 from eventlake.load.record_log import SCHEMA, BatchType, RecordLog
+from eventlake.records import logs
+from eventlake.records.logs import LogFile, RunLog, batch_types, run_log
 from eventlake.rules import paths
 from eventlake.rules.errors import UsageError
 from eventlake.storage import Storage
-from eventlake.tracking import reading
-from eventlake.tracking.logs import LogFile, RunLog, run_log
-from eventlake.tracking.reading import batch_types
 from tests.eventlake.runs import Row
 from tests.eventlake.tracking.conftest import FILE
 
@@ -66,12 +65,12 @@ def test_what_is_no_status_is_refused_with_those_there_are() -> None:
 def test_records_of_a_status(
     lake: Lake, log: RunLog, status: str, expected: list[tuple[str, int]]
 ) -> None:
-    found = rows(list(reading.read(lake.storage, log.of(batch_types([status])))))
+    found = rows(list(logs.read(lake.storage, log.of(batch_types([status])))))
     assert [(row["identifier"], row["raw_line"]) for row in found] == expected
 
 
 def test_they_are_counted_without_being_read(lake: Lake, log: RunLog) -> None:
-    assert reading.count(lake.storage, log.files) == {
+    assert logs.count(lake.storage, log.files) == {
         LOADED: 2,
         REJECTED: 2,
         DUPLICATE: 1,
@@ -81,13 +80,13 @@ def test_they_are_counted_without_being_read(lake: Lake, log: RunLog) -> None:
 
 
 def test_an_identifier_is_found_in_every_file_that_has_it(lake: Lake, log: RunLog) -> None:
-    found = reading.search(lake.storage, log.files, "m1")
+    found = logs.search(lake.storage, log.files, "m1")
     assert [(file.batch_type, rows([table])) for file, table in found] == [
-        (LOADED, rows(list(reading.read(lake.storage, log.files)))[:1]),
-        (DUPLICATE, rows(list(reading.read(lake.storage, log.of([DUPLICATE]))))),
+        (LOADED, rows(list(logs.read(lake.storage, log.files)))[:1]),
+        (DUPLICATE, rows(list(logs.read(lake.storage, log.of([DUPLICATE]))))),
     ]
-    assert reading.search(lake.storage, log.files, "M1") == []
-    assert reading.search(lake.storage, [], "m1") == []
+    assert logs.search(lake.storage, log.files, "M1") == []
+    assert logs.search(lake.storage, [], "m1") == []
 
 
 def written(storage: Storage, *counts: int) -> list[LogFile]:
@@ -116,10 +115,10 @@ def written(storage: Storage, *counts: int) -> list[LogFile]:
 def test_a_sample_is_spread_over_all_files(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, size: int, expected: list[str]
 ) -> None:
-    monkeypatch.setattr(reading, "BATCH", 2)
+    monkeypatch.setattr(logs, "BATCH", 2)
     files = written(lake.storage, 3, 1, 6)
     for _ in range(2):  # the same every time
-        found = rows(list(reading.sample(lake.storage, files, size)))
+        found = rows(list(logs.sample(lake.storage, files, size)))
         assert [row["identifier"] for row in found] == expected
 
 
@@ -127,9 +126,9 @@ def test_a_sample_is_spread_over_all_files(
 def test_no_more_than_asked_for(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, most: int, expected: int
 ) -> None:
-    monkeypatch.setattr(reading, "BATCH", 2)
-    tables = reading.read(lake.storage, written(lake.storage, 3, 1, 6))
-    assert [row["identifier"] for row in rows(list(reading.first(tables, most)))] == [
+    monkeypatch.setattr(logs, "BATCH", 2)
+    tables = logs.read(lake.storage, written(lake.storage, 3, 1, 6))
+    assert [row["identifier"] for row in rows(list(logs.first(tables, most)))] == [
         f"n{n}" for n in range(expected)
     ]
 
@@ -157,7 +156,7 @@ def test_the_query_of_the_format_s_own_documentation_runs(lake: Lake) -> None:
 
 def test_all_files_have_the_same_columns(lake: Lake, log: RunLog) -> None:
     for file in log.files:
-        (table,) = reading.read(lake.storage, [file])
+        (table,) = logs.read(lake.storage, [file])
         assert table.schema == SCHEMA
 
 

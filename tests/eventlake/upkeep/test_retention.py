@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from eventlake.lake import Lake
+from eventlake.records.find import find
 from eventlake.rules import paths
 from eventlake.rules.errors import CommitConflict, ConsentNeeded
 from eventlake.runs.open_runs import OpenRun
@@ -13,7 +14,6 @@ from eventlake.runs.run import Run
 from eventlake.state.lease import myself
 from eventlake.state.manifest import Manifest, RunKind, commit, read_pruned
 from eventlake.storage.documents import encode
-from eventlake.tracking.finding import find
 from eventlake.upkeep import manifests
 from eventlake.upkeep.index_days import drop_index_days
 from eventlake.upkeep.manifests import prune_manifests

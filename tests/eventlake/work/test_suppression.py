@@ -8,12 +8,12 @@ import pytest
 from eventlake.audit.audit import audit
 from eventlake.audit.scope import Scope
 from eventlake.lake import Lake
+from eventlake.records.find import find
 from eventlake.rules import paths
 from eventlake.runs.sync import replay_units, sync_units
 from eventlake.runs.unit import Window
 from eventlake.sample import WEB_SHOP, SampleSpec, write_archive
 from eventlake.state.manifest import RunKind
-from eventlake.tracking.finding import find
 from tests.eventlake.archive import identify, page, track
 from tests.eventlake.runs import Runs, utc
 from tests.eventlake.suppressing import suppress, suppress_only

@@ -1,0 +1,1 @@
+"""The record log: what happened to every record of a run."""

@@ -1,1 +1,0 @@
-"""The record log: what became of every single record of a run."""
