@@ -13,7 +13,7 @@ from eventlake.rules.types import TableSchema
 from eventlake.runs.verify import CheckResult
 from eventlake.state.report import RunFacts
 from eventlake.storage import Storage, StoredFile
-from eventlake.upkeep.report import UpkeepReport
+from eventlake.upkeep.upkeep import UpkeepReport
 
 Metadata = dict[str, dg.MetadataValue]
 

@@ -14,8 +14,7 @@ from datalake_assets.run_retention import remove_old_runs
 from datalake_assets.running import DagsterListener, told_as_failure
 from eventlake.lake import Lake
 from eventlake.runs.context import now
-from eventlake.upkeep.run import upkeep_context
-from eventlake.upkeep.upkeep import UpkeepBroken, upkeep
+from eventlake.upkeep.upkeep import UpkeepBroken, upkeep, upkeep_context
 
 IN_THE_NIGHT = "30 3 * * *"
 """UTC: yesterday is over, and most of what came late for it is there."""

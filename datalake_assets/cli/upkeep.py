@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from eventlake.settings.models.models import Source
 
     from eventlake.lake import Lake
-    from eventlake.upkeep.report import UpkeepReport
+    from eventlake.upkeep.upkeep import UpkeepReport
 
 
 def upkeep(
@@ -52,8 +52,7 @@ Outcome = tuple[list["UpkeepReport"], list[str]]
 
 def _planned(lake: "Lake", sources: "Sequence[Source]") -> Outcome:
     from eventlake.runs.context import now
-    from eventlake.upkeep.run import upkeep_context
-    from eventlake.upkeep.upkeep import planned_upkeep
+    from eventlake.upkeep.upkeep import planned_upkeep, upkeep_context
 
     listener = _Quiet()
     return [planned_upkeep(upkeep_context(lake, one, listener), now()) for one in sources], []
@@ -61,7 +60,7 @@ def _planned(lake: "Lake", sources: "Sequence[Source]") -> Outcome:
 
 def _done(lake: "Lake", sources: "Sequence[Source]") -> Outcome:
     from datalake_assets.home import ensure_home
-    from eventlake.upkeep.report import newest_upkeeps
+    from eventlake.upkeep.upkeep import newest_upkeeps
 
     ensure_home(lake.settings)
     from datalake_assets.launch import launch_upkeep

@@ -5,11 +5,11 @@ from datetime import datetime, timedelta
 
 from eventlake.catalog.base import CatalogPartition, partition_day
 from eventlake.checking.rules import verdict
-from eventlake.compaction.candidates import Candidate, candidates
 from eventlake.rules.partitions import DatePartition
 from eventlake.rules.types import TableSchema
 from eventlake.runs.verify import CheckResult
 from eventlake.settings.models.models import Source
+from eventlake.upkeep.candidates import Candidate, candidates
 
 _ITS_TURN = timedelta(days=1)
 """What became due within it the next upkeep still has to do."""

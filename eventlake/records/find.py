@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from eventlake.settings.models.models import Source
 
 from eventlake.catalog.base import partition_day
 from eventlake.columnar.id_hashes import bucket_numbers, hash_id, words
@@ -19,6 +18,7 @@ from eventlake.load.record_log import BatchType
 from eventlake.records.logs import RunLog, run_logs, search
 from eventlake.rules.names import MESSAGE_ID, RECEIVED_AT, Naming
 from eventlake.rules.partitions import DatePartition
+from eventlake.settings.models.models import Source
 from eventlake.state.id_index import read_index
 from eventlake.state.source_state import Layout, SourceState, read_state
 from eventlake.storage import Storage

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from eventlake.settings.models.models import Source
 
 from eventlake.lake import Lake
 from eventlake.load.record_log import SCHEMA, BatchType
@@ -17,6 +16,7 @@ from eventlake.rules import paths
 from eventlake.rules.errors import UsageError
 from eventlake.runs.record_log import LogMetadata, read_metadata
 from eventlake.runs.report_history import RunReport, newest_reports
+from eventlake.settings.models.models import Source
 from eventlake.storage import LocalStorage, Storage
 
 _SHOWN = 5  # runs named in a message

@@ -5,7 +5,6 @@ from hashlib import sha256
 from typing import Any
 
 import pyarrow as pa
-from eventlake.settings.models.models import Limits
 
 from eventlake.columnar.raw_lines import RawLines
 from eventlake.load.record_log import BatchType
@@ -13,6 +12,7 @@ from eventlake.records.logs import RunLog, search
 from eventlake.rules.events import Reject, message_id
 from eventlake.rules.parse import parse_line
 from eventlake.rules.suppression import People
+from eventlake.settings.models.models import Limits
 from eventlake.storage import Storage
 
 Record = dict[str, Any]

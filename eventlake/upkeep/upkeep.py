@@ -5,19 +5,98 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from eventlake.compaction.compact import Compacted, compact, to_compact
+import msgspec
+
+from eventlake.lake import Lake
 from eventlake.rules import paths
+from eventlake.rules.clock import new_run_id
 from eventlake.rules.errors import LakeError
 from eventlake.runs.clean_up import Removed, clean_up, counted, due_places
-from eventlake.runs.context import Listener, RunContext, now
+from eventlake.runs.context import Dataflow, Listener, RunContext, now
 from eventlake.runs.run import Run
+from eventlake.settings.models.models import Settings, Source
+from eventlake.state.manifest import RunKind
+from eventlake.state.report import RunFacts
 from eventlake.state.source_state import read_state
-from eventlake.upkeep.areas import Amount, measured
-from eventlake.upkeep.index_days import drop_index_days, spare_days
-from eventlake.upkeep.manifests import prune_manifests, spare_manifests
+from eventlake.storage import Storage
+from eventlake.storage.documents import decode, encode
+from eventlake.upkeep.compaction import Compacted, compact, to_compact
 from eventlake.upkeep.orphans import look_for_orphans, remove_orphans
-from eventlake.upkeep.record_logs import expired_logs, remove_expired_logs
-from eventlake.upkeep.report import UpkeepReport, write_report
+from eventlake.upkeep.retention import (
+    drop_index_days,
+    expired_logs,
+    prune_manifests,
+    remove_expired_logs,
+    spare_days,
+    spare_manifests,
+)
+
+
+class Amount(msgspec.Struct, frozen=True):
+    files: int = 0
+    bytes: int = 0
+
+
+def areas(settings: Settings, source: Source) -> dict[str, str]:
+    """The folders of a source that runs fill, by what they are called in reports."""
+    return {
+        "data": f"segment-data/data/{source.id}",
+        "record log": paths.tracked_runs(settings.workspace_id, source.id),
+        "id index": paths.id_indexes(source.id),
+        "manifests": paths.manifests(source.id),
+        "staging": paths.staged_runs(source.id),
+    }
+
+
+def measured(storage: Storage, settings: Settings, source: Source) -> dict[str, Amount]:
+    found = areas(settings, source)
+    amounts = (counted(files) for files in storage.each(storage.files, list(found.values())))
+    return {
+        area: Amount(amount.files, amount.bytes)
+        for area, amount in zip(found, amounts, strict=True)
+    }
+
+
+KEPT = 100
+"""Of each source; one a day is more than a quarter of a year."""
+
+
+class UpkeepReport(msgspec.Struct, frozen=True):
+    """Files and bytes by kind: what lay there before and after, and what was removed."""
+
+    source_id: str
+    run_id: str
+    dagster_run_id: str
+    start_time: datetime
+    finish_time: datetime
+    before: dict[str, Amount]
+    after: dict[str, Amount]
+    removed: dict[str, Amount]  # by reason
+    compacted: Compacted
+    index_days: tuple[str, ...] = ()  # that left the id index
+    orphans: Amount = Amount()  # seen, and waiting for their time
+    warnings: tuple[str, ...] = ()
+    dry_run: bool = False  # nothing was done: this is what would be
+
+    @property
+    def seconds(self) -> float:
+        return (self.finish_time - self.start_time).total_seconds()
+
+
+def write_report(storage: Storage, report: UpkeepReport) -> None:
+    """Put it beside the others, of which the oldest go."""
+    storage.write(paths.upkeep_report(report.source_id, report.run_id), encode(report))
+    known = storage.files(paths.upkeep_reports(report.source_id))
+    for file in sorted(known, key=lambda file: file.path)[:-KEPT]:
+        storage.delete(file.path)
+
+
+def newest_upkeeps(storage: Storage, source_id: str) -> Iterator[UpkeepReport]:
+    files = sorted(storage.files(paths.upkeep_reports(source_id)), key=lambda f: f.path)
+    for file in reversed(files):
+        if data := storage.read(file.path):
+            yield decode(data, UpkeepReport, file.path)
+
 
 _AS_LONG_AS_IT_TAKES = float("inf")
 
@@ -197,3 +276,33 @@ def planned_upkeep(context: RunContext, at: datetime) -> UpkeepReport:
 
 def _amount(removed: Removed) -> Amount:
     return Amount(removed.files, removed.bytes)
+
+
+def upkeep_context(
+    lake: Lake, source: Source, listener: Listener, dagster_run_id: str = ""
+) -> RunContext:
+    """A run that begins now."""
+    lake = lake.for_source(source)
+    facts = RunFacts(
+        workspace_id=lake.settings.workspace_id,
+        source_id=source.id,
+        database=source.database,
+        run_id=new_run_id(),
+        start_time=now(),
+        s3_bucket=lake.settings.bucket,
+        dagster_run_id=dagster_run_id,
+    )
+    return RunContext(
+        lake.settings,
+        source,
+        lake.storage,
+        lake.catalog,
+        RunKind.UPKEEP,
+        facts,
+        _nothing_to_load,
+        listener,
+    )
+
+
+def _nothing_to_load() -> Dataflow:
+    raise AssertionError("an upkeep reads no raw files")

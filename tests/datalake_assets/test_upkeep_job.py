@@ -6,7 +6,7 @@ import dagster as dg
 import pytest
 
 from eventlake.upkeep import upkeep
-from eventlake.upkeep.report import newest_upkeeps
+from eventlake.upkeep.upkeep import newest_upkeeps
 from tests.datalake_assets.conftest import Platform, events, values
 
 

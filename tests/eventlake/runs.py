@@ -13,7 +13,6 @@ from eventlake.settings.models.models import Settings, Source
 
 from eventlake.catalog.base import Catalog, CatalogPartition, CatalogTable
 from eventlake.catalog.local import LocalCatalog
-from eventlake.compaction.compact import Compacted, compact
 from eventlake.rules import paths
 from eventlake.rules.counts import UnitReport
 from eventlake.runs.context import Dataflow, RunContext
@@ -26,8 +25,8 @@ from eventlake.state.manifest import RunKind
 from eventlake.state.report import RunFacts
 from eventlake.state.source_state import SourceState, read_state
 from eventlake.storage import LocalStorage, Storage
-from eventlake.upkeep.report import UpkeepReport
-from eventlake.upkeep.upkeep import upkeep
+from eventlake.upkeep.compaction import Compacted, compact
+from eventlake.upkeep.upkeep import UpkeepReport, upkeep
 from eventlake.work.in_process import InProcess
 from tests.eventlake.archive import Archive
 

@@ -26,8 +26,7 @@ from eventlake.runs.verify import CheckResult, Severity
 from eventlake.state.first_seen import first_sync_due
 from eventlake.state.manifest import RunKind
 from eventlake.state.report import RunFacts
-from eventlake.upkeep.run import upkeep_context
-from eventlake.upkeep.upkeep import upkeep
+from eventlake.upkeep.upkeep import upkeep, upkeep_context
 from eventlake.work.in_process import InProcess
 from tests.simulation.clock import Clock
 

@@ -12,7 +12,7 @@ import pytest
 from eventlake.audit.audit import audit
 from eventlake.audit.scope import Scope
 from eventlake.state.source_state import read_state
-from eventlake.upkeep import manifests, report
+from eventlake.upkeep import retention, upkeep
 from tests.alert_servers import Hook
 from tests.simulation.archive import VISITS
 from tests.simulation.machine import Synced
@@ -85,7 +85,7 @@ def each_event_is_there_once(simulation: Simulation) -> None:
 
         reports = [one.report for one in simulation.machine.syncs[slug] if one.report]
         visits = simulation.story.days * len(VISITS)
-        suppressed = sum(report.suppressed for report in reports)
+        suppressed = sum(upkeep.suppressed for upkeep in reports)
         assert 0 < suppressed < visits
         assert sum(r.row_count for r in reports) == wanted.total() + visits - suppressed
         assert sum(r.duplicates for r in reports) == expected.totals.duplicates > 0
@@ -133,8 +133,8 @@ def disk_use_is_flat(simulation: Simulation) -> None:
         most = 1.1 * max(one.bytes[area] for one in settled)
         assert max(one.bytes[area] for one in late) <= most, area
     sources, replayed = 2, int(SIXTY_DAYS.suppressed_from) + 1
-    assert usage[60].files["manifests"] <= sources * (manifests.KEPT + replayed + 30)
-    assert usage[60].files["upkeep reports"] <= sources * report.KEPT
+    assert usage[60].files["manifests"] <= sources * (retention.KEPT + replayed + 30)
+    assert usage[60].files["upkeep reports"] <= sources * upkeep.KEPT
     for area, a_day in (("ledger", sources), ("reports", 12 * sources)):
         assert usage[60].files[area] - usage[21].files[area] <= 40 * a_day, area
     # Data: as many files as partitions, but for the last day; of what was replaced that of a day.

@@ -4,8 +4,8 @@ import pytest
 from eventlake.settings.models.models import Compaction
 
 from eventlake.catalog.base import CatalogPartition
-from eventlake.compaction.candidates import Candidate, candidates, file_count, units, within
 from eventlake.rules.types import TableSchema
+from eventlake.upkeep.candidates import Candidate, candidates, file_count, units, within
 
 MB = 1_000_000
 ORDERS = TableSchema("track_order", "shop", "track_order", "Order", ())

@@ -7,13 +7,13 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from eventlake.compaction import candidates, compact, merging, rewriting
-from eventlake.compaction.rewriting import Rewritten
 from eventlake.lake import Lake
 from eventlake.records.find import Fate, find
 from eventlake.rules import paths
 from eventlake.rules.names import Naming
 from eventlake.rules.partitions import DatePartition
+from eventlake.upkeep import candidates, compaction, rewrite
+from eventlake.upkeep.rewrite import Rewritten
 from tests.aws_server import AwsServer
 from tests.eventlake.archive import identify, track
 from tests.eventlake.fault_cases import COLUMN, scattered
@@ -98,7 +98,7 @@ def test_switched_off_it_does_nothing(tmp_path: Any) -> None:
 def test_no_file_passes_the_target_and_all_rows_are_there(
     runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rewriting, "ROW_GROUP", 4)
+    monkeypatch.setattr(rewrite, "ROW_GROUP", 4)
     for name in "abcd":
         events = [track("Order", f"{name}{n}", f"2026-10-01T07:{n:02}", n=n) for n in range(10)]
         runs.archive.day("2026-10-01").file(name, *events)
@@ -119,7 +119,7 @@ def test_no_file_passes_the_target_and_all_rows_are_there(
 def test_of_very_many_files_some_go_along_as_they_are(
     runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rewriting, "MOST_FILES", 3)
+    monkeypatch.setattr(rewrite, "MOST_FILES", 3)
     for number in range(5):
         runs.archive.day("2026-10-01").file(f"{number}", track("Order", f"m{number}", "2026-10-01"))
         runs.sync()
@@ -136,9 +136,9 @@ def test_work_is_done_in_units_and_one_run_does_no_more_than_is_set(
     scattered(runs)
     before = runs.state().manifest
     rows = held(runs)
-    monkeypatch.setattr(compact, "_MB", 0.000_001)
+    monkeypatch.setattr(compaction, "_MB", 0.000_001)
     assert runs.compact().partitions == 1
-    monkeypatch.setattr(compact, "_MB", 1_000_000)
+    monkeypatch.setattr(compaction, "_MB", 1_000_000)
     assert runs.compact().partitions == 2
     assert runs.state().manifest == before + 3
     assert held(runs) == rows
@@ -161,7 +161,7 @@ def test_later_syncs_and_replays_go_on_from_there(runs: Runs) -> None:
 @contextmanager
 def meanwhile(runs: Runs, do: Any) -> Iterator[None]:
     """Something happens after the first partition is written, as if the lease had expired."""
-    real, done = rewriting.rewrite, False
+    real, done = rewrite.rewrite, False
 
     def rewrite(*args: Any) -> Rewritten:
         nonlocal done
@@ -173,8 +173,8 @@ def meanwhile(runs: Runs, do: Any) -> Iterator[None]:
         return written
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compact, "rewrite", rewrite)
-        patch.setattr(compact, "THREADS", 1)
+        patch.setattr(compaction, "rewrite", rewrite)
+        patch.setattr(compaction, "THREADS", 1)
         yield
 
 
@@ -202,13 +202,13 @@ def test_what_was_written_before_a_lost_race_is_not_written_again(
     scattered(runs)
     runs.archive.day("2026-10-03").file("z", identify("new", "2026-10-03"))
     written: list[str] = []
-    real = rewriting._write
+    real = rewrite._write
 
     def count(*args: Any) -> int:
         written.append(args[1])
         return real(*args)
 
-    monkeypatch.setattr(rewriting, "_write", count)
+    monkeypatch.setattr(rewrite, "_write", count)
     with meanwhile(runs, runs.sync):
         assert runs.compact().partitions == 3
     assert len(written) == len(set(written)) == 3
@@ -265,9 +265,9 @@ def test_a_partition_that_holds_something_else_is_left_alone(runs: Runs) -> None
 def test_what_is_not_the_same_is_not_published(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     scattered(runs)
     rows, manifest = held(runs), runs.state().manifest
-    real = merging.in_groups
+    real = rewrite.in_groups
     monkeypatch.setattr(
-        rewriting, "in_groups", lambda tables, size: real((t[:-1] for t in tables), size)
+        rewrite, "in_groups", lambda tables, size: real((t[:-1] for t in tables), size)
     )
     assert runs.compact().partitions == 0
     [warning, *_] = runs.warnings

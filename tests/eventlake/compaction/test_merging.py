@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlake.compaction import merging
-from eventlake.compaction.merging import in_groups, merged
+from eventlake.upkeep import rewrite
+from eventlake.upkeep.rewrite import in_groups, merged
 
 SCHEMA = pa.schema(
     [("received_at", pa.timestamp("us", "UTC")), ("id", pa.string()), ("later", pa.int64())]
@@ -29,8 +29,8 @@ def file_of(times: list[int], number: int) -> pq.ParquetFile:
 @given(st.lists(st.lists(st.integers(-5, 20), max_size=12), max_size=5), st.integers(1, 4))
 def test_all_rows_come_once_in_order_and_files_in_theirs(files: list[list[int]], size: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(merging, "_LEAST", size)
-        patch.setattr(merging, "ROW_GROUP", 1)
+        patch.setattr(rewrite, "_LEAST", size)
+        patch.setattr(rewrite, "ROW_GROUP", 1)
         opened = [file_of(times, number) for number, times in enumerate(files)]
         parts = list(merged(opened, SCHEMA, "received_at"))
     found = pa.concat_tables([SCHEMA.empty_table(), *parts])
@@ -45,8 +45,8 @@ def test_all_rows_come_once_in_order_and_files_in_theirs(files: list[list[int]],
 
 
 def test_no_more_is_in_memory_than_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merging, "_LEAST", 10)
-    monkeypatch.setattr(merging, "ROW_GROUP", 20)
+    monkeypatch.setattr(rewrite, "_LEAST", 10)
+    monkeypatch.setattr(rewrite, "ROW_GROUP", 20)
     files = [file_of(list(range(number, 1000, 2)), number) for number in (0, 1)]
     parts = list(merged(files, SCHEMA, "received_at"))
     assert sum(map(len, parts)) == 1000
@@ -55,15 +55,15 @@ def test_no_more_is_in_memory_than_is_asked_for(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_file_is_read_from_when_its_time_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
     """Syncs come one after the other: of their files few overlap."""
-    monkeypatch.setattr(merging, "ROW_GROUP", 1)
+    monkeypatch.setattr(rewrite, "ROW_GROUP", 1)
     begun: list[int] = []
-    real = merging._Rows
+    real = rewrite._Rows
 
     def rows(*args: Any) -> Any:
         begun.append(len(begun))
         return real(*args)
 
-    monkeypatch.setattr(merging, "_Rows", rows)
+    monkeypatch.setattr(rewrite, "_Rows", rows)
     files = [file_of([10 * number, 10 * number + 12], number) for number in range(20)]
     parts = merged(files, SCHEMA, "received_at")
     assert len(next(parts)) == 3
@@ -75,7 +75,7 @@ def test_a_file_is_read_from_when_its_time_has_come(monkeypatch: pytest.MonkeyPa
 def test_where_memory_is_short_some_files_wait_and_no_row_is_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(merging, "MOST_BYTES", 1)
+    monkeypatch.setattr(rewrite, "MOST_BYTES", 1)
     files = [file_of([1, 5, 9], number) for number in range(3)]
     found = pa.concat_tables(merged(files, SCHEMA, "received_at"))
     assert found["id"].to_pylist() == [f"{file}-{row}" for file in range(3) for row in range(3)]

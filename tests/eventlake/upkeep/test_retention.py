@@ -14,10 +14,8 @@ from eventlake.runs.run import Run
 from eventlake.state.lease import myself
 from eventlake.state.manifest import Manifest, RunKind, commit, read_pruned
 from eventlake.storage.documents import encode
-from eventlake.upkeep import manifests
-from eventlake.upkeep.index_days import drop_index_days
-from eventlake.upkeep.manifests import prune_manifests
-from eventlake.upkeep.record_logs import remove_expired_logs
+from eventlake.upkeep import retention
+from eventlake.upkeep.retention import drop_index_days, prune_manifests, remove_expired_logs
 from tests.eventlake.archive import track
 from tests.eventlake.runs import SOURCE_ID, Runs, utc
 from tests.eventlake.upkeep.conftest import CleanAfter
@@ -144,7 +142,7 @@ def numbers(runs: Runs) -> list[int]:
 
 @pytest.fixture
 def few_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manifests, "KEPT", 2)
+    monkeypatch.setattr(retention, "KEPT", 2)
 
 
 @pytest.mark.usefixtures("few_kept")

@@ -11,10 +11,9 @@ from eventlake.rules.clock import now
 from eventlake.source_status import source_status
 from eventlake.state.manifest import RunKind
 from eventlake.storage.s3 import S3Storage
-from eventlake.upkeep import report as upkeep_report
 from eventlake.upkeep import upkeep
-from eventlake.upkeep.report import newest_upkeeps
-from eventlake.upkeep.upkeep import UpkeepBroken, planned_upkeep
+from eventlake.upkeep import upkeep as upkeep_report
+from eventlake.upkeep.upkeep import UpkeepBroken, newest_upkeeps, planned_upkeep
 from tests.aws_server import AwsServer
 from tests.eventlake.archive import track
 from tests.eventlake.fault_cases import scattered

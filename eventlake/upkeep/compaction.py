@@ -9,8 +9,6 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from eventlake.catalog.base import partition_day
-from eventlake.compaction.candidates import Candidate, candidates, units, within
-from eventlake.compaction.rewriting import NotAsPublished, Rewritten, rewrite
 from eventlake.rules.errors import CheckFailed, CommitConflict
 from eventlake.runs.clean_up import with_unused
 from eventlake.runs.context import RunContext, now
@@ -19,6 +17,8 @@ from eventlake.runs.run import Run
 from eventlake.runs.unit import Unit
 from eventlake.state.manifest import Manifest, PartitionChange, RunKind
 from eventlake.state.source_state import SourceState, partition_name
+from eventlake.upkeep.candidates import Candidate, candidates, units, within
+from eventlake.upkeep.rewrite import NotAsPublished, Rewritten, rewrite
 
 THREADS = 2
 _MB = 1_000_000
