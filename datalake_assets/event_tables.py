@@ -22,6 +22,7 @@ from datalake_assets.partitions import REPLAY, days, window_of
 from datalake_assets.running import DagsterListener, heard_of, new_job, told_as_failure
 from datalake_assets.snapshot import SourceSnapshot, refresh_snapshot
 from datalake_assets.times import parse_hour
+from eventlake.checks.dedup_and_types import check_published
 from eventlake.lake import Lake
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.types import TableSchema
@@ -29,7 +30,6 @@ from eventlake.runs.context import Published
 from eventlake.runs.unit import Window
 from eventlake.runs.verify import CHECKS, CheckResult, ChecksFailed
 from eventlake.state.report import RunFacts
-from eventlake.work.published_checks import check_published
 from spark_resources.engine import SparkEngine
 
 OWNERS = ["team:data-platform"]

@@ -9,8 +9,8 @@ from eventlake.settings.models.models import Source
 
 from datalake_assets import metadata
 from datalake_assets.keys import landing_key, reports_key, schema_key, table_key
-from eventlake.checking.rules import SOURCE_RULES, TABLE_RULES
-from eventlake.checking.schema_change import Change, check_schema_change, first_run
+from eventlake.checks.drift import Change, check_schema_change, first_run
+from eventlake.checks.view import SOURCE_RULES, TABLE_RULES
 from eventlake.lake import Lake
 from eventlake.rules.counts import TableReport, UnitReport
 from eventlake.rules.types import TableSchema

@@ -11,9 +11,9 @@ from datalake_assets.events import check_evaluation, check_result
 from datalake_assets.keys import SOURCE_TAG, check_tables_job_name, reports_key, table_key
 from datalake_assets.running import told_as_failure
 from datalake_assets.snapshot import Snapshot
-from eventlake.checking.freshness import check_freshness
-from eventlake.checking.published import TableChecks
-from eventlake.checking.rules import SOURCE_RULES, TABLE_RULES
+from eventlake.checks.freshness import check_freshness
+from eventlake.checks.published import TableChecks
+from eventlake.checks.view import SOURCE_RULES, TABLE_RULES
 from eventlake.lake import Lake
 from eventlake.rules.types import TableSchema
 from eventlake.runs.context import now

@@ -31,8 +31,8 @@ def check_tables(lake: "Lake", slug: str | None, as_json: bool) -> int:
 
 
 def _results(lake: "Lake", source: "Source") -> Iterator[CheckResult]:
-    from eventlake.checking.freshness import check_freshness
-    from eventlake.checking.published import TableChecks
+    from eventlake.checks.freshness import check_freshness
+    from eventlake.checks.published import TableChecks
 
     yield check_freshness(lake, source, now())
     yield from TableChecks(lake, source, now()).run()

@@ -57,7 +57,7 @@ def recover(
 
 
 def _mend(lake: "Lake", source: "Source", quiet: bool) -> dict[str, Any]:
-    from eventlake.checking.mending import mend_catalog
+    from eventlake.checks.repair import mend_catalog
 
     with working(f"mending the catalog of {source.slug}"):
         mended = mend_catalog(lake, source, lambda lease: note(f"{source.slug}: waits for {lease}"))

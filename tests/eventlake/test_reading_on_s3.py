@@ -9,6 +9,7 @@ from eventlake.settings.models.models import Source
 
 from eventlake.audit.audit import audit
 from eventlake.audit.scope import Scope, Span
+from eventlake.checks.dedup_and_types import check_published
 from eventlake.lake import Lake
 from eventlake.records import logs
 from eventlake.records.find import find
@@ -21,7 +22,6 @@ from eventlake.runs.report_history import newest_reports
 from eventlake.runs.unit import Window
 from eventlake.source_status import source_status
 from eventlake.storage.s3 import S3Storage
-from eventlake.work.published_checks import check_published
 from tests.aws_server import AwsServer
 from tests.eventlake.fault_cases import first_sync, replay
 from tests.eventlake.retyping import lake_of

@@ -10,8 +10,8 @@ from eventlake.settings.models.models import Source
 
 from eventlake.alerts.attempt import CheckRun, Verdict
 from eventlake.alerts.look import Look
-from eventlake.checking.freshness import check_freshness
-from eventlake.checking.published import TableChecks
+from eventlake.checks.freshness import check_freshness
+from eventlake.checks.published import TableChecks
 from eventlake.lake import Lake
 from eventlake.load.blobs import Shares
 from eventlake.load.write import LoadedFile, LoadJob

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlake.checking.published import TableChecks
+from eventlake.checks.published import TableChecks
 from eventlake.runs.verify import CheckResult
 from tests.aws_server import AwsServer
 from tests.eventlake.archive import identify, track

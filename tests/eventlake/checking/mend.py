@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from eventlake.checking.mending import Mended, mend_catalog
+from eventlake.checks.repair import Mended, mend_catalog
 from tests.eventlake.checking.conftest import Checked
 from tests.eventlake.retyping import lake_of
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from eventlake.settings.models.models import Source
 
-from eventlake.checking.freshness import check_freshness, judge_freshness
+from eventlake.checks.freshness import check_freshness, judge_freshness
 from eventlake.runs.verify import Severity
 from tests.eventlake.archive import track
 from tests.eventlake.retyping import lake_of

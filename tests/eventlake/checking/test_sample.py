@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlake.checking.sample import PARTITIONS_AT_MOST, sample, share_of, slices
+from eventlake.checks.view import PARTITIONS_AT_MOST, sample, share_of, slices
 
 
 @given(st.integers(0, 3_000), st.integers(2, 500), st.integers(0, 800_000))

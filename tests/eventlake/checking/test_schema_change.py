@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from eventlake.checking.schema_change import made
+from eventlake.checks.drift import made
 from eventlake.runs.verify import Severity
 from eventlake.state.manifest import read_manifest
 from tests.eventlake.archive import page, track

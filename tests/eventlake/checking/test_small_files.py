@@ -6,7 +6,7 @@ import pytest
 from eventlake.settings.models.models import Source
 
 from eventlake.catalog.base import CatalogPartition
-from eventlake.checking.small_files import check_small_files
+from eventlake.checks.partitions import check_small_files
 from eventlake.rules.partitions import DatePartition
 from eventlake.rules.types import TableSchema
 from eventlake.runs.verify import CheckResult, Severity

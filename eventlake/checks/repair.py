@@ -4,16 +4,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import msgspec
+from eventlake.settings.models.models import Source
 
 from eventlake.catalog.base import Catalog, CatalogPartition
-from eventlake.checking.drift import column_problems
-from eventlake.checking.view import Values
+from eventlake.checks.drift import column_problems
+from eventlake.checks.view import Values
 from eventlake.lake import Lake
 from eventlake.rules.clock import new_run_id
 from eventlake.rules.errors import StateError
 from eventlake.rules.partitions import DatePartition
 from eventlake.runs.publish import catalog_entry, catalog_partition, catch_up
-from eventlake.settings.models.models import Source
 from eventlake.state.lease import Lease, held_lease
 from eventlake.state.manifest import read_manifest, read_pruned
 from eventlake.state.source_state import SourceState

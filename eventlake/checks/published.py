@@ -5,20 +5,24 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from eventlake.checking.drift import check_drift
-from eventlake.checking.files import LookedInto, look_into
-from eventlake.checking.registered import check_partitions
-from eventlake.checking.rules import TABLE_RULES
-from eventlake.checking.sample import sample, share_of, slices, turn_of
-from eventlake.checking.schema_change import check_schema_change
-from eventlake.checking.small_files import check_small_files
-from eventlake.checking.story import Story, read_story
-from eventlake.checking.view import TableView
+from eventlake.settings.models.models import Source
+
+from eventlake.checks.drift import check_drift, check_schema_change
+from eventlake.checks.partitions import Story, check_partitions, check_small_files, read_story
+from eventlake.checks.view import (
+    TABLE_RULES,
+    LookedInto,
+    TableView,
+    look_into,
+    sample,
+    share_of,
+    slices,
+    turn_of,
+)
 from eventlake.lake import Lake
 from eventlake.rules.partitions import DatePartition
 from eventlake.rules.types import TableSchema
 from eventlake.runs.verify import CheckResult, Severity
-from eventlake.settings.models.models import Source
 
 _LOOK_AGAIN = 10
 _SECONDS_BETWEEN = 3.0

@@ -1,1 +1,0 @@
-"""Checks of what is published: does the lake still hold what its manifests say."""

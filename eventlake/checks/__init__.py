@@ -1,0 +1,1 @@
+"""Checks of published tables, files and catalog entries."""
