@@ -11,7 +11,7 @@ from datalake_assets.cli.text import number
 if TYPE_CHECKING:
     from eventlake.settings.models.models import Source
 
-    from eventlake.suppression.remaining import ReplayRange
+    from eventlake.people.remaining import ReplayRange
 
 _SHOWN = 50
 
@@ -72,7 +72,7 @@ def remaining_rows(
       datalake suppress rows
       datalake suppress rows --source ios_prod --json
     """
-    from eventlake.suppression.remaining import remaining, replay_ranges
+    from eventlake.people.remaining import remaining, replay_ranges
 
     lake = invocation(context).lake()
     sources = lake.settings.sources if source is None else (lake.settings.source(source),)

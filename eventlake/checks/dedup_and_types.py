@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 import pyarrow.parquet as pq
-from eventlake.settings.models.models import Source
 
 from eventlake.columnar.id_hashes import words
 from eventlake.lake import Lake
@@ -13,6 +12,7 @@ from eventlake.rules.types import TableSchema
 from eventlake.runs.dedup import read_ids
 from eventlake.runs.unit import Window
 from eventlake.runs.verify import CheckResult
+from eventlake.settings.models.models import Source
 
 _DAY_US = 86_400_000_000
 

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
-from eventlake.settings.models.models import Source
-
 from eventlake.catalog.sync_reports import DATABASE, NAME
 from eventlake.checks.view import verdict
 from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.schedules import next_due
 from eventlake.runs.verify import CheckResult
+from eventlake.settings.models.models import Source
 from eventlake.state.ledger import read_ledger
 
 HOUR = timedelta(hours=1)

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from eventlake.settings.models.models import Source
-
 from eventlake.catalog.base import CatalogPartition, partition_day
 from eventlake.checks.drift import LATELY, Changes, changes_of, first_run, made
 from eventlake.checks.view import LookedInto, Promise, TableView, Values, sample, turn_of, verdict
@@ -14,6 +12,7 @@ from eventlake.rules import paths
 from eventlake.rules.partitions import DatePartition
 from eventlake.rules.types import TableSchema
 from eventlake.runs.verify import CheckResult
+from eventlake.settings.models.models import Source
 from eventlake.state.manifest import Manifest, read_manifest, read_pruned
 from eventlake.state.source_state import SourceState, read_state
 from eventlake.storage import Storage

@@ -5,8 +5,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from eventlake.settings.models.models import Source
-
 from eventlake.checks.drift import check_drift, check_schema_change
 from eventlake.checks.partitions import Story, check_partitions, check_small_files, read_story
 from eventlake.checks.view import (
@@ -23,6 +21,7 @@ from eventlake.lake import Lake
 from eventlake.rules.partitions import DatePartition
 from eventlake.rules.types import TableSchema
 from eventlake.runs.verify import CheckResult, Severity
+from eventlake.settings.models.models import Source
 
 _LOOK_AGAIN = 10
 _SECONDS_BETWEEN = 3.0

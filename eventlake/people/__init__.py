@@ -1,0 +1,1 @@
+"""Suppressed users and the rows they still have in the lake."""

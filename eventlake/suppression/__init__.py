@@ -1,1 +1,0 @@
-"""People whose events are not loaded: the lists of them, kept in the lake."""
