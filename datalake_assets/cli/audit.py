@@ -14,7 +14,7 @@ from datalake_assets.cli.output import err, fail, grid, note, print_json, say, s
 from datalake_assets.cli.text import number, plain, plural
 
 if TYPE_CHECKING:
-    from eventlake.audit.report import Audit, PartitionAudit
+    from eventlake.audit.audit import Audit, PartitionAudit
     from eventlake.audit.scope import Span
 
 _SHOWN = 20

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from eventlake.audit.lake_rows import RAW, id_words, rows_of
 from eventlake.audit.rule import Demand
 from eventlake.audit.scope import Scope, TableNumbers
-from eventlake.audit.spill import RAW, id_words, rows_of
 from eventlake.columnar.raw_lines import RawLines
 from eventlake.rules.events import Reject, open_envelope
 from eventlake.rules.gc import uncollected

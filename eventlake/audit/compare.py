@@ -1,10 +1,23 @@
 """The verdicts on all events and rows of a bucket."""
 
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
 
 import numpy as np
+import pyarrow.parquet as pq
 
+from eventlake.audit.archive_rows import RawFile
+from eventlake.audit.lake_rows import DataFile
 from eventlake.audit.rule import Raw, RawVerdict, Row, RowVerdict, judge
+from eventlake.columnar.raw_lines import RawLines
+from eventlake.rules.events import message_id
+from eventlake.rules.names import MESSAGE_ID
+from eventlake.rules.parse import parse_line
+from eventlake.rules.partitions import DatePartition, hour_of, partition_of
+from eventlake.settings.models.models import Source
+from eventlake.storage import Storage
 
 
 def compare(raw: np.ndarray, rows: np.ndarray, window: int) -> tuple[np.ndarray, np.ndarray]:
@@ -56,3 +69,116 @@ def _simple(
         once[at] &= raw[name][event[at]] == rows[name][row[at]]
     simple: np.ndarray = once | ((events == 0) & (judged == 0))
     return simple
+
+
+EXAMPLES = 3
+"""Ids shown of each kind of difference in a partition."""
+
+MISSING, UNEXPECTED, DOUBLED, UNCHECKED = "missing", "unexpected", "doubled", "unchecked"
+_KINDS = {RowVerdict.DOUBLED: DOUBLED, RowVerdict.UNEXPECTED: UNEXPECTED}
+
+Place = tuple[str, str]
+"""A table and the path of a partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """Where an id stands that shows a difference: a line of a raw file, a row of a data file."""
+
+    kind: str
+    file: int
+    number: int
+
+
+@dataclass
+class Findings:
+    """What is known so far."""
+
+    layout: DatePartition
+    tables: list[str]  # by number
+    data_files: Sequence[DataFile]
+    gone_hours: frozenset[str]
+    fates: Counter[tuple[str, RawVerdict]] = field(default_factory=Counter)
+    unchecked: Counter[str] = field(default_factory=Counter)
+    differences: dict[Place, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    examples: dict[Place, list[Example]] = field(default_factory=lambda: defaultdict(list))
+
+    def add(
+        self, raw: np.ndarray, raw_verdicts: np.ndarray, rows: np.ndarray, row_verdicts: np.ndarray
+    ) -> None:
+        """Take in the verdicts on a bucket."""
+        pairs, counts = np.unique(
+            raw["table"].astype(np.int64) * len(RawVerdict) + raw_verdicts, return_counts=True
+        )
+        for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
+            table, verdict = divmod(pair, len(RawVerdict))
+            self.fates[self.tables[table], RawVerdict(verdict)] += count
+        for event in raw[raw_verdicts == RawVerdict.MISSING]:
+            place = self.tables[event["table"]], partition_of(self.layout, int(event["received"]))
+            self._differs(place, Example(MISSING, int(event["file"]), int(event["line"])))
+        wrong = (row_verdicts == RowVerdict.DOUBLED) | (row_verdicts == RowVerdict.UNEXPECTED)
+        for row, verdict in zip(rows[wrong], row_verdicts[wrong].tolist(), strict=True):
+            file = self.data_files[row["file"]]
+            kind = _KINDS[RowVerdict(verdict)]
+            if kind == UNEXPECTED and self._beyond_recall(int(row["received"])):
+                self.unchecked[file.table] += 1
+                continue
+            example = Example(kind, int(row["file"]), int(row["row"]))
+            self._differs((file.table, file.partition), example)
+
+    def _beyond_recall(self, received: int) -> bool:
+        """Whether the row may come from a file that the archive no longer has."""
+        try:
+            return bool(self.gone_hours) and hour_of(received) in self.gone_hours
+        except OverflowError:  # a time that no calendar has
+            return False
+
+    def _differs(self, place: Place, example: Example) -> None:
+        count = self.differences[place]
+        count[example.kind] += 1
+        if count[example.kind] <= EXAMPLES:
+            self.examples[place].append(example)
+
+
+def ids_of(
+    storage: Storage,
+    source: Source,
+    raw: Sequence[RawFile],
+    data: Sequence[DataFile],
+    examples: Iterable[Example],
+) -> dict[Example, str]:
+    """The id of each example; every file is opened once."""
+    by_file: dict[tuple[bool, int], dict[int, list[Example]]] = {}
+    for example in examples:
+        file = by_file.setdefault((example.kind == MISSING, example.file), {})
+        file.setdefault(example.number, []).append(example)
+    found: dict[Example, str] = {}
+    for (in_archive, file_number), wanted in by_file.items():
+        ids = (
+            _raw_ids(storage, source, raw[file_number].path, set(wanted))
+            if in_archive
+            else _row_ids(storage, source, data[file_number].path, wanted)
+        )
+        found |= {example: id for number, id in ids for example in wanted[number]}
+    return found
+
+
+def _raw_ids(
+    storage: Storage, source: Source, path: str, numbers: set[int]
+) -> Iterator[tuple[int, str]]:
+    for number, line in RawLines(lambda: storage.open_stream(path), source.limits.line_bytes):
+        if number in numbers:
+            yield number, message_id(parse_line(line, source.limits)) or sha256(line).hexdigest()
+            numbers.discard(number)
+            if not numbers:
+                return
+
+
+def _row_ids(
+    storage: Storage, source: Source, path: str, numbers: Iterable[int]
+) -> Iterator[tuple[int, str]]:
+    name = MESSAGE_ID.name(source.naming)
+    with storage.open_input(path) as stream:
+        ids = pq.ParquetFile(stream, pre_buffer=True).read([name])[name]
+    for number in numbers:
+        yield number, ids[number].as_py() or ""

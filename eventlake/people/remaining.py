@@ -8,11 +8,11 @@ from datetime import date, timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from eventlake.settings.models.models import Source
 
 from eventlake.lake import Lake
 from eventlake.rules.names import STANDARD_COLUMNS
 from eventlake.rules.suppression import IdKind, IdSet, People
+from eventlake.settings.models.models import Source
 from eventlake.state.source_state import read_state
 from eventlake.state.suppression import Suppression
 from eventlake.storage import Storage

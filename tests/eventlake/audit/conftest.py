@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlake.audit.audit import audit
-from eventlake.audit.report import Audit
+from eventlake.audit.audit import Audit, audit
 from eventlake.audit.scope import Scope, Span
 from eventlake.lake import Lake
 from tests.eventlake.archive import identify, track

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eventlake.audit.report import Audit
+from eventlake.audit.audit import Audit
 from tests.eventlake.archive import identify, track
 from tests.eventlake.audit.conftest import Audited
 from tests.eventlake.runs import Runs
@@ -194,8 +194,8 @@ def test_examples_are_few_and_counts_are_exact(runs: Runs, audited: Audited) -> 
 def test_rows_beyond_a_bucket_are_compared_all_the_same(
     runs: Runs, audited: Audited, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eventlake.audit.spill.ROWS_PER_BUCKET", 1)
-    monkeypatch.setattr("eventlake.audit.spill.PENDING", 2)
+    monkeypatch.setattr("eventlake.audit.lake_rows.ROWS_PER_BUCKET", 1)
+    monkeypatch.setattr("eventlake.audit.lake_rows.PENDING", 2)
     monkeypatch.setattr("eventlake.audit.archive_rows.BATCH", 2)
     assert audited().total.loaded == 5
     rewrite(runs.root / FIRST, row(runs))

@@ -5,8 +5,8 @@ from datetime import date
 import pytest
 
 from eventlake.audit import snapshot
-from eventlake.audit.raw_files import raw_files
 from eventlake.audit.scope import Span
+from eventlake.audit.snapshot import raw_files
 from eventlake.rules import paths
 from eventlake.rules.errors import SettingsError, StateError, UsageError
 from eventlake.state.ledger import LedgerEntry
