@@ -11,7 +11,7 @@ from eventlake.settings.models.models import Source
 
 from datalake_assets.alert_runs import ended_runs, fate_of
 from datalake_assets.reloading import WEBSERVER_VARIABLE
-from eventlake.alerts.look import Look
+from eventlake.alerts.delivery import Look
 from eventlake.lake import Lake
 from eventlake.rules.errors import LakeError
 from eventlake.runs.context import now

@@ -14,10 +14,9 @@ from datalake_assets.cli.text import moment, span
 if TYPE_CHECKING:
     from eventlake.settings.models.models import Source
 
-    from eventlake.alerts.message import Letter
-    from eventlake.alerts.state import AlertState
-    from eventlake.alerts.troubles import OpenTrouble
-    from eventlake.alerts.trying import Tried
+    from eventlake.alerts.delivery import Tried
+    from eventlake.alerts.state import AlertState, Letter
+    from eventlake.alerts.wording import OpenTrouble
 
 _SHOWN = 10
 
@@ -89,8 +88,7 @@ def _ways(letter: "Letter") -> str:
 
 
 def _troubles(one: "Source", state: "AlertState") -> "list[OpenTrouble]":
-    from eventlake.alerts.troubles import open_troubles
-    from eventlake.alerts.wording import Words
+    from eventlake.alerts.wording import Words, open_troubles
 
     return open_troubles(state, Words(one, datetime.now(UTC)))
 
@@ -122,7 +120,7 @@ def _as_dict(one: "Source", state: "AlertState") -> dict[str, Any]:
 
 
 def _test(sources: "Sequence[Source]", as_json: bool) -> None:
-    from eventlake.alerts.trying import send_tests
+    from eventlake.alerts.delivery import send_tests
     from eventlake.rules.errors import UsageError
 
     if not any(source.alerts.has_recipients for source in sources):

@@ -7,8 +7,8 @@ from functools import partial
 from eventlake.settings.models.models import Source
 
 from datalake_assets.preflight.finding import Finding, looked
-from eventlake.alerts.channels.channel import Channel, NotSent
-from eventlake.alerts.trying import distinct
+from eventlake.alerts.channels.base import Channel, NotSent
+from eventlake.alerts.delivery import distinct
 from eventlake.rules.errors import ServiceTrouble
 
 

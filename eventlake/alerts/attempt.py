@@ -1,5 +1,6 @@
 """Runs that have ended, as the rules of alerts look at them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -78,3 +79,22 @@ class CheckRun:
     dagster_run_id: str
     ended: datetime
     verdicts: tuple[Verdict, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """How a run stands in Dagster."""
+
+    work: str  # the first run of those that are retries of each other
+    over: bool = True
+    failed: bool = False
+    will_retry: bool = False
+
+
+Fates = Callable[[str], Fate | None]
+"""By Dagster's id; None where Dagster knows nothing of a run (any more)."""
+
+
+def unknown(dagster_run_id: str) -> Fate | None:
+    """For who looks without Dagster."""
+    return None

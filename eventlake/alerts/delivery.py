@@ -5,15 +5,30 @@ between sending and noting leaves the claim, and when that has run out another s
 message comes at least once, with the same id.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from eventlake.alerts.channels.channel import Channel, NotSent
-from eventlake.alerts.message import GIVE_UP, Delivery, Letter, Message
-from eventlake.alerts.state import AlertState, update_alerts
+from eventlake.alerts.attempt import Attempt, CheckRun, Fates, unknown
+from eventlake.alerts.channels.base import Channel, NotSent
+from eventlake.alerts.channels.factory import channels
+from eventlake.alerts.history import attempts_since, under_way
+from eventlake.alerts.rules import Happened, state_after
+from eventlake.alerts.state import (
+    GIVE_UP,
+    AlertState,
+    Delivery,
+    Letter,
+    Message,
+    read_alerts,
+    update_alerts,
+)
+from eventlake.alerts.wording import Words
+from eventlake.lake import Lake
+from eventlake.settings.models.models import Source
 from eventlake.storage import Storage
 
 CLAIM = timedelta(minutes=5)  # longer than any way takes to accept or refuse a message
@@ -129,3 +144,91 @@ class Sending:
             return replace(state, letters=tuple(letters))
 
         update_alerts(self.storage, self.source_id, changed)
+
+
+def never() -> bool:
+    return False
+
+
+@dataclass
+class Look:
+    """What all sources of one look share; `ui` is where people see Dagster's pages."""
+
+    lake: Lake
+    now: datetime
+    environ: Mapping[str, str]
+    ui: str | None = None
+    fates: Fates = unknown
+    is_time_up: Callable[[], bool] = never
+    refused: set[str] = field(default_factory=set)
+
+    def at(
+        self,
+        source: Source,
+        failures: Sequence[Attempt] = (),
+        check_runs: Sequence[CheckRun] = (),
+    ) -> list[str]:
+        """Look at one source; `failures` are those that Dagster knows of. What was sent, or not."""
+        if not source.alerts.has_recipients:
+            return []
+        lake, me = self.lake.for_source(source), uuid.uuid4().hex
+        ways = channels(source, self.environ)
+        words = Words(source, self.now, source.alerts.ui_url or self.ui)
+        # Before the reports: a run that ends meanwhile is then in one of both.
+        running = under_way(lake, source)
+        before = read_alerts(lake.storage, source.id)
+        reported = attempts_since(lake, source, before, self.fates, self.now)
+        known = {one.id for one in reported}
+        unreported = [one for one in failures if one.id not in known]
+        happened = Happened([*reported, *unreported], check_runs, running)
+
+        def change(state: AlertState) -> AlertState:
+            counted = state_after(state, happened, source.alerts, words)
+            return claimed(addressed(counted, ways, self.now), me, self.now)
+
+        state = update_alerts(lake.storage, source.id, change)
+        sending = Sending(lake.storage, source.id, me, self.now, self.is_time_up, self.refused)
+        return [f"{source.slug}, by {told}" for told in sending.send(state, ways)]
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One way, the first source that asks for it, and what became of the try."""
+
+    way: str
+    address: str
+    source: str
+    error: str = ""
+    remark: str = ""
+
+
+def distinct(
+    sources: Iterable[Source], environ: Mapping[str, str]
+) -> list[tuple[str, Channel, Source]]:
+    """Every way once, whatever the number of sources that share it."""
+    found: dict[tuple[str, str], tuple[str, Channel, Source]] = {}
+    for source in sources:
+        for way, channel in channels(source, environ).items():
+            found.setdefault((way, channel.address), (way, channel, source))
+    return list(found.values())
+
+
+def send_tests(
+    sources: Iterable[Source], environ: Mapping[str, str], now: datetime
+) -> Iterator[Tried]:
+    for way, channel, source in distinct(sources, environ):
+        try:
+            remark = channel.send(_message(source, way, now))
+        except NotSent as error:
+            yield Tried(way, channel.address, source.slug, error=str(error))
+        else:
+            yield Tried(way, channel.address, source.slug, remark=remark)
+
+
+def _message(source: Source, way: str, now: datetime) -> Message:
+    title = f"{source.slug}: test of alerts by {way}"
+    text = (
+        f"{title}\nWhat: somebody has called `datalake alerts --test`; nothing is wrong.\n"
+        f"Since: {now:%Y-%m-%d %H:%M} UTC\nWhat to do: nothing."
+    )
+    return Message(f"{source.id}-test", source.slug, "test", title, text, now, over=True)

@@ -9,7 +9,7 @@ from datetime import datetime
 from eventlake.settings.models.models import Source
 
 from eventlake.alerts.attempt import CheckRun, Verdict
-from eventlake.alerts.look import Look
+from eventlake.alerts.delivery import Look
 from eventlake.checks.freshness import check_freshness
 from eventlake.checks.published import TableChecks
 from eventlake.lake import Lake

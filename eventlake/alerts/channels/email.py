@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from email.message import EmailMessage
 from email.utils import format_datetime, parseaddr
 
-from eventlake.alerts.channels.channel import TIMEOUT, NotSent
-from eventlake.alerts.message import Message
+from eventlake.alerts.channels.base import TIMEOUT, NotSent
+from eventlake.alerts.state import Message
 from eventlake.rules.errors import InvalidSetting
 from eventlake.settings.models.alerts import Alerts, Security, secret_of
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from eventlake.alerts.channels.channel import TIMEOUT, NotSent
-from eventlake.alerts.message import Message
+from eventlake.alerts.channels.base import TIMEOUT, NotSent
+from eventlake.alerts.state import Message
 from eventlake.aws.access import AwsAccess
 from eventlake.aws.answers import answer_of
 from eventlake.aws.refusals import Doing, aws_call, recognised

@@ -12,8 +12,8 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from eventlake.alerts.channels.channel import TIMEOUT, NotSent
-from eventlake.alerts.message import Message
+from eventlake.alerts.channels.base import TIMEOUT, NotSent
+from eventlake.alerts.state import Message
 from eventlake.rules.errors import InvalidSetting
 from eventlake.settings.models.alerts import secret_of
 

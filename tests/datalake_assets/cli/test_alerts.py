@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from eventlake.alerts.look import Look
+from eventlake.alerts.delivery import Look
 from eventlake.rules.counts import UnitReport
 from eventlake.runs.open_runs import close_run
 from eventlake.state.report import Failure, RunFacts

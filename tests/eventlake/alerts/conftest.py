@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from eventlake.alerts import look as looking
-from eventlake.alerts.channels.channel import Channel
+from eventlake.alerts import delivery as looking
+from eventlake.alerts.channels.base import Channel
 from tests.eventlake.alerts.lakes import BEGIN, WatchedLake, Way
 
 

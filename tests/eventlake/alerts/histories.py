@@ -8,9 +8,8 @@ from typing import Any
 from eventlake.settings.models.models import Settings, Source
 
 from eventlake.alerts.attempt import Attempt, CheckRun, Outcome
-from eventlake.alerts.message import Letter
-from eventlake.alerts.rule import Happened, state_after
-from eventlake.alerts.state import AlertState
+from eventlake.alerts.rules import Happened, state_after
+from eventlake.alerts.state import AlertState, Letter
 from eventlake.alerts.wording import Words
 
 BEGIN = datetime(2026, 10, 20, tzinfo=UTC)

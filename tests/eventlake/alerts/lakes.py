@@ -8,12 +8,10 @@ from typing import Any
 
 from eventlake.settings.models.models import Settings, Source
 
-from eventlake.alerts.attempt import Attempt, CheckRun
-from eventlake.alerts.channels.channel import NotSent
-from eventlake.alerts.fate import Fates, unknown
-from eventlake.alerts.look import Look
-from eventlake.alerts.message import Message
-from eventlake.alerts.state import AlertState, read_alerts
+from eventlake.alerts.attempt import Attempt, CheckRun, Fates, unknown
+from eventlake.alerts.channels.base import NotSent
+from eventlake.alerts.delivery import Look
+from eventlake.alerts.state import AlertState, Message, read_alerts
 from eventlake.lake import Lake
 from eventlake.rules.counts import TableReport, UnitReport
 from eventlake.runs.open_runs import close_run

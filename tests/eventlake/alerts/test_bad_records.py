@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from eventlake.alerts.look import Look
-from eventlake.alerts.message import Message
-from eventlake.alerts.state import read_alerts
+from eventlake.alerts.delivery import Look
+from eventlake.alerts.state import Message, read_alerts
 from eventlake.lake import Lake
 from eventlake.rules.suppression import IdKind
 from eventlake.runs.context import now

@@ -8,11 +8,11 @@ import pytest
 import trustme
 from eventlake.settings.models.alerts import Alerts
 
-from eventlake.alerts.channels.channel import NotSent
+from eventlake.alerts.channels.base import NotSent
 from eventlake.alerts.channels.email import Email
 from eventlake.alerts.channels.sns import SnsTopic
 from eventlake.alerts.channels.webhook import WebHook
-from eventlake.alerts.message import Message
+from eventlake.alerts.state import Message
 from eventlake.aws.access import AwsAccess
 from tests.alert_servers import PASSWORD, USER, Hook, MailBox, mail_server
 from tests.aws_server import AwsServer

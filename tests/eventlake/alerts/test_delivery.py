@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlake.alerts import look as looking
-from eventlake.alerts.channels.channel import Channel
+from eventlake.alerts import delivery as looking
+from eventlake.alerts.channels.base import Channel
 from eventlake.alerts.delivery import CLAIM
-from eventlake.alerts.message import GIVE_UP
+from eventlake.alerts.state import GIVE_UP
 from tests.aws_server import AwsServer
 from tests.eventlake.alerts.lakes import BEGIN, REFUSED, WatchedLake, Way
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from eventlake.alerts.channels.channel import Channel
+from eventlake.alerts.channels.base import Channel
 from eventlake.alerts.channels.email import Email
 from eventlake.alerts.channels.sns import SnsTopic
 from eventlake.alerts.channels.webhook import WebHook

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from eventlake.alerts.message import Message
+from eventlake.alerts.state import Message
 
 TIMEOUT = 8  # seconds for each answer of a server: a look at all sources has a minute in all
 
