@@ -13,7 +13,7 @@ from datalake_assets.cli.text import number, plain, plural
 if TYPE_CHECKING:
     from eventlake.lake import Lake
     from eventlake.retype.preview import PartitionPreview, Preview
-    from eventlake.retype.target import Target
+    from eventlake.retype.request import Target
     from eventlake.rules.types import LakeType
     from eventlake.state.lease import Lease
 
@@ -47,7 +47,7 @@ def retype(
       datalake retype ios_prod.track_order_completed.properties_total decimal --yes
     """
     from eventlake.retype.preview import preview
-    from eventlake.retype.target import find_column, parse_type
+    from eventlake.retype.request import find_column, parse_type
 
     lake = invocation(context).lake()
     into, target = parse_type(type), find_column(lake, name)
@@ -88,7 +88,7 @@ def _keep(lake: "Lake", target: "Target", dry_run: bool, as_json: bool) -> None:
 
 
 def _record(lake: "Lake", target: "Target", type: "LakeType | None") -> None:
-    from eventlake.retype.wish import record_wish
+    from eventlake.retype.request import record_wish
 
     def waiting(lease: "Lease") -> None:
         note(f"Waiting for {lease} on source {target.source.slug}")
@@ -104,7 +104,7 @@ def _confirmed(yes: bool, ask: bool) -> bool:
 
 def _replay(lake: "Lake", target: "Target") -> str:
     """The command that fulfils the wish."""
-    from eventlake.retype.wish import days_to_replay
+    from eventlake.retype.request import days_to_replay
 
     first, last = days_to_replay(lake, target)
     return (

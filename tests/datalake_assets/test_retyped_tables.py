@@ -8,8 +8,7 @@ import dagster as dg
 import pytest
 
 from datalake_assets.snapshot import read_snapshot, refresh_snapshot
-from eventlake.retype.target import find_column
-from eventlake.retype.wish import record_wish
+from eventlake.retype.request import find_column, record_wish
 from eventlake.rules import paths
 from eventlake.rules.types import LakeType
 from eventlake.sample import WEB_SHOP

@@ -6,8 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from eventlake.lake import Lake
-from eventlake.retype.target import Target, find_column, parse_type
-from eventlake.retype.wish import record_wish
+from eventlake.retype.request import Target, find_column, parse_type, record_wish
 from eventlake.rules.names import Naming
 from eventlake.runs.context import Published
 from eventlake.runs.sync import replay_units

@@ -16,7 +16,7 @@ from eventlake.records.find import find
 from eventlake.records.logs import newest_log, run_log, run_logs
 from eventlake.records.payloads import with_payloads
 from eventlake.retype.preview import preview
-from eventlake.retype.target import find_column
+from eventlake.retype.request import find_column
 from eventlake.rules.types import LakeType
 from eventlake.runs.report_history import newest_reports
 from eventlake.runs.unit import Window

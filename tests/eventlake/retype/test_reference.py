@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from eventlake.reference import ReferenceLake, Scope
-from eventlake.retype.target import find_column
-from eventlake.retype.wish import record_wish
+from eventlake.retype.request import find_column, record_wish
 from eventlake.rules.names import RESCUED_DATA, STANDARD_COLUMNS
 from eventlake.rules.types import LakeType
 from eventlake.runs.resolve import RESCUED

@@ -2,7 +2,7 @@
 
 import pytest
 
-from eventlake.retype.target import find_column, parse_type
+from eventlake.retype.request import find_column, parse_type
 from eventlake.rules.errors import UsageError
 from eventlake.rules.types import LakeType
 from tests.eventlake.archive import track

@@ -2,7 +2,7 @@
 
 from datetime import date
 
-from eventlake.retype.wish import days_to_replay, record_wish
+from eventlake.retype.request import days_to_replay, record_wish
 from eventlake.rules import paths
 from eventlake.rules.types import LakeType
 from eventlake.state.lease import Lease, held_lease
