@@ -11,12 +11,40 @@ import pyarrow.compute as pc
 
 from eventlake.catalog.base import Catalog, CatalogPartition, CatalogTable
 from eventlake.rules.errors import LakeError, StateError, UsageError
-from eventlake.sql.duckdb_types import duckdb_type
-from eventlake.sql.naming import resolve, unknown_table
 from eventlake.sql.pruning import needed_partitions
 from eventlake.sql.scan import column_types, scan
-from eventlake.sql.statement import Statement, parse
+from eventlake.sql.statement import Statement, parse, resolve, unknown_table
 from eventlake.storage import Storage
+
+
+def duckdb_type(kind: pa.DataType) -> str:
+    """The type of a column in DuckDB's SQL."""
+    if pa.types.is_list(kind):
+        return f"{duckdb_type(kind.value_type)}[]"
+    if pa.types.is_map(kind):
+        return f"MAP({duckdb_type(kind.key_type)}, {duckdb_type(kind.item_type)})"
+    if pa.types.is_struct(kind):
+        fields = (f'"{field.name}" {duckdb_type(field.type)}' for field in kind)
+        return f"STRUCT({', '.join(fields)})"
+    if pa.types.is_decimal(kind):
+        return f"DECIMAL({kind.precision}, {kind.scale})"
+    return _PLAIN[kind]
+
+
+_PLAIN: dict[pa.DataType, str] = {
+    pa.string(): "VARCHAR",
+    pa.int64(): "BIGINT",
+    pa.bool_(): "BOOLEAN",
+    pa.int8(): "TINYINT",
+    pa.int16(): "SMALLINT",
+    pa.int32(): "INTEGER",
+    pa.float32(): "FLOAT",
+    pa.float64(): "DOUBLE",
+    pa.date32(): "DATE",
+    pa.binary(): "BLOB",
+    pa.timestamp("us", tz="UTC"): "TIMESTAMP WITH TIME ZONE",
+}
+
 
 _SETTINGS = {
     "TimeZone": "UTC",  # the lake's days are days of UTC

@@ -8,8 +8,7 @@ import duckdb
 import pyarrow as pa
 
 from eventlake.catalog.base import CatalogPartition, CatalogTable
-from eventlake.sql.statement import Statement
-from eventlake.sql.tree import Node, is_table, nodes
+from eventlake.sql.statement import Node, Statement, is_table, nodes
 
 _CLOCK = {"current_date", "current_timestamp"}  # parsed like columns, as they have no brackets
 _KEYS = "__keys"

@@ -2,16 +2,112 @@
 
 import functools
 import operator
+from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.dataset as ds
 
 from eventlake.catalog.base import CatalogPartition, CatalogTable
 from eventlake.catalog.hive_types import arrow_type
-from eventlake.sql.json_lines import json_rows
-from eventlake.sql.listing import partition_files
-from eventlake.storage import Storage
+from eventlake.rules.errors import StateError
+from eventlake.storage import Storage, StoredFile
+
+_MANY = 50
+"""From so many partitions below one folder on, listing the whole folder is cheaper."""
+
+
+def partition_files(
+    storage: Storage, table: CatalogTable, partitions: Sequence[CatalogPartition]
+) -> list[list[StoredFile]]:
+    """The data files of each partition; one that has none where the catalog says is an error."""
+    depth = len(table.partition_keys)
+    roots = {p.location: p.location.rsplit("/", depth)[0] for p in partitions}
+    crowds = Counter(roots.values())
+    folders = {root if crowds[root] >= _MANY else place for place, root in roots.items()}
+    files: dict[str, list[StoredFile]] = {place: [] for place in roots}
+    with ThreadPoolExecutor(16) as pool:
+        for found in pool.map(storage.files, sorted(folders)):
+            for file in found:
+                owner = _owner(file, table, files)
+                if owner is not None:
+                    files[owner].append(file)
+    for partition in partitions:
+        if not files[partition.location]:
+            raise _vanished(table, partition)
+    return [files[partition.location] for partition in partitions]
+
+
+def _owner(
+    file: StoredFile, table: CatalogTable, locations: dict[str, list[StoredFile]]
+) -> str | None:
+    """The location a file belongs to; of reports it may lie deeper, in the folder of its run."""
+    if not file.name.endswith(f".{table.format}") or file.name.startswith("_"):
+        return None
+    folder = file.path.rpartition("/")[0]
+    while table.format == "json" and folder and folder not in locations:
+        folder = folder.rpartition("/")[0]
+    return folder if folder in locations else None
+
+
+def _vanished(table: CatalogTable, partition: CatalogPartition) -> StateError:
+    named = "/".join(map("=".join, zip(table.partition_keys, partition.values, strict=True)))
+    return StateError(
+        f"The catalog says that partition {named} of {table.full_name} lies in "
+        f"{partition.location}, but there is no .{table.format} file in that folder. If a run has "
+        "moved it just now, ask again; otherwise replay that time to write it anew."
+    )
+
+
+_LINES = msgspec.json.Decoder(dict[str, Any])
+
+
+def json_rows(
+    storage: Storage, files: Sequence[tuple[str, dict[str, str]]], schema: pa.Schema
+) -> pa.Table:
+    """The objects in some files, each with what is known of its file: that counts more."""
+    contents = storage.read_many([path for path, _ in files])
+    batches = [
+        _batch(path, data or b"", known, schema)
+        for (path, known), data in zip(files, contents, strict=True)
+    ]
+    return pa.Table.from_batches(batches, schema)
+
+
+def _batch(path: str, data: bytes, known: dict[str, str], schema: pa.Schema) -> pa.RecordBatch:
+    try:
+        rows = [row | known for row in _LINES.decode_lines(data)]
+    except msgspec.MsgspecError as error:
+        raise StateError(
+            f"{path} is not one JSON object a line ({error}). It was damaged or edited; "
+            "restore the file from a backup, or remove it."
+        ) from None
+    columns = [_column([row.get(field.name) for row in rows], field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
+    if pa.types.is_timestamp(kind):
+        # Reports of the original product have nanoseconds; ours are cut to what Parquet keeps.
+        exact = pa.array(values, pa.string()).cast(pa.timestamp("ns"))
+        return exact.cast(pa.timestamp("us"), safe=False).cast(kind)
+    if pa.types.is_nested(kind):
+        values = [_plain(value, kind) for value in values]
+    return pa.array(values, kind)
+
+
+def _plain(value: Any, kind: pa.DataType) -> Any:
+    """A value as Arrow takes it: maps as lists of pairs."""
+    if value is None:
+        return None
+    if pa.types.is_list(kind):
+        return [_plain(item, kind.value_type) for item in value]
+    if pa.types.is_map(kind):
+        return list(value.items())
+    return value
 
 
 def column_types(table: CatalogTable) -> pa.Schema:

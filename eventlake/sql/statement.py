@@ -1,14 +1,42 @@
 """A statement before it runs: whether it may, and which tables it mentions."""
 
+import difflib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import duckdb
 
+from eventlake.catalog.base import Catalog, CatalogTable
 from eventlake.rules.errors import UsageError
-from eventlake.sql.tree import Node, common_tables, is_table, nodes
+
+Node = dict[str, Any]
+
+
+def nodes(tree: Any) -> Iterator[Node]:
+    """Every object in a tree; without recursion, as statements may be nested deeply."""
+    waiting = [tree]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            yield item
+            waiting.extend(item.values())
+        elif isinstance(item, list):
+            waiting.extend(item)
+
+
+def is_table(node: Any) -> bool:
+    """Whether this is the mention of a table, a view or the like by its name."""
+    return isinstance(node, dict) and node.get("type") == "BASE_TABLE"
+
+
+def common_tables(tree: Any) -> set[str]:
+    """The names that the statement gives to queries of its own, with WITH."""
+    maps = (node["cte_map"]["map"] for node in nodes(tree) if "cte_map" in node)
+    return {entry["key"].lower() for entries in maps for entry in entries}
+
 
 _EXPLAIN = re.compile(r"\A\s*EXPLAIN(?:\s+ANALYZE\b|\s*\([^)]*\))*", re.IGNORECASE)
 _LISTING = re.compile(
@@ -70,3 +98,27 @@ def _mentions(tree: Node) -> Iterator[Mention]:
         # Names are lower case in the lake, and in any case in SQL.
         database, table = node["schema_name"].lower(), node["table_name"].lower()
         yield Mention(database or None, table, shadowed=not database and table in own)
+
+
+def resolve(catalog: Catalog, databases: Collection[str], mention: Mention) -> CatalogTable | None:
+    """The table that is meant, or None; without its database it must be the only one so named."""
+    places = databases if mention.database is None else {mention.database} & set(databases)
+    found = [table for place in places if (table := catalog.table(place, mention.table))]
+    if len(found) > 1 and not mention.shadowed:
+        names = ", ".join(table.full_name for table in found)
+        raise UsageError(
+            f"Several databases have a table {mention.table!r}: {names}. Write one of these."
+        )
+    return found[0] if len(found) == 1 else None
+
+
+def unknown_table(catalog: Catalog, databases: Collection[str], mention: Mention) -> UsageError:
+    """That there is no such table, with those of nearly the same name."""
+    names = [table.full_name for database in databases for table in catalog.tables(database)]
+    near = difflib.get_close_matches(str(mention), names, cutoff=0.5)
+    near += [n for n in names if n.partition(".")[2] == mention.table and n not in near]
+    hint = f" Near it are: {', '.join(near)}." if near else ""
+    return UsageError(
+        f"There is no table {str(mention)!r} in the catalog.{hint} "
+        "`datalake tables` lists all of them."
+    )
