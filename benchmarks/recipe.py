@@ -7,7 +7,7 @@ from hashlib import sha256
 from msgspec.json import encode
 
 from eventlake.sample import WEB_SHOP, SampleSpec
-from eventlake.sample.catalogue import kinds_of
+from eventlake.sample.events import kinds_of
 
 SOURCE = WEB_SHOP
 FEWEST_TABLES = len(kinds_of(SOURCE, 1))

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from msgspec import Raw
 from msgspec.json import Decoder, encode
 
-from eventlake.sample.rawfile import gzipped, write_if_different
+from eventlake.sample.archive import gzipped, write_if_different
 
 Event: TypeAlias = dict[str, Raw]
 Change: TypeAlias = Callable[[Event, int], None]

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from benchmarks.column_key import column_key
-from eventlake.sample.clock import HOUR, midnight
+from eventlake.sample.spec import HOUR, midnight
 
 _WORDS = re.compile(r"[A-Z0-9]+[a-z0-9]*|[a-z0-9]+")
 

@@ -1,9 +1,19 @@
 """Realistic raw archives by seed, with an exact account of what a lake must make of them."""
 
-from eventlake.sample.account import Account, Load, RawFile, history
+from eventlake.sample.account import (
+    Account,
+    Duplicate,
+    Expected,
+    Likeness,
+    Load,
+    RawFile,
+    Reason,
+    Rejected,
+    Slot,
+    Totals,
+    history,
+)
 from eventlake.sample.archive import write_archive
-from eventlake.sample.expected import Duplicate, Expected, Likeness, Rejected, Slot, Totals
-from eventlake.sample.row import Reason
 from eventlake.sample.spec import IOS_PROD, WEB_SHOP, SampleSource, SampleSpec
 
 __all__ = [

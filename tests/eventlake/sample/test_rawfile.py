@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlake.sample.rawfile import cut_off, gzipped, write_if_different
+from eventlake.sample.archive import cut_off, gzipped, write_if_different
 
 LINES = [b"%d " % number + b"abc%d" % (number * 7919) * 150 for number in range(1_200)]
 
