@@ -10,7 +10,7 @@ from datalake_assets.cli.output import err, grid, print_json, show
 from datalake_assets.cli.text import headline, moment, number, plural, size, span
 
 if TYPE_CHECKING:
-    from eventlake.source_status import Interrupted, RunInProgress, SourceStatus
+    from eventlake.status import Interrupted, RunInProgress, SourceStatus
 
 
 def status(
@@ -26,7 +26,7 @@ def status(
       datalake status
       datalake status --json
     """
-    from eventlake.source_status import source_status
+    from eventlake.status import source_status
 
     lake = invocation(context).lake()
     now = datetime.now(UTC)

@@ -20,7 +20,7 @@ from eventlake.retype.request import find_column
 from eventlake.rules.types import LakeType
 from eventlake.runs.report_history import newest_reports
 from eventlake.runs.unit import Window
-from eventlake.source_status import source_status
+from eventlake.status import source_status
 from eventlake.storage.s3 import S3Storage
 from tests.aws_server import AwsServer
 from tests.eventlake.fault_cases import first_sync, replay

@@ -8,8 +8,8 @@ import pytest
 from eventlake.lake import Lake
 from eventlake.rules import clock, paths
 from eventlake.rules.clock import now
-from eventlake.source_status import source_status
 from eventlake.state.manifest import RunKind
+from eventlake.status import source_status
 from eventlake.storage.s3 import S3Storage
 from eventlake.upkeep import upkeep
 from eventlake.upkeep import upkeep as upkeep_report
