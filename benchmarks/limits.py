@@ -15,11 +15,11 @@ from rich.console import Console
 from rich.table import Table
 
 from eventlake.columnar.id_hashes import words
+from eventlake.columnar.kinds import Kind
 from eventlake.load.positions import places
 from eventlake.load.record_log import DUPLICATE, OTHER_PAYLOAD
 from eventlake.load.seen import Seen, SeenColumn, SeenTable
 from eventlake.rules.duplicates import Events, find_twins
-from eventlake.rules.inference import Kind
 from eventlake.runs.record_log import _not_loaded
 from eventlake.state.id_index import SCHEMA, read_index, write_index
 from eventlake.state.ledger import LedgerEntry, LedgerPage

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 from dagster import DagsterEventType as Event
-from eventlake.settings.models.models import Source
 
 from datalake_assets.keys import landing_key, replay_job_name, reports_key, sync_job_name
 from eventlake.alerts.attempt import Attempt, CheckRun, Fate, Outcome, Verdict
+from eventlake.settings.models import Source
 
 _WILL_RETRY = "dagster/will_retry"
 _ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]

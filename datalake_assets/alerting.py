@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 
 import dagster as dg
 import msgspec
-from eventlake.settings.models.models import Source
 
 from datalake_assets.alert_runs import ended_runs, fate_of
 from datalake_assets.reloading import WEBSERVER_VARIABLE
@@ -15,6 +14,7 @@ from eventlake.alerts.delivery import Look
 from eventlake.lake import Lake
 from eventlake.rules.errors import LakeError
 from eventlake.runs.context import now
+from eventlake.settings.models import Source
 
 _SECONDS = 40  # of the sixty that a sensor has; what is left then is done by the next look
 _PATIENCE = timedelta(minutes=15)  # with a source that cannot be looked at

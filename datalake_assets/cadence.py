@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 import msgspec
-from eventlake.settings.models.models import Source
 
 from datalake_assets.dead_runs import is_dead
 from datalake_assets.keys import sync_job_name
 from eventlake.lake import Lake
 from eventlake.runs.context import now
+from eventlake.settings.models import Source
 from eventlake.state.first_seen import first_sync_due
 
 FIRST_SYNCS = "first_syncs"

@@ -5,7 +5,6 @@ from itertools import islice
 
 import dagster as dg
 import msgspec
-from eventlake.settings.models.models import Source
 
 from datalake_assets.keys import SOURCE_TAG
 from eventlake.lake import Lake
@@ -13,6 +12,7 @@ from eventlake.rules.errors import LakeError
 from eventlake.runs.context import now
 from eventlake.runs.dead_runs import INTERRUPTED, close_dead_runs
 from eventlake.runs.report_history import newest_reports
+from eventlake.settings.models import Source
 from eventlake.state.lease import Holder, myself
 
 PROCESS_TAG = "datalake/process"

@@ -5,7 +5,6 @@ import warnings
 from pathlib import Path
 
 import dagster as dg
-from eventlake.settings.models.file import load_settings
 
 from datalake_assets.alerting import alert
 from datalake_assets.cadence import first_syncs, sync_schedule
@@ -26,6 +25,7 @@ from datalake_assets.upkeep import (
     upkeep_schedule,
 )
 from eventlake.lake import Lake
+from eventlake.settings.file import load_settings
 from spark_resources.choosing import engine_of
 from spark_resources.engine import SparkEngine
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import dagster as dg
-from eventlake.settings.models.models import Source
 
 from datalake_assets import metadata
 from datalake_assets.dead_runs import sign
@@ -29,6 +28,7 @@ from eventlake.rules.types import TableSchema
 from eventlake.runs.context import Published
 from eventlake.runs.unit import Window
 from eventlake.runs.verify import CHECKS, CheckResult, ChecksFailed
+from eventlake.settings.models import Source
 from eventlake.state.report import RunFacts
 from spark_resources.engine import SparkEngine
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
-from eventlake.settings.models.models import Source
 
 from datalake_assets import metadata
 from datalake_assets.keys import landing_key, reports_key, schema_key, table_key
@@ -18,6 +17,7 @@ from eventlake.runs.context import Published
 from eventlake.runs.plan import list_archive
 from eventlake.runs.unit import Window
 from eventlake.runs.verify import CHECKS, CheckResult
+from eventlake.settings.models import Source
 from eventlake.state.report import RunFacts
 from eventlake.state.source_state import read_state
 

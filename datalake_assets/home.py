@@ -3,8 +3,7 @@
 import os
 from pathlib import Path
 
-from eventlake.settings.models.models import Settings
-
+from eventlake.settings.models import Settings
 from eventlake.storage import LocalStorage
 
 VARIABLE = "DAGSTER_HOME"

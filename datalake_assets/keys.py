@@ -1,10 +1,10 @@
 """What the assets are called."""
 
 import dagster as dg
-from eventlake.settings.models.models import Source
 
 from eventlake.catalog.sync_reports import DATABASE, NAME
 from eventlake.rules.types import TableSchema
+from eventlake.settings.models import Source
 
 
 def landing_key(source: Source) -> dg.AssetKey:

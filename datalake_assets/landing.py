@@ -1,10 +1,10 @@
 """The raw archives, which others write and we only read."""
 
 import dagster as dg
-from eventlake.settings.models.models import Source
 
 from datalake_assets.keys import landing_key
 from eventlake.lake import Lake
+from eventlake.settings.models import Source
 
 
 def landing(lake: Lake, source: Source) -> dg.AssetSpec:

@@ -8,7 +8,6 @@ from typing import Any
 
 import dagster as dg
 from dagster_shared.error import SerializableErrorInfo
-from eventlake.settings.models.models import Source
 
 from datalake_assets.definitions import build
 from datalake_assets.keys import (
@@ -26,6 +25,7 @@ from datalake_assets.snapshot import Snapshot, SourceSnapshot, read_snapshot, re
 from datalake_assets.times import FORM
 from eventlake.lake import Lake
 from eventlake.runs.unit import Window
+from eventlake.settings.models import Source
 from eventlake.state.source_state import read_state
 
 RANGE_TAGS = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")

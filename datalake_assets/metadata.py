@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import dagster as dg
-from eventlake.settings.models.models import Source
 
 from eventlake.rules import paths
 from eventlake.rules.counts import TableReport
 from eventlake.rules.names import snake
 from eventlake.rules.types import TableSchema
 from eventlake.runs.verify import CheckResult
+from eventlake.settings.models import Source
 from eventlake.state.report import RunFacts
 from eventlake.storage import Storage, StoredFile
 from eventlake.upkeep.upkeep import UpkeepReport

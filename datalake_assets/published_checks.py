@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import dagster as dg
-from eventlake.settings.models.models import Source
 
 from datalake_assets.events import check_evaluation, check_result
 from datalake_assets.keys import SOURCE_TAG, check_tables_job_name, reports_key, table_key
@@ -18,6 +17,7 @@ from eventlake.lake import Lake
 from eventlake.rules.types import TableSchema
 from eventlake.runs.context import now
 from eventlake.runs.verify import CheckResult
+from eventlake.settings.models import Source
 
 ONCE_A_DAY = "30 4 * * *"
 EVERY_HOUR = "10 * * * *"

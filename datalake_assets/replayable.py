@@ -2,13 +2,12 @@
 
 from datetime import UTC, date, datetime, timedelta
 
-from eventlake.settings.models.models import Source
-
 from eventlake.lake import Lake
 from eventlake.rules.errors import UsageError, did_you_mean
 from eventlake.rules.types import TableSchema
 from eventlake.runs.plan import list_archive
 from eventlake.runs.unit import Window
+from eventlake.settings.models import Source
 from eventlake.state.source_state import SourceState, read_state
 
 

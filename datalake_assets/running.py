@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import dagster as dg
-from eventlake.settings.models.models import Settings, Source
 
 from eventlake.aws.permissions import granted_by
 from eventlake.aws.refusals import recognised
@@ -14,6 +13,7 @@ from eventlake.rules.clock import new_run_id, now
 from eventlake.rules.errors import LakeError
 from eventlake.runs.context import Published
 from eventlake.runs.unit import Window
+from eventlake.settings.models import Settings, Source
 from spark_resources.jobs.lake_job import LakeJob
 
 

@@ -9,11 +9,11 @@ from datetime import date
 from pathlib import Path
 
 import msgspec
-from eventlake.settings.models.models import Source
 
 from eventlake.lake import Lake
 from eventlake.rules.errors import LakeError
 from eventlake.rules.types import TableSchema
+from eventlake.settings.models import Source
 from eventlake.state.source_state import SourceState, read_state
 from eventlake.storage import LocalStorage
 from eventlake.storage.documents import decode, encode

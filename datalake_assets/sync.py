@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import dagster as dg
-from eventlake.settings.models.models import Source
 
 from datalake_assets.dead_runs import sign
 from datalake_assets.events import RunEvents, check_evaluation
@@ -16,6 +15,7 @@ from eventlake.lake import Lake
 from eventlake.rules.counts import UnitReport
 from eventlake.runs.failures import failure_told
 from eventlake.runs.verify import ChecksFailed
+from eventlake.settings.models import Source
 from spark_resources.engine import SparkEngine
 
 SCHEDULES_VARIABLE = "DATALAKE_SCHEDULES"

@@ -5,7 +5,6 @@ from datetime import timedelta
 from typing import Any
 
 import dagster as dg
-from eventlake.settings.models.models import Source
 
 from datalake_assets.dead_runs import sign
 from datalake_assets.keys import SOURCE_TAG, upkeep_job_name, upkeep_key
@@ -14,6 +13,7 @@ from datalake_assets.run_retention import remove_old_runs
 from datalake_assets.running import DagsterListener, told_as_failure
 from eventlake.lake import Lake
 from eventlake.runs.context import now
+from eventlake.settings.models import Source
 from eventlake.upkeep.upkeep import UpkeepBroken, upkeep, upkeep_context
 
 IN_THE_NIGHT = "30 3 * * *"

@@ -6,7 +6,7 @@ from typing import Self
 from eventlake.aws.access import AwsAccess
 from eventlake.catalog.base import Catalog
 from eventlake.catalog.factory import open_catalog
-from eventlake.settings.models.models import Overridable, Settings, Source
+from eventlake.settings.models import Overridable, Settings, Source
 from eventlake.storage import Storage, open_storage
 
 

@@ -11,10 +11,11 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
+from eventlake.columnar.kinds import Kind
 from eventlake.rules.casts import Cell, Outcome, cast
 from eventlake.rules.duplicates import twins_of_one_id
 from eventlake.rules.events import Reason, Reject, identifying, open_envelope
-from eventlake.rules.inference import Kind, infer, kind_of
+from eventlake.rules.inference import infer, kind_of
 from eventlake.rules.names import (
     RESCUED_DATA,
     column_name,
@@ -25,7 +26,7 @@ from eventlake.rules.names import (
 from eventlake.rules.parse import parse_line
 from eventlake.rules.types import Column, LakeType
 from eventlake.runs.resolve import RESCUED, standard_columns
-from eventlake.settings.models.models import Source
+from eventlake.settings.models import Source
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

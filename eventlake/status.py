@@ -14,7 +14,7 @@ from eventlake.runs.open_runs import OpenRun
 from eventlake.runs.plan import list_archive, plan_sync
 from eventlake.runs.report_history import RunReport, newest_reports
 from eventlake.runs.unit import Window
-from eventlake.settings.models.models import Source
+from eventlake.settings.models import Source
 from eventlake.state.first_seen import expected_first_sync
 from eventlake.state.lease import Lease, read_lease
 from eventlake.state.ledger import read_ledger

@@ -1,7 +1,6 @@
 """From the settings to the engine they ask for."""
 
-from eventlake.settings.models.models import Settings
-
+from eventlake.settings.models import Settings
 from spark_resources.engine import SparkEngine
 
 

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from eventlake.settings.models.file import load_settings
-
 from datalake_assets.running import new_job
 from eventlake.lake import Lake
 from eventlake.runs.context import Silent
 from eventlake.runs.unit import Window
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive
+from eventlake.settings.file import load_settings
 from eventlake.work.in_process import InProcess
 from spark_resources.jobs.lake_job import LakeJob, run_job
 from tests.aws_server import AwsServer

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 import yaml
-from eventlake.settings.models.file import load_settings
-from eventlake.settings.models.models import Settings
 
 from datalake_assets.cli.demo_folder import STORAGE, fresh_folder
 from datalake_assets.running import new_job
 from eventlake.lake import Lake
 from eventlake.runs.context import Silent
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive
+from eventlake.settings.file import load_settings
+from eventlake.settings.models import Settings
 from eventlake.work.in_process import InProcess
 from spark_resources.jobs.lake_job import run_job
 from tests.datalake_assets.cli.terminal import Terminal

@@ -4,14 +4,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from eventlake.settings.models.file import load_settings
-from eventlake.settings.models.models import Settings
-
 from benchmarks.marks import Marks
 from benchmarks.standalone import standalone
 from datalake_assets.running import new_job
 from eventlake.lake import Lake
 from eventlake.runs.context import Silent
+from eventlake.settings.file import load_settings
+from eventlake.settings.models import Settings
 from spark_resources.cluster.session import ClusterSession
 from spark_resources.jobs.lake_job import run_job
 

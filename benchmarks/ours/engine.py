@@ -3,11 +3,10 @@
 import sys
 from pathlib import Path
 
-from eventlake.settings.models.file import load_settings
-
 from benchmarks.marks import Marks
 from eventlake.rules.clock import new_run_id, now
 from eventlake.runs.context import Silent
+from eventlake.settings.file import load_settings
 from spark_resources.class_archive import with_archive
 from spark_resources.jobs.lake_job import LakeJob, run_job
 from spark_resources.jobs.shelf_dataflow import ShelfDataflow

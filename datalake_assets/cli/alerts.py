@@ -12,11 +12,10 @@ from datalake_assets.cli.output import grid, note, print_json, say, show, warn
 from datalake_assets.cli.text import moment, span
 
 if TYPE_CHECKING:
-    from eventlake.settings.models.models import Source
-
     from eventlake.alerts.delivery import Tried
     from eventlake.alerts.state import AlertState, Letter
     from eventlake.alerts.wording import OpenTrouble
+    from eventlake.settings.models import Source
 
 _SHOWN = 10
 

@@ -10,9 +10,8 @@ from eventlake.runs.context import now
 from eventlake.runs.verify import CheckResult, Severity
 
 if TYPE_CHECKING:
-    from eventlake.settings.models.models import Source
-
     from eventlake.lake import Lake
+    from eventlake.settings.models import Source
 
 
 def check_tables(lake: "Lake", slug: str | None, as_json: bool) -> int:

@@ -50,12 +50,11 @@ def demo(
       datalake demo
       datalake demo --folder /tmp/demo --events 10000
     """
-    from eventlake.settings.models.file import load_settings
-
     from datalake_assets.cli.demo_folder import STORAGE, fresh_folder
     from datalake_assets.home import leave_home
     from eventlake.lake import Lake
     from eventlake.sample import SampleSpec
+    from eventlake.settings.file import load_settings
     from spark_resources.java import require_java
 
     begun = time.monotonic()
@@ -168,7 +167,7 @@ def _hold_to_account(lake: "Lake", account: "Account") -> None:
 
 
 def _say_what_next(file: Path) -> None:
-    from eventlake.settings.models.file import DEFAULT_FILE
+    from eventlake.settings.file import DEFAULT_FILE
 
     program = _program()
     with_config = f"{program} --config {file}"

@@ -3,11 +3,10 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from eventlake.settings.models.models import Source
-
 from eventlake.lake import Lake
 from eventlake.rules.errors import LakeError
 from eventlake.sample import Account, Slot
+from eventlake.settings.models import Source
 from eventlake.sql import LakeSql
 
 

@@ -38,12 +38,11 @@ def dev(
     _require_free(host, port)
     if settings.engine != "emr":
         _warn_without_java()
-    from eventlake.settings.models.file import FILE_VARIABLE
-
     from datalake_assets.home import ensure_home
     from datalake_assets.in_use import claim
     from datalake_assets.reloading import WEBSERVER_VARIABLE
     from datalake_assets.sync import SCHEDULES_VARIABLE
+    from eventlake.settings.file import FILE_VARIABLE
 
     home = ensure_home(settings)
     if not claim(home):
@@ -60,9 +59,8 @@ def dev(
 
 
 def _or_demo(asked: Invocation) -> Invocation:
-    from eventlake.settings.models.file import FILE_VARIABLE
-
     from datalake_assets.home import leave_home
+    from eventlake.settings.file import FILE_VARIABLE
 
     named = asked.config is not None or os.environ.get(FILE_VARIABLE)
     if named or asked.file().exists() or not DEMO.exists():

@@ -20,10 +20,9 @@ def init(
       datalake init
       datalake init --config shop/lake.yaml
     """
-    from eventlake.settings.models.file import DEFAULT_FILE
-    from eventlake.settings.models.template import STARTER
-
     from eventlake.rules.errors import UsageError
+    from eventlake.settings.file import DEFAULT_FILE
+    from eventlake.settings.template import STARTER
 
     file = invocation(context).file()
     try:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from eventlake.settings.models.models import Settings
-
     from eventlake.lake import Lake
+    from eventlake.settings.models import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +20,12 @@ class Invocation:
 
     def file(self) -> Path:
         """Where the settings are, or would be."""
-        from eventlake.settings.models.file import find_settings
+        from eventlake.settings.file import find_settings
 
         return find_settings(self.config, os.environ, Path.cwd())
 
     def settings(self) -> "Settings":
-        from eventlake.settings.models.file import load_settings
+        from eventlake.settings.file import load_settings
 
         return load_settings(self.config, os.environ, Path.cwd())
 

@@ -10,9 +10,8 @@ from datalake_assets.cli.output import note, print_json, say, warn, working
 from datalake_assets.cli.text import plural, size
 
 if TYPE_CHECKING:
-    from eventlake.settings.models.models import Source
-
     from eventlake.lake import Lake
+    from eventlake.settings.models import Source
     from eventlake.upkeep.recovery import Recovery
 
 

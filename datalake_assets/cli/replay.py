@@ -9,10 +9,9 @@ from datalake_assets.cli.output import note, working
 from datalake_assets.cli.runs import prepare, reported, tell
 
 if TYPE_CHECKING:
-    from eventlake.settings.models.models import Source
-
     from eventlake.lake import Lake
     from eventlake.runs.unit import Window
+    from eventlake.settings.models import Source
 
 
 def replay(

@@ -12,11 +12,10 @@ from datalake_assets.cli.output import fail, grid, print_json, show
 from datalake_assets.cli.text import headline, number, plural, span
 
 if TYPE_CHECKING:
-    from eventlake.settings.models.models import Source
-
     from datalake_assets.launch import Outcome
     from eventlake.lake import Lake
     from eventlake.runs.report_history import RunReport
+    from eventlake.settings.models import Source
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,9 +46,8 @@ def serve(
     """
     chosen = invocation(context)
     settings = chosen.settings()
-    from eventlake.settings.models.file import FILE_VARIABLE
-
     from datalake_assets.home import ensure_home
+    from eventlake.settings.file import FILE_VARIABLE
 
     ensure_home(settings)
     environ = {**os.environ, FILE_VARIABLE: str(chosen.file())}

@@ -13,10 +13,9 @@ from datalake_assets.cli.suppressed import AsJson, SourceName, remaining_rows, s
 from datalake_assets.cli.text import number, plural
 
 if TYPE_CHECKING:
-    from eventlake.settings.models.models import Source
-
     from eventlake.lake import Lake
     from eventlake.rules.suppression import IdKind
+    from eventlake.settings.models import Source
     from eventlake.state.suppression import Entries, Version
 
 suppress = typer.Typer(

@@ -9,9 +9,8 @@ from datalake_assets.cli.output import grid, note, print_json, say, show, workin
 from datalake_assets.cli.text import number
 
 if TYPE_CHECKING:
-    from eventlake.settings.models.models import Source
-
     from eventlake.people.remaining import ReplayRange
+    from eventlake.settings.models import Source
 
 _SHOWN = 50
 

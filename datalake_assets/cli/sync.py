@@ -12,9 +12,8 @@ from datalake_assets.cli.runs import Done, prepare, reported, tell
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from eventlake.settings.models.models import Source
-
     from eventlake.lake import Lake
+    from eventlake.settings.models import Source
 
 
 def sync(

@@ -10,9 +10,8 @@ from datalake_assets.cli.output import fail, grid, note, print_json, say, show, 
 from datalake_assets.cli.text import number, plural, size
 
 if TYPE_CHECKING:
-    from eventlake.settings.models.models import Source
-
     from eventlake.lake import Lake
+    from eventlake.settings.models import Source
     from eventlake.upkeep.upkeep import UpkeepReport
 
 

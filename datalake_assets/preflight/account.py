@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 
-from eventlake.settings.models.models import Settings, Source
-
 from datalake_assets.preflight.finding import Finding, looked
 from eventlake.aws.access import AwsAccess
 from eventlake.aws.refusals import role_call
 from eventlake.lake import Lake
 from eventlake.rules.errors import InvalidSetting
+from eventlake.settings.models import Settings, Source
 
 
 def uses_aws(settings: Settings) -> bool:

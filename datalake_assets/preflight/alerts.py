@@ -4,12 +4,11 @@ import os
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from eventlake.settings.models.models import Source
-
 from datalake_assets.preflight.finding import Finding, looked
 from eventlake.alerts.channels.base import Channel, NotSent
 from eventlake.alerts.delivery import distinct
 from eventlake.rules.errors import ServiceTrouble
+from eventlake.settings.models import Source
 
 
 def alert_findings(sources: Iterable[Source]) -> Iterator[Finding]:

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 
-from eventlake.settings.models.models import Source
-
 from datalake_assets.preflight.finding import Finding, Remark, looked
 from datalake_assets.preflight.schedules import Schedules
 from eventlake.lake import Lake
 from eventlake.runs.plan import list_archive, plan_sync
 from eventlake.runs.report_history import newest_reports
+from eventlake.settings.models import Source
 from eventlake.state.source_state import read_state, refuse_changed_layout
 
 

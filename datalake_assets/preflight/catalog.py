@@ -10,11 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from eventlake.settings.models.models import Source
-
 from datalake_assets.preflight.finding import Finding, looked
 from eventlake.catalog import sync_reports
 from eventlake.lake import Lake
+from eventlake.settings.models import Source
 
 _ABSENT = "datalake_check_of_rights"
 _KEY: dict[str, Any] = {"Values": ["-"]}

@@ -8,13 +8,12 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from eventlake.settings.models.models import Source
-
 from datalake_assets.preflight.finding import Finding, Remark, looked
 from eventlake.aws.access import AwsAccess
 from eventlake.aws.refusals import Doing, aws_call
 from eventlake.lake import Lake
 from eventlake.rules.errors import InvalidSetting
+from eventlake.settings.models import Source
 from spark_resources.emr.client import EmrClient
 from spark_resources.emr.cluster_like import VENDOR_TAG, Cluster
 from spark_resources.emr.place import refuse_unusable

@@ -3,10 +3,9 @@
 import os
 from pathlib import Path
 
-from eventlake.settings.models.models import Settings
-
 from datalake_assets.preflight.finding import Finding, looked
 from eventlake.rules.errors import UsageError
+from eventlake.settings.models import Settings
 
 
 def folder_finding(settings: Settings) -> Finding:

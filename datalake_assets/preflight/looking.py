@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 
-from eventlake.settings.models.models import Source
-
 from datalake_assets.preflight.account import account_findings, uses_aws
 from datalake_assets.preflight.archive import archive_findings
 from datalake_assets.preflight.catalog import catalog_finding, glue_findings
@@ -17,6 +15,7 @@ from eventlake.rules.errors import (
     ServiceTrouble,
     UsageError,
 )
+from eventlake.settings.models import Source
 from spark_resources.java import require_java
 
 _FOUND_BY_RUNS = (InsufficientPermissions, InvalidSetting, ServiceTrouble)

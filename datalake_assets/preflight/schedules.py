@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from eventlake.settings.models.models import Source
+from eventlake.settings.models import Source
 
 if TYPE_CHECKING:
     import dagster as dg

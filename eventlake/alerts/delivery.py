@@ -28,7 +28,7 @@ from eventlake.alerts.state import (
 )
 from eventlake.alerts.wording import Words
 from eventlake.lake import Lake
-from eventlake.settings.models.models import Source
+from eventlake.settings.models import Source
 from eventlake.storage import Storage
 
 CLAIM = timedelta(minutes=5)  # longer than any way takes to accept or refuse a message

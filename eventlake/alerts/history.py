@@ -18,7 +18,7 @@ from eventlake.rules.errors import LakeError
 from eventlake.runs.failures import CANCELLED
 from eventlake.runs.open_runs import OpenRun
 from eventlake.runs.report_history import RunReport, newest_reports, read_reports
-from eventlake.settings.models.models import Source
+from eventlake.settings.models import Source
 from eventlake.storage.documents import decode
 
 if TYPE_CHECKING:

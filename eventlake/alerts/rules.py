@@ -12,9 +12,18 @@ from datetime import date, datetime, timedelta
 from msgspec.structs import replace
 
 from eventlake.alerts.attempt import Attempt, BadRecord, CheckRun, Outcome, Verdict
-from eventlake.alerts.state import AlertState, Ended, FailedCheck, Letter, Message, Streak, Trouble
+from eventlake.alerts.state import (
+    STAGES,
+    AlertState,
+    Ended,
+    FailedCheck,
+    Letter,
+    Message,
+    Streak,
+    Trouble,
+)
 from eventlake.alerts.wording import Draft, Words
-from eventlake.settings.models.alerts import Alerts
+from eventlake.settings.alerts import Alerts
 
 SILENCE = "freshness"
 """The check of a source that says the same as `no_data_hours`, by another measure."""
@@ -66,7 +75,6 @@ def is_new_check_failure(check: FailedCheck) -> bool:
     return bool(check.failing.keys() - set(check.told)) or (not check.failing and bool(check.told))
 
 
-STAGES = (1, 5, 20)
 _WORKS = 100  # of which is known that they are counted
 
 

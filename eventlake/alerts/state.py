@@ -13,6 +13,10 @@ GIVE_UP = timedelta(days=3)
 """After which a message that a way does not take is no longer tried."""
 
 
+STAGES = (1, 5, 20)
+"""Failures in a row that are reported."""
+
+
 class Message(msgspec.Struct, frozen=True):
     """What is told; its id is the same on all ways, and when it is sent a second time."""
 

@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from eventlake.alerts.rules import STAGES
-from eventlake.alerts.state import AlertState, Ended, FailedCheck, Streak, Trouble
-from eventlake.settings.models.models import Source
+from eventlake.alerts.state import STAGES, AlertState, Ended, FailedCheck, Streak, Trouble
+from eventlake.settings.models import Source
 
 _LENGTH = 1_500  # characters of what others said that are told
 

@@ -16,7 +16,7 @@ from eventlake.rules.events import message_id
 from eventlake.rules.names import MESSAGE_ID
 from eventlake.rules.parse import parse_line
 from eventlake.rules.partitions import DatePartition, hour_of, partition_of
-from eventlake.settings.models.models import Source
+from eventlake.settings.models import Source
 from eventlake.storage import Storage
 
 

@@ -6,7 +6,7 @@ from eventlake.aws.access import AwsAccess
 from eventlake.catalog import sync_reports
 from eventlake.catalog.base import Catalog
 from eventlake.catalog.local import LocalCatalog
-from eventlake.settings.models.models import Limits, Overridable, Settings
+from eventlake.settings.models import Limits, Overridable, Settings
 from eventlake.storage import Storage
 
 

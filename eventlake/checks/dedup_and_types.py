@@ -12,7 +12,7 @@ from eventlake.rules.types import TableSchema
 from eventlake.runs.dedup import read_ids
 from eventlake.runs.unit import Window
 from eventlake.runs.verify import CheckResult
-from eventlake.settings.models.models import Source
+from eventlake.settings.models import Source
 
 _DAY_US = 86_400_000_000
 

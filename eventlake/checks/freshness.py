@@ -11,7 +11,7 @@ from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.schedules import next_due
 from eventlake.runs.verify import CheckResult
-from eventlake.settings.models.models import Source
+from eventlake.settings.models import Source
 from eventlake.state.ledger import read_ledger
 
 HOUR = timedelta(hours=1)

@@ -12,7 +12,7 @@ from eventlake.rules import paths
 from eventlake.rules.partitions import DatePartition
 from eventlake.rules.types import TableSchema
 from eventlake.runs.verify import CheckResult
-from eventlake.settings.models.models import Source
+from eventlake.settings.models import Source
 from eventlake.state.manifest import Manifest, read_manifest, read_pruned
 from eventlake.state.source_state import SourceState, read_state
 from eventlake.storage import Storage

@@ -21,7 +21,7 @@ from eventlake.lake import Lake
 from eventlake.rules.partitions import DatePartition
 from eventlake.rules.types import TableSchema
 from eventlake.runs.verify import CheckResult, Severity
-from eventlake.settings.models.models import Source
+from eventlake.settings.models import Source
 
 _LOOK_AGAIN = 10
 _SECONDS_BETWEEN = 3.0

@@ -13,7 +13,7 @@ from eventlake.rules.clock import new_run_id
 from eventlake.rules.errors import StateError
 from eventlake.rules.partitions import DatePartition
 from eventlake.runs.publish import catalog_entry, catalog_partition, catch_up
-from eventlake.settings.models.models import Source
+from eventlake.settings.models import Source
 from eventlake.state.lease import Lease, held_lease
 from eventlake.state.manifest import read_manifest, read_pruned
 from eventlake.state.source_state import SourceState

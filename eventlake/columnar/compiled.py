@@ -12,7 +12,7 @@ from numba import config, njit
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _HERE = Path(__file__).parent
-_KERNELS = "*/kernel/*.py"  # all of them, below the package
+_SOURCES = "**/*.py"
 _config: Any = config
 _njit: Any = njit
 
@@ -47,7 +47,7 @@ def cache_folder() -> str | None:
     new kernel could meet the code of an old one: hence a folder for each.
     """
     try:
-        files = sorted(_HERE.parent.parent.glob(_KERNELS))
+        files = sorted(_HERE.glob(_SOURCES))
         sources = b"\0".join(path.read_bytes() for path in files)
     except OSError:
         return None

@@ -20,6 +20,7 @@ from eventlake.columnar.fill import (
     VALUES,
     WAY,
 )
+from eventlake.columnar.kinds import Encoding, Kind
 from eventlake.columnar.values import (
     ARRAY,
     ESCAPED,
@@ -34,8 +35,6 @@ from eventlake.columnar.values import (
     TEXT,
     TRUE,
 )
-from eventlake.load.encoding import Encoding
-from eventlake.rules.inference import Kind
 
 Size = TypeVar("Size", int, np.ndarray)
 _TEXTS = 1 << TEXT | 1 << ESCAPED | 1 << MOMENT | 1 << MILLIS

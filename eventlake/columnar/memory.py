@@ -107,10 +107,7 @@ def copy(typing_context: Any, to: Any, place: Any, source: Any, start: Any, leng
     return types.void(to, place, source, start, length), generate
 
 
-_word_intrinsic: Callable[[Callable[..., Any]], Callable[..., Any]] = intrinsic
-
-
-@_word_intrinsic
+@_intrinsic
 def ones(typing_context: Any, word: Any) -> Any:
     """How many bits are set."""
 
@@ -120,7 +117,7 @@ def ones(typing_context: Any, word: Any) -> Any:
     return types.int64(types.uint64), generate
 
 
-@_word_intrinsic
+@_intrinsic
 def first_one(typing_context: Any, word: Any) -> Any:
     """The number of the lowest bit that is set; 64 if there is none."""
 
@@ -130,7 +127,7 @@ def first_one(typing_context: Any, word: Any) -> Any:
     return types.int64(types.uint64), generate
 
 
-@_word_intrinsic
+@_intrinsic
 def reversed_bytes(typing_context: Any, word: Any) -> Any:
     """The same number with its highest byte lowest."""
 

@@ -93,9 +93,6 @@ def _vector(metadata: memoryview, table: int, number: int) -> int:
     return _at(metadata, _member(metadata, table, number)) + _COUNT.size
 
 
-_WORD_BYTES = 8
-
-
 @dataclass(frozen=True, slots=True)
 class RowOrigins:
     """Columns that come before those of the events, over the rows of all groups, as bytes; values
@@ -174,11 +171,11 @@ class GroupMessages:
         ]
         spots, last_spot = self._spots(layout, self._each(bodies))
         memory = np.frombuffer(buffer, np.uint8)
-        numbers = memory[: len(memory) // _WORD_BYTES * _WORD_BYTES].view(np.int64)
+        numbers = memory[: len(memory) // _WORD * _WORD].view(np.int64)
         found: dict[int, pa.Buffer] = {}
         for group, form in self._forms.items():
             begin, body, length = int(begins[group]), int(bodies[group]), int(self._lengths[group])
-            at = begin // _WORD_BYTES
+            at = begin // _WORD
             numbers[at : at + len(form.numbers)] = form.numbers
             numbers[at + form.rows] = length
             numbers[at + form.body] = after[group] - body

@@ -16,7 +16,7 @@ import msgspec
 import pyarrow as pa
 
 from eventlake.columnar.id_hashes import ID_BYTES
-from eventlake.load.encoding import ARROW_TYPES, Encoding
+from eventlake.columnar.kinds import ARROW_TYPES, Encoding
 
 G = TypeVar("G", bound=Hashable)
 

@@ -10,7 +10,7 @@ from eventlake.load.parts import PartColumn
 from eventlake.rules.events import Reason, Reject
 from eventlake.rules.flatten import Event, Path, leaves, rescued_members
 from eventlake.rules.names import Naming, column_name, is_spelled_like_column, pointer
-from eventlake.settings.models.models import Limits
+from eventlake.settings.models import Limits
 
 
 @dataclass(frozen=True, slots=True)

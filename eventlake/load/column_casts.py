@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlake.load.encoding import Encoding, as_written, decoded, plain_dates
+from eventlake.columnar.kinds import Encoding
+from eventlake.load.encoding import as_written, decoded, plain_dates
 from eventlake.rules.casts import Outcome, cast
 from eventlake.rules.counts import CastCounts
 from eventlake.rules.types import LakeType

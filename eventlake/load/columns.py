@@ -29,6 +29,7 @@ from eventlake.columnar.fill import (
 )
 from eventlake.columnar.id_hashes import ID_BYTES, hash_id
 from eventlake.columnar.id_kernel import BLOCK, hash_ids
+from eventlake.columnar.kinds import ARROW_TYPES, Encoding, Kind
 from eventlake.columnar.layout import (
     Layout,
     encoding_of,
@@ -40,10 +41,8 @@ from eventlake.columnar.layout import (
 from eventlake.columnar.line_blocks import LineBlock
 from eventlake.columnar.messages import GroupMessages, RowOrigins
 from eventlake.columnar.values import ESCAPED, MILLIS
-from eventlake.load.encoding import ARROW_TYPES, Encoding
 from eventlake.load.parts import Arrays, Origins, PartColumn
 from eventlake.load.seen import Place
-from eventlake.rules.inference import Kind
 
 
 @dataclass(slots=True)

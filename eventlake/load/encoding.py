@@ -14,7 +14,6 @@ Nothing is cast here. The type of a column is known only when every task has bee
 
 import re
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -22,8 +21,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventlake.columnar.kinds import Encoding, Kind
 from eventlake.rules.dates import parse_timestamp
-from eventlake.rules.inference import Kind, kind_of
+from eventlake.rules.inference import kind_of
 from eventlake.rules.parse import parse_value
 from eventlake.rules.types import LakeType
 
@@ -94,25 +94,6 @@ def all_dates(texts: pa.Array) -> bool:
     return all(
         parse_timestamp(text) is not None for text in pc.unique(texts.drop_null()).to_pylist()
     )
-
-
-class Encoding(StrEnum):
-    INT = "int"
-    BOOL = "bool"
-    TEXT = "text"
-    MILLIS = "millis"
-    NUMBER = "number"
-    JSON = "json"
-
-
-ARROW_TYPES = {
-    Encoding.INT: pa.int64(),
-    Encoding.BOOL: pa.bool_(),
-    Encoding.TEXT: pa.string(),
-    Encoding.MILLIS: LakeType.TIMESTAMP.arrow,
-    Encoding.NUMBER: pa.string(),
-    Encoding.JSON: pa.string(),
-}
 
 
 def encode(values: list[Any]) -> tuple[Encoding, pa.Array]:

@@ -26,7 +26,7 @@ from eventlake.rules.dates import parse_timestamp
 from eventlake.rules.events import EVENT_TYPES
 from eventlake.rules.flatten import Path
 from eventlake.rules.names import Naming, table_name
-from eventlake.settings.models.models import Limits
+from eventlake.settings.models import Limits
 
 _CELLS_PER_LINE = 48  # to begin with
 _ROWS_AT_ONCE = 1 << 12  # are made columns of: enough that what is done for each stroke is little

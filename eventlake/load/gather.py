@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from eventlake.columnar.gather import AS_BIT, AS_TEXT, AS_WORD, TEXTS, VALID, VALUES, gather
 from eventlake.columnar.id_hashes import ID_BYTES
+from eventlake.columnar.kinds import ARROW_TYPES, Encoding
 from eventlake.columnar.layout import aligned
 from eventlake.columnar.messages import buffers_of
 from eventlake.load.blobs import (
@@ -24,7 +25,6 @@ from eventlake.load.blobs import (
     parts_of,
     unpacked_message,
 )
-from eventlake.load.encoding import ARROW_TYPES, Encoding
 
 _TEXTS = frozenset(e for e, type in ARROW_TYPES.items() if pa.types.is_string(type))
 _NUMBERS = {FILE: np.int32, LINE: np.int32, RECEIVED: np.int64}

@@ -8,11 +8,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
+from eventlake.columnar.kinds import Encoding, Kind
 from eventlake.load.blobs import HASH, ORIGINS, PAYLOAD
-from eventlake.load.encoding import Encoding, joined, kinds_of
+from eventlake.load.encoding import joined, kinds_of
 from eventlake.load.seen import Place
 from eventlake.rules.flatten import Path
-from eventlake.rules.inference import Kind
 
 HASHED_ORIGINS = ORIGINS.append(pa.field(HASH, pa.uint32()))
 """With a hash of the payload, which is not staged."""

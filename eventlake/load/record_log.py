@@ -14,7 +14,7 @@ from eventlake.load.stage_job import RawFile
 from eventlake.rules.clock import now
 from eventlake.rules.names import Naming
 from eventlake.rules.partitions import DatePartition
-from eventlake.settings.models.models import Limits
+from eventlake.settings.models import Limits
 from eventlake.state.suppression import Suppression
 from eventlake.storage import Storage
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from eventlake.rules.inference import Kind
+from eventlake.columnar.kinds import Kind
 
 Place = tuple[int, int, int]
 """File (its number in the run), line, and order within the event: the order of discovery."""

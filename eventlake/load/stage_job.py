@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from eventlake.load.seen import Seen
 from eventlake.rules.names import STANDARD_COLUMNS, Naming
 from eventlake.rules.partitions import DatePartition
-from eventlake.settings.models.models import Limits
+from eventlake.settings.models import Limits
 from eventlake.state.suppression import Suppression
 from eventlake.storage import Storage
 

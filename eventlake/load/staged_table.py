@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventlake.columnar.id_hashes import ID_BYTES, checksums
+from eventlake.columnar.kinds import Encoding
 from eventlake.columnar.typed import TypedColumns
 from eventlake.load.blobs import (
     FILE,
@@ -19,7 +20,6 @@ from eventlake.load.blobs import (
     Blob,
     StagedField,
 )
-from eventlake.load.encoding import Encoding
 from eventlake.load.gather import StagedPart, gathered
 from eventlake.load.positions import places
 from eventlake.load.typed_rows import RareNames, StagedRows, TypedRows, rare_values, typed_rows

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from eventlake.columnar.kinds import Encoding, Kind
 from eventlake.columnar.messages import body_size
 from eventlake.load.blobs import (
     FILE,
@@ -25,7 +26,7 @@ from eventlake.load.blobs import (
     rows_key,
 )
 from eventlake.load.careful_reader import Refused, TableColumns
-from eventlake.load.encoding import Encoding, encode
+from eventlake.load.encoding import encode
 from eventlake.load.parts import Origins, Part, PartColumn, joined_parts
 from eventlake.load.payloads import payload_hash
 from eventlake.load.positions import heads, places, split_places
@@ -33,7 +34,6 @@ from eventlake.load.seen import Place, SeenColumn, SeenTable
 from eventlake.load.stage_job import StageJob
 from eventlake.rules.events import Reject, open_envelope
 from eventlake.rules.flatten import Event, Path
-from eventlake.rules.inference import Kind
 from eventlake.rules.names import pointer
 from eventlake.rules.partitions import HOUR_US, DatePartition, partition_of
 

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventlake.columnar.kinds import Encoding
 from eventlake.columnar.typed import SparseColumn, TypedColumns, whole
 from eventlake.load.blobs import RARE, RareName, StagedField
 from eventlake.load.column_casts import CastColumn, cast_column, json_values
-from eventlake.load.encoding import Encoding
 from eventlake.rules.counts import CastCounts
 from eventlake.rules.names import RESCUED_DATA
 from eventlake.rules.types import LakeType, TableSchema
@@ -123,9 +123,9 @@ def typed_rows(
 ) -> TypedRows:
     """Cast every staged field into its column; what loses anything goes to `rescued_data`."""
     filling = _Filling(staged.length, schema)
-    for field, array in staged.fields:
+    for staged_field, array in staged.fields:
         if array.null_count < len(array):
-            filling.add(field.pointer, field.column, field.encoding, array)
+            filling.add(staged_field.pointer, staged_field.column, staged_field.encoding, array)
     for values in rare:
         for name, sparse in values.fields():
             filling.add_sparse(name.pointer, name.column, values.encoding, sparse)

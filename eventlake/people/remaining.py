@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from eventlake.lake import Lake
 from eventlake.rules.names import STANDARD_COLUMNS
 from eventlake.rules.suppression import IdKind, IdSet, People
-from eventlake.settings.models.models import Source
+from eventlake.settings.models import Source
 from eventlake.state.source_state import read_state
 from eventlake.state.suppression import Suppression
 from eventlake.storage import Storage

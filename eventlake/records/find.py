@@ -18,7 +18,7 @@ from eventlake.load.record_log import BatchType
 from eventlake.records.logs import RunLog, run_logs, search
 from eventlake.rules.names import MESSAGE_ID, RECEIVED_AT, Naming
 from eventlake.rules.partitions import DatePartition
-from eventlake.settings.models.models import Source
+from eventlake.settings.models import Source
 from eventlake.state.id_index import read_index
 from eventlake.state.source_state import Layout, SourceState, read_state
 from eventlake.storage import Storage

@@ -16,7 +16,7 @@ from eventlake.rules import paths
 from eventlake.rules.errors import UsageError
 from eventlake.runs.record_log import LogMetadata, read_metadata
 from eventlake.runs.report_history import RunReport, newest_reports
-from eventlake.settings.models.models import Source
+from eventlake.settings.models import Source
 from eventlake.storage import LocalStorage, Storage
 
 _SHOWN = 5  # runs named in a message

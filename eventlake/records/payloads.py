@@ -12,7 +12,7 @@ from eventlake.records.logs import RunLog, search
 from eventlake.rules.events import Reject, message_id
 from eventlake.rules.parse import parse_line
 from eventlake.rules.suppression import People
-from eventlake.settings.models.models import Limits
+from eventlake.settings.models import Limits
 from eventlake.storage import Storage
 
 Record = dict[str, Any]

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from eventlake.columnar.kinds import Encoding
 from eventlake.lake import Lake
 from eventlake.load.column_casts import cast_column
-from eventlake.load.encoding import Encoding
 from eventlake.retype.request import Target
 from eventlake.rules.casts import Cell, Outcome, cast, text_of
 from eventlake.rules.counts import CastCounts

@@ -14,7 +14,7 @@ from eventlake.rules.types import Column, LakeType, TableSchema
 from eventlake.runs.clean_up import with_unused
 from eventlake.runs.context import now
 from eventlake.runs.publish import apply, catch_up
-from eventlake.settings.models.models import Source
+from eventlake.settings.models import Source
 from eventlake.state.lease import Lease, held_lease
 from eventlake.state.manifest import RunKind, Wish, commit
 from eventlake.state.report import RunFacts

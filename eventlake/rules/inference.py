@@ -1,10 +1,10 @@
 """What a value is, and the type a new column gets from all the kinds of value it was seen with."""
 
 from collections.abc import Collection
-from enum import StrEnum
 
 import msgspec
 
+from eventlake.columnar.kinds import Kind
 from eventlake.rules.dates import parse_timestamp
 from eventlake.rules.numbers import BIGINT_MAX, BIGINT_MIN, DECIMAL_INTEGER_DIGITS, Number
 from eventlake.rules.types import LakeType
@@ -12,19 +12,6 @@ from eventlake.rules.types import LakeType
 # Numbers with a fraction or exponent, `-0`, and integers too long for Python to convert come as
 # `msgspec.Raw`: their text. Other integers are `int`.
 Leaf = str | bool | int | msgspec.Raw | list[object]
-
-
-class Kind(StrEnum):
-    """What inference needs to know of a value."""
-
-    INT64 = "int64"
-    BIGINT_OVERFLOW = "bigint_overflow"
-    NUMBER = "number"
-    HUGE = "huge"
-    BOOL = "bool"
-    DATE = "date"
-    TEXT = "text"
-    ARRAY = "array"
 
 
 _TYPES = {

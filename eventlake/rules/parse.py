@@ -7,13 +7,12 @@ cannot give back as it was written (a fraction, an exponent, `-0`, thousands of 
 
 import json
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Protocol
 
 import msgspec
 
 from eventlake.rules.events import Reason, Reject
-from eventlake.settings.models.models import Limits
 
 Event = dict[str, Any]
 
@@ -24,7 +23,16 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _SHOWN = 60
 
 
-def parse_line(line: bytes, limits: Limits) -> Event:
+class LineLimits(Protocol):
+    """The limits that apply to one line."""
+
+    @property
+    def line_bytes(self) -> int: ...
+    @property
+    def depth(self) -> int: ...
+
+
+def parse_line(line: bytes, limits: LineLimits) -> Event:
     """The event on a line without its line break; raises `Reject`."""
     if len(line) > limits.line_bytes:
         raise Reject(Reason.TOO_LONG, f"over {limits.line_bytes} bytes")
@@ -48,13 +56,6 @@ def _decode(line: bytes) -> Any:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _explained(line, error) from error
     return _exact(line) if _MINUS_ZERO.search(line) else value
-
-
-def with_minus_zero(lines: Sequence[bytes]) -> list[int]:
-    """The lines, by their place among others, that may hold the number -0."""
-    if not _MINUS_ZERO.search(b"\n".join(lines)):
-        return []
-    return [place for place, line in enumerate(lines) if _MINUS_ZERO.search(line)]
 
 
 def parse_value(text: str) -> Any:
@@ -119,7 +120,7 @@ def _explained(line: bytes, error: Exception) -> Reject:
     return Reject(Reason.NOT_JSON, str(error))
 
 
-def _too_deep(limits: Limits) -> Reject:
+def _too_deep(limits: LineLimits) -> Reject:
     return Reject(Reason.TOO_DEEP, f"allowed are {limits.depth} levels")
 
 

@@ -11,7 +11,7 @@ import msgspec
 from eventlake.catalog.base import Catalog, partition_day
 from eventlake.rules import paths
 from eventlake.rules.partitions import DatePartition
-from eventlake.settings.models.models import Source
+from eventlake.settings.models import Source
 from eventlake.state.manifest import (
     Manifest,
     abandoned_runs,

@@ -14,7 +14,7 @@ from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.rules.clock import now
 from eventlake.rules.counts import UnitReport
 from eventlake.runs.verify import CheckResult
-from eventlake.settings.models.models import Settings, Source
+from eventlake.settings.models import Settings, Source
 from eventlake.state.manifest import Manifest, RunKind
 from eventlake.state.report import RunFacts
 from eventlake.storage import Storage

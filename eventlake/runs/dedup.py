@@ -13,7 +13,7 @@ from eventlake.load.dedup import DedupJob, TableIds
 from eventlake.load.seen import Seen
 from eventlake.rules.names import MESSAGE_ID, RECEIVED_AT
 from eventlake.runs.unit import UnitWork
-from eventlake.settings.models.models import Source
+from eventlake.settings.models import Source
 from eventlake.state.id_index import SCHEMA, UNKNOWN, write_index
 from eventlake.state.manifest import IndexFile
 from eventlake.storage import Storage, StoredFile

@@ -39,7 +39,7 @@ from eventlake.state.source_state import (
 )
 from eventlake.state.suppression import Suppression
 
-PlannedCatalog = dict[str, CatalogPartition | None]
+PlannedPartitions = dict[str, CatalogPartition | None]
 """By partition; None is one that is dropped."""
 
 
@@ -49,7 +49,7 @@ class PlannedCatalog:
     def __init__(self, real: Catalog, layout: DatePartition) -> None:
         self._real = real
         self._layout = layout
-        self._tables: dict[str, PlannedCatalog] = {}
+        self._tables: dict[str, PlannedPartitions] = {}
 
     def apply(self, after: SourceState, manifest: Manifest) -> None:
         """Remember what a manifest would do; `after` is the state it would lead to."""
@@ -86,7 +86,7 @@ class PlannedCatalog:
             return self._real.partitions(database, name, days)
         there = name in (self._real.names(database) or ())
         real = self._real.partitions(database, name, days) if there else []
-        known: PlannedCatalog = {partition_name(p.values): p for p in real}
+        known: PlannedPartitions = {partition_name(p.values): p for p in real}
         known |= {key: p for key, p in planned.items() if p is None or self._within(p, days)}
         return sorted(_present(known.values()), key=lambda partition: partition.values)
 

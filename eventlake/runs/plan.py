@@ -8,7 +8,7 @@ from eventlake.load.stage_job import RawFile
 from eventlake.rules import paths
 from eventlake.rules.errors import UsageError
 from eventlake.runs.unit import Unit, Window
-from eventlake.settings.models.models import Source
+from eventlake.settings.models import Source
 from eventlake.state.ledger import LedgerEntry, read_ledger, read_whole_ledger
 from eventlake.state.source_state import SourceState
 from eventlake.storage import Storage, StoredFile

@@ -23,7 +23,7 @@ from eventlake.runs.retype import Shadows, shadows_of
 from eventlake.runs.unit import UnitWork, tasks
 from eventlake.runs.unit_report import unit_report
 from eventlake.runs.verify import CheckResult, ChecksFailed, check_table
-from eventlake.settings.models.models import Tracking
+from eventlake.settings.models import Tracking
 from eventlake.state.ledger import LedgerEntry
 from eventlake.state.manifest import Manifest, NewFile, PartitionChange, RunKind, read_manifest
 from eventlake.state.replays import RawVersion, ReplayStep

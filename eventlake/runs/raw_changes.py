@@ -8,7 +8,7 @@ from eventlake.rules import paths
 from eventlake.rules.errors import ConsentNeeded
 from eventlake.runs.plan import RawFiles
 from eventlake.runs.unit import Window
-from eventlake.settings.models.models import Source
+from eventlake.settings.models import Source
 from eventlake.state.ledger import LedgerEntry
 from eventlake.state.manifest import Manifest
 from eventlake.state.replays import RawVersion

@@ -15,7 +15,7 @@ from eventlake.runs.raw_changes import RawChange, agreed, raw_changes, refusal, 
 from eventlake.runs.retype import Switches
 from eventlake.runs.run import Run
 from eventlake.runs.unit import Window
-from eventlake.settings.models.models import Source
+from eventlake.settings.models import Source
 from eventlake.state.manifest import Manifest, read_manifest
 from eventlake.state.replays import DoneDay, OpenReplay, RawVersion, Replay, ReplayStep
 from eventlake.state.source_state import SourceState

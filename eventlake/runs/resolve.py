@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from eventlake.columnar.kinds import Kind
 from eventlake.load.seen import Place, SeenTable
-from eventlake.rules.inference import Kind, infer
+from eventlake.rules.inference import infer
 from eventlake.rules.names import RESCUED_DATA, STANDARD_COLUMNS, Naming
 from eventlake.rules.types import Column, LakeType, TableSchema
-from eventlake.settings.models.models import Source
+from eventlake.settings.models import Source
 
 RESCUED = Column(RESCUED_DATA, LakeType.STRING, "")
 

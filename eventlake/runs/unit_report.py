@@ -12,7 +12,7 @@ from eventlake.rules.types import TableSchema
 from eventlake.runs.placement import partition_dict, partition_values
 from eventlake.runs.resolve import ResolvedTable
 from eventlake.runs.unit import Unit, UnitWork
-from eventlake.settings.models.models import Source
+from eventlake.settings.models import Source
 
 
 def unit_report(

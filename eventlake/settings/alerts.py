@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from eventlake.rules.errors import InvalidSetting
-from eventlake.settings.models.fields import Part
+from eventlake.settings.fields import SettingsGroup
 
 _VARIABLE = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*")
 _ADDRESS = re.compile(r"[^@\s<>,;]+@[^@\s<>,;]+")
@@ -62,7 +62,7 @@ Percent = Annotated[float, Field(ge=0, le=100, description="allowed: a number fr
 Switch = Annotated[bool, Field(description="allowed: true | false")]
 
 
-class Alerts(Part):
+class Alerts(SettingsGroup):
     """Recipients, and what they are told; without recipients nobody is told anything."""
 
     email_to: Annotated[

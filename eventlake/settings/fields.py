@@ -251,7 +251,7 @@ NameLength = Annotated[int, _count("allowed: a whole number from 32 to 1024", le
 Depth = Annotated[int, _count("allowed: a whole number from 1 to 500", most=500)]
 
 
-class Part(BaseModel):
+class SettingsGroup(BaseModel):
     """Some settings; one that is written without a value has its default."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

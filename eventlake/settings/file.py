@@ -15,9 +15,9 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from eventlake.rules.errors import Problem, SettingsError, UsageError, did_you_mean
-from eventlake.settings.models.fields import LATER_SETTINGS
-from eventlake.settings.models.models import Settings, Source
-from eventlake.settings.models.validation import Loc, breaches, path_of
+from eventlake.settings.fields import LATER_SETTINGS
+from eventlake.settings.models import Settings, Source
+from eventlake.settings.validation import Loc, breaches, path_of
 
 _STANDARD_TAGS = "tag:yaml.org,2002:"
 _NULL = f"{_STANDARD_TAGS}null"

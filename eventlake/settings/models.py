@@ -13,10 +13,9 @@ from eventlake.rules import schedules
 from eventlake.rules.errors import UnknownSource
 from eventlake.rules.names import NAME_LENGTH, Naming, catalog_table, snake, table_name
 from eventlake.rules.partitions import DatePartition
-from eventlake.settings.models import fields
-from eventlake.settings.models.alerts import Alerts
-from eventlake.settings.models.fields import Part
-from eventlake.settings.models.validation import breaches, inherit
+from eventlake.settings import fields
+from eventlake.settings.alerts import Alerts
+from eventlake.settings.validation import breaches, inherit
 
 _NATIVE_TABLES = frozenset({"identify", "page", "screen", "group", "alias"})
 _WAREHOUSE_TABLES = frozenset(table_name(kind, naming=Naming.WAREHOUSE) for kind in _NATIVE_TABLES)
@@ -29,7 +28,7 @@ class Tracking(StrEnum):
     ALL = "all"
 
 
-class Limits(Part):
+class Limits(fields.SettingsGroup):
     """Bounds past which only the offending line, column or table suffers."""
 
     line_bytes: fields.Count = 1024 * 1024
@@ -41,7 +40,7 @@ class Limits(Part):
     column_name: fields.NameLength = NAME_LENGTH
 
 
-class Retention(Part):
+class Retention(fields.SettingsGroup):
     """How long what is no longer, or never was, data of a table is kept."""
 
     record_log_days: fields.Days = 14
@@ -52,7 +51,7 @@ class Retention(Part):
     dagster_days: fields.Days = 90
 
 
-class Compaction(Part):
+class Compaction(fields.SettingsGroup):
     """Which partitions of past days have so many small files that these are put together."""
 
     enabled: Annotated[bool, Field(description="allowed: true | false")] = True
@@ -62,7 +61,7 @@ class Compaction(Part):
     run_mb: fields.Megabytes = 10_000
 
 
-class Spark(Part):
+class Spark(fields.SettingsGroup):
     """How a standalone cluster is used; nothing of it counts for other engines."""
 
     python: fields.Program | None = None  # of the workers; else this one's version
@@ -70,7 +69,7 @@ class Spark(Part):
     conf: fields.SparkConf = Field(default_factory=dict)
 
 
-class Overridable(Part):
+class Overridable(fields.SettingsGroup):
     """Settings that stand at the top and may be given anew for a single source."""
 
     region: fields.Region | None = None

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from eventlake.rules import paths
-from eventlake.settings.models.models import Source
+from eventlake.settings.models import Source
 from eventlake.storage import Storage
 from eventlake.storage.documents import decode, encode
 

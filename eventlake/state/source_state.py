@@ -6,7 +6,7 @@ from eventlake.catalog.base import CatalogPartition
 from eventlake.rules import paths
 from eventlake.rules.errors import Problem, SettingsError
 from eventlake.rules.types import LakeType, TableSchema
-from eventlake.settings.models.models import Source
+from eventlake.settings.models import Source
 from eventlake.state.manifest import IndexFile, Manifest, RunKind
 from eventlake.state.replays import DoneDay, Replays
 from eventlake.state.report import RunFacts

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from eventlake.rules import paths
 from eventlake.rules.errors import StateError
 from eventlake.rules.suppression import IdKind, IdSet, People
-from eventlake.settings.models.models import Source
+from eventlake.settings.models import Source
 from eventlake.storage import Storage, StoredFile
 from eventlake.storage.documents import FORMAT_VERSION
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from eventlake.catalog.base import CatalogPartition
 from eventlake.rules.types import TableSchema
-from eventlake.settings.models.models import Compaction
+from eventlake.settings.models import Compaction
 
 TARGET_BYTES = 256 << 20
 """A file of a compacted partition has no more; what is larger becomes several of one size."""

@@ -7,7 +7,7 @@ from eventlake.lake import Lake
 from eventlake.runs.clean_up import CleanUp, clean_up
 from eventlake.runs.dead_runs import close_dead_runs
 from eventlake.runs.publish import catch_up
-from eventlake.settings.models.models import Source
+from eventlake.settings.models import Source
 from eventlake.state.lease import Lease, read_lease, remove_dead_lease
 from eventlake.state.source_state import read_state
 

@@ -14,7 +14,7 @@ from eventlake.runs.context import now
 from eventlake.runs.open_runs import OpenRun
 from eventlake.runs.record_log import read_metadata
 from eventlake.runs.run import Run
-from eventlake.settings.models.models import Settings, Source
+from eventlake.settings.models import Settings, Source
 from eventlake.state.manifest import RunKind, note_pruned
 from eventlake.state.source_state import SourceState
 from eventlake.storage import Storage, StoredFile

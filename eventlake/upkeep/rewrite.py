@@ -15,7 +15,7 @@ from eventlake.load.write import type_problems
 from eventlake.rules.errors import CheckFailed, LakeError
 from eventlake.rules.names import MESSAGE_ID, RECEIVED_AT
 from eventlake.rules.types import TableSchema
-from eventlake.settings.models.models import Source
+from eventlake.settings.models import Source
 from eventlake.state.manifest import NewFile, PartitionChange
 from eventlake.storage import Storage, StoredFile
 from eventlake.upkeep.candidates import MOST_FILES, Candidate, file_count

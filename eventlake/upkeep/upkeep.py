@@ -14,7 +14,7 @@ from eventlake.rules.errors import LakeError
 from eventlake.runs.clean_up import Removed, clean_up, counted, due_places
 from eventlake.runs.context import Dataflow, Listener, RunContext, now
 from eventlake.runs.run import Run
-from eventlake.settings.models.models import Settings, Source
+from eventlake.settings.models import Settings, Source
 from eventlake.state.manifest import RunKind
 from eventlake.state.report import RunFacts
 from eventlake.state.source_state import read_state

@@ -5,12 +5,12 @@ from types import TracebackType
 from typing import Any, Self
 
 import pyspark
-from eventlake.settings.models.models import Settings
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from eventlake.runs.context import Listener
+from eventlake.settings.models import Settings
 from eventlake.storage import Storage
 from eventlake.storage.base import probe
 from spark_resources.class_archive import with_archive

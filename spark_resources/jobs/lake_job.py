@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import Any
 
 import msgspec
-from eventlake.settings.models.models import Settings, Source
 
 from eventlake.lake import Lake
 from eventlake.runs.context import Dataflow, Listener, Published, RunContext
@@ -14,6 +13,7 @@ from eventlake.runs.dry_run import PlannedUnit, dry_replay, dry_sync
 from eventlake.runs.failures import failure_told
 from eventlake.runs.sync import replay_units, sync_units
 from eventlake.runs.unit import Window
+from eventlake.settings.models import Settings, Source
 from eventlake.state.manifest import RunKind
 from eventlake.state.report import RunFacts
 

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from eventlake.settings.models.file import load_settings
 from playwright.sync_api import Page, expect, sync_playwright
 
 from datalake_assets.definitions import build
@@ -23,6 +22,7 @@ from datalake_assets.launch import execute
 from datalake_assets.snapshot import read_snapshot
 from eventlake.lake import Lake
 from eventlake.sample import WEB_SHOP, SampleSpec, write_archive
+from eventlake.settings.file import load_settings
 from tests.datalake_assets.conftest import InProcessEngine
 
 pytestmark = pytest.mark.browser

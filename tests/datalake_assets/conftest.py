@@ -8,7 +8,6 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from eventlake.settings.models.models import Settings
 
 from datalake_assets.definitions import build
 from datalake_assets.snapshot import read_snapshot
@@ -16,6 +15,7 @@ from eventlake.lake import Lake
 from eventlake.runs.context import Dataflow, Listener, Published
 from eventlake.runs.dry_run import PlannedUnit
 from eventlake.sample import IOS_PROD, WEB_SHOP, Account, SampleSpec, write_archive
+from eventlake.settings.models import Settings
 from eventlake.work.in_process import InProcess
 from spark_resources.engine import SparkEngine
 from spark_resources.jobs.lake_job import LakeJob, preview_job, run_job

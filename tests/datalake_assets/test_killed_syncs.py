@@ -12,12 +12,12 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from eventlake.settings.models.file import load_settings
 
 from datalake_assets.dead_runs import close_dead
 from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.runs.report_history import newest_reports
+from eventlake.settings.file import load_settings
 from eventlake.state.source_state import read_state
 from eventlake.storage import LocalStorage
 from tests.eventlake.archive import Archive, identify, track

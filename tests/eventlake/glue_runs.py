@@ -3,12 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from eventlake.settings.models.models import Settings
-
 from eventlake.catalog.base import Catalog
 from eventlake.lake import Lake
 from eventlake.runs.context import RunContext
 from eventlake.runs.unit import Window
+from eventlake.settings.models import Settings
 from eventlake.state.manifest import RunKind
 from tests.aws_server import AwsServer
 from tests.eventlake.runs import Runs

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from eventlake.settings.models.models import Settings, Source
 
 from eventlake.catalog.base import Catalog, CatalogPartition, CatalogTable
 from eventlake.catalog.local import LocalCatalog
@@ -19,6 +18,7 @@ from eventlake.runs.context import Dataflow, RunContext
 from eventlake.runs.run import Run
 from eventlake.runs.sync import replay, sync
 from eventlake.runs.unit import Window
+from eventlake.settings.models import Settings, Source
 from eventlake.state.id_index import read_index
 from eventlake.state.ledger import LedgerEntry, read_ledger
 from eventlake.state.manifest import RunKind

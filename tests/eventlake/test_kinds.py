@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlake.rules.inference import Kind, infer, kind_of
+from eventlake.columnar.kinds import Kind
+from eventlake.rules.inference import infer, kind_of
 from eventlake.rules.types import LakeType
 
 Raw = msgspec.Raw

@@ -4,12 +4,11 @@ import pickle
 from pathlib import Path
 from typing import Any
 
-from eventlake.settings.models.models import Settings
-
 from eventlake.aws.access import AwsAccess
 from eventlake.catalog.glue import GlueCatalog
 from eventlake.catalog.local import LocalCatalog
 from eventlake.lake import Lake
+from eventlake.settings.models import Settings
 from eventlake.storage import LocalStorage
 from eventlake.storage.s3 import S3Storage
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from eventlake.settings.models.models import Limits
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eventlake.rules.events import Reason, Reject
 from eventlake.rules.parse import parse_line
+from eventlake.settings.models import Limits
 
 LIMITS = Limits()
 

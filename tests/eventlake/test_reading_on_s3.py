@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventlake.settings.models.models import Source
 
 from eventlake.audit.audit import audit
 from eventlake.audit.scope import Scope, Span
@@ -13,13 +12,14 @@ from eventlake.checks.dedup_and_types import check_published
 from eventlake.lake import Lake
 from eventlake.records import logs
 from eventlake.records.find import find
-from eventlake.records.logs import newest_log, run_log, run_logs
+from eventlake.records.logs import newest_log, run_log, run_logs, search
 from eventlake.records.payloads import with_payloads
 from eventlake.retype.preview import preview
 from eventlake.retype.request import find_column
 from eventlake.rules.types import LakeType
 from eventlake.runs.report_history import newest_reports
 from eventlake.runs.unit import Window
+from eventlake.settings.models import Source
 from eventlake.status import source_status
 from eventlake.storage.s3 import S3Storage
 from tests.aws_server import AwsServer
@@ -43,7 +43,7 @@ def lakes(tmp_path: Path, aws: AwsServer) -> list[Runs]:
 def payloads(lake: Lake, source: Source) -> Any:
     logs = run_logs(lake, source)
     files = [file for log in logs for file in log.files]
-    found = [r for _, t in logs.search(lake.storage, files, "m1") for r in t.to_pylist()]
+    found = [r for _, t in search(lake.storage, files, "m1") for r in t.to_pylist()]
     shown, problems = with_payloads(lake.storage, logs, found, source.limits)
     return [(r["raw_file"], r["status"], r["record_payload"]) for r in shown], problems
 

@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from eventlake.settings.models.models import Settings
 
 from eventlake.lake import Lake
 from eventlake.rules import paths
@@ -12,6 +11,7 @@ from eventlake.rules.counts import NewColumn, TableReport, UnitReport
 from eventlake.rules.errors import StateError
 from eventlake.runs.open_runs import close_run
 from eventlake.runs.report_history import newest_reports
+from eventlake.settings.models import Settings
 from eventlake.state.report import RunFacts
 
 

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from eventlake.settings.models.models import Source
-
+from eventlake.columnar.kinds import Kind
 from eventlake.load.seen import Place, SeenColumn, SeenTable
-from eventlake.rules.inference import Kind
 from eventlake.rules.names import Naming
 from eventlake.rules.types import Column, LakeType, TableSchema
 from eventlake.runs.resolve import RESCUED, resolve, standard_columns
+from eventlake.settings.models import Source
 
 STANDARD = standard_columns(Naming.NATIVE)
 

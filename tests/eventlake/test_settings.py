@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventlake.settings.models.models import Limits, Settings, Source, Tracking
 from pydantic import ValidationError
 
 from eventlake.rules.errors import UnknownSource
 from eventlake.rules.names import Naming
 from eventlake.rules.partitions import DatePartition
+from eventlake.settings.models import Limits, Settings, Source, Tracking
 
 WEB = {"id": "web01", "slug": "web"}
 

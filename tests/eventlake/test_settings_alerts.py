@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventlake.settings.models.alerts import Alerts, secret_of
-from eventlake.settings.models.file import load_settings
-from eventlake.settings.models.models import Settings
 
 from eventlake.rules.errors import InvalidSetting, SettingsError
+from eventlake.settings.alerts import Alerts, secret_of
+from eventlake.settings.file import load_settings
+from eventlake.settings.models import Settings
 
 
 def load(folder: Path, alerts: str, of_source: str = "{}") -> Settings:

@@ -4,10 +4,10 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from eventlake.settings.models.file import load_settings
-from eventlake.settings.models.models import Settings
 
 from eventlake.rules.errors import SettingsError, UsageError
+from eventlake.settings.file import load_settings
+from eventlake.settings.models import Settings
 
 GOOD = """\
 workspace_id: P3IMS7SBDH

@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from eventlake.settings.models.alerts import Alerts
-from eventlake.settings.models.file import load_settings
-from eventlake.settings.models.models import Compaction, Limits, Retention, Settings, Source, Spark
-from eventlake.settings.models.template import STARTER
+from eventlake.settings.alerts import Alerts
+from eventlake.settings.file import load_settings
+from eventlake.settings.models import Compaction, Limits, Retention, Settings, Source, Spark
+from eventlake.settings.template import STARTER
 
 
 def load(folder: Path, text: str) -> Settings:

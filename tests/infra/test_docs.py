@@ -11,9 +11,9 @@ import jmespath  # type: ignore[import-untyped]
 import pytest
 import typer
 from botocore import xform_name
-from eventlake.settings.models.file import load_settings
 
 from datalake_assets.cli.app import app
+from eventlake.settings.file import load_settings
 from tests.aws_server import AwsServer
 from tests.infra import by_hand
 from tests.infra.stack import TEMPLATE, deploy, template

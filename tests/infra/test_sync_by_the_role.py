@@ -8,7 +8,6 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 from botocore.stub import Stubber
-from eventlake.settings.models.models import Settings
 
 from datalake_assets.preflight.bucket import bucket_findings, bucket_region
 from eventlake.aws.access import forget_sessions
@@ -16,6 +15,7 @@ from eventlake.lake import Lake
 from eventlake.runs.context import RunContext, Silent
 from eventlake.runs.sync import replay, sync
 from eventlake.runs.unit import Window
+from eventlake.settings.models import Settings
 from eventlake.state.manifest import RunKind
 from eventlake.state.report import RunFacts
 from eventlake.storage.s3 import S3Storage

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from eventlake.settings.models.models import Source
-
 from eventlake.alerts.attempt import CheckRun, Verdict
 from eventlake.alerts.delivery import Look
 from eventlake.checks.freshness import check_freshness
@@ -23,6 +21,7 @@ from eventlake.runs.context import Dataflow, RunContext
 from eventlake.runs.sync import replay, sync_units
 from eventlake.runs.unit import Window
 from eventlake.runs.verify import CheckResult, Severity
+from eventlake.settings.models import Source
 from eventlake.state.first_seen import first_sync_due
 from eventlake.state.manifest import RunKind
 from eventlake.state.report import RunFacts

@@ -8,12 +8,12 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
-from eventlake.settings.models.models import Settings, Source
 
 from eventlake.lake import Lake
 from eventlake.rules.suppression import IdKind
 from eventlake.runs.unit import Window
 from eventlake.sample import IOS_PROD, WEB_SHOP, Expected, SampleSpec, history
+from eventlake.settings.models import Settings, Source
 from eventlake.state.suppression import WHOLE_LAKE, change
 from tests.simulation.archive import GOES, Arrivals
 from tests.simulation.clock import Clock, backdate

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 import dagster as dg
 import pytest
 from dagster_pyspark import LazyPySparkResource
-from eventlake.settings.models.models import Source
 from pyspark.sql import SparkSession
 
 from datalake_assets.alerting import look
@@ -19,6 +18,7 @@ from eventlake.audit.scope import Scope
 from eventlake.lake import Lake
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import ServiceTrouble
+from eventlake.settings.models import Source
 from spark_resources.class_archive import with_archive
 from spark_resources.jobs.shelf_dataflow import ShelfDataflow
 from spark_resources.local import LocalEngine

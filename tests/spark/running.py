@@ -2,13 +2,12 @@
 
 from pathlib import Path
 
-from eventlake.settings.models.models import Settings
-
 from datalake_assets.running import new_job
 from eventlake.lake import Lake
 from eventlake.rules.counts import UnitReport
 from eventlake.runs.context import Silent
 from eventlake.sample import SampleSource
+from eventlake.settings.models import Settings
 from spark_resources.engine import SparkEngine
 from spark_resources.jobs.lake_job import LakeJob
 

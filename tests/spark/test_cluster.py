@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from eventlake.settings.models.models import Settings
 
 from benchmarks.standalone import Standalone, standalone
 from datalake_assets.preflight import findings
@@ -19,6 +18,7 @@ from eventlake.rules.errors import InvalidSetting
 from eventlake.runs import placement
 from eventlake.runs.context import Silent
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive
+from eventlake.settings.models import Settings
 from eventlake.work.in_process import InProcess
 from spark_resources.cluster.engine import ClusterEngine
 from spark_resources.cluster.session import ClusterSession

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from eventlake.settings.models.models import Settings
 
 from datalake_assets.definitions import build
 from datalake_assets.keys import sync_job_name
@@ -24,6 +23,7 @@ from eventlake.rules import paths
 from eventlake.runs.context import Silent
 from eventlake.runs.report_history import newest_reports
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive
+from eventlake.settings.models import Settings
 from eventlake.storage import StoredFile
 from eventlake.work.in_process import InProcess
 from spark_resources.emr.engine import EmrEngine

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from eventlake.settings.models.models import Settings
 
 from datalake_assets.running import new_job
 from datalake_assets.times import parse_range
@@ -17,6 +16,7 @@ from eventlake.rules.errors import InsufficientPermissions
 from eventlake.runs.report_history import newest_reports
 from eventlake.runs.unit import Window
 from eventlake.sample import IOS_PROD, Account, SampleSpec, write_archive
+from eventlake.settings.models import Settings
 from eventlake.sql import LakeSql
 from eventlake.storage import LocalStorage
 from spark_resources.local import LocalEngine

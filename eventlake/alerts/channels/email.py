@@ -11,7 +11,7 @@ from email.utils import format_datetime, parseaddr
 from eventlake.alerts.channels.base import TIMEOUT, NotSent
 from eventlake.alerts.state import Message
 from eventlake.rules.errors import InvalidSetting
-from eventlake.settings.models.alerts import Alerts, Security, secret_of
+from eventlake.settings.alerts import Alerts, Security, secret_of
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from eventlake.alerts.channels.email import Email
 from eventlake.alerts.channels.sns import SnsTopic
 from eventlake.alerts.channels.webhook import WebHook
 from eventlake.aws.access import AwsAccess
-from eventlake.settings.models.models import Source
+from eventlake.settings.models import Source
 
 
 def channels(source: Source, environ: Mapping[str, str]) -> dict[str, Channel]:

@@ -15,7 +15,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 from eventlake.alerts.channels.base import TIMEOUT, NotSent
 from eventlake.alerts.state import Message
 from eventlake.rules.errors import InvalidSetting
-from eventlake.settings.models.alerts import secret_of
+from eventlake.settings.alerts import secret_of
 
 _SLACK = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _LENGTH = 3_000  # characters that Slack shows of a text

@@ -123,8 +123,8 @@ def new_column(column: CatalogColumn) -> Fields:
     told: Fields = {"Name": column.name, "Type": column.type}
     if column.comment:
         told["Comment"] = fitted(column.comment, COLUMN_BYTES)
-    if kept := kept(column.comment, COLUMN_BYTES):
-        told["Parameters"] = kept
+    if parameters := kept(column.comment, COLUMN_BYTES):
+        told["Parameters"] = parameters
     return told
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from eventlake.settings.models.file import load_settings
 
 from datalake_assets.running import new_job
 from eventlake.lake import Lake
 from eventlake.runs.context import Silent
 from eventlake.sample import IOS_PROD, WEB_SHOP, Account, SampleSpec, write_archive
+from eventlake.settings.file import load_settings
 from eventlake.work.in_process import InProcess
 from spark_resources.engine import SparkEngine
 from spark_resources.jobs.lake_job import run_job

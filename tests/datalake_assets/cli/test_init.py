@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from eventlake.settings.models.file import load_settings
-
+from eventlake.settings.file import load_settings
 from tests.datalake_assets.cli.terminal import Terminal
 
 

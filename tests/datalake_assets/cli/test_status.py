@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from eventlake.settings.models.file import load_settings
-
 from datalake_assets.running import new_job
 from eventlake.lake import Lake
 from eventlake.rules.counts import UnitReport
 from eventlake.runs.context import Published, Silent
 from eventlake.runs.open_runs import close_run, opened_run
 from eventlake.runs.unit import Window
+from eventlake.settings.file import load_settings
 from eventlake.state.first_seen import first_sync_due
 from eventlake.state.lease import held_lease
 from eventlake.state.report import Failure, RunFacts

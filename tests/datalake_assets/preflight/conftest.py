@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
-from eventlake.settings.models.models import Settings
 
 from datalake_assets.preflight import Finding
 from eventlake.aws.access import forget_sessions
 from eventlake.lake import Lake
+from eventlake.settings.models import Settings
 from tests.aws_server import REGION, AwsServer
 from tests.eventlake.aws.enforced import User
 

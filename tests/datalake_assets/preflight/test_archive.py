@@ -16,13 +16,13 @@ from dagster._core.scheduler.instigation import (
     InstigatorStatus,
     ScheduleInstigatorData,
 )
-from eventlake.settings.models.models import Settings
 
 from datalake_assets.preflight.archive import archive_findings
 from datalake_assets.preflight.schedules import Schedules
 from datalake_assets.running import new_job
 from eventlake.lake import Lake
 from eventlake.runs.context import Dataflow, Silent
+from eventlake.settings.models import Settings
 from eventlake.work.in_process import InProcess
 from spark_resources.jobs.lake_job import run_job
 from tests.datalake_assets.preflight.conftest import SOURCE_ID

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from eventlake.settings.models.models import Settings
 
 from datalake_assets.home import URL_VARIABLE, VARIABLE, ensure_home
 from eventlake.rules.errors import ServiceTrouble, UsageError
+from eventlake.settings.models import Settings
 from tests.datalake_assets.production.deployment import free_port
 from tests.postgres import Postgres, running_postgres
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventlake.settings.models.file import load_settings
 
 from eventlake.lake import Lake
+from eventlake.settings.file import load_settings
 from tests.datalake_assets.production.deployment import Deployment, deployed
 from tests.eventlake.archive import Archive, page, track
 from tests.postgres import Postgres, running_postgres

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import yaml
-from eventlake.settings.models.file import FILE_VARIABLE
 from typer.testing import CliRunner
 
 from datalake_assets.bookkeeping import Bookkeeping
@@ -15,6 +14,7 @@ from datalake_assets.cli.app import app
 from datalake_assets.home import URL_VARIABLE, VARIABLE
 from datalake_assets.reloading import WEBSERVER_VARIABLE
 from datalake_assets.sync import SCHEDULES_VARIABLE
+from eventlake.settings.file import FILE_VARIABLE
 
 ROOT = Path(__file__).parents[3]
 DEPLOY = ROOT / "deploy"

@@ -6,8 +6,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from eventlake.settings.models.models import Settings, Source
-
 from eventlake.alerts.attempt import Attempt, CheckRun, Fates, unknown
 from eventlake.alerts.channels.base import NotSent
 from eventlake.alerts.delivery import Look
@@ -15,6 +13,7 @@ from eventlake.alerts.state import AlertState, Message, read_alerts
 from eventlake.lake import Lake
 from eventlake.rules.counts import TableReport, UnitReport
 from eventlake.runs.open_runs import close_run
+from eventlake.settings.models import Settings, Source
 from eventlake.state.report import Failure, RunFacts
 
 BEGIN = datetime(2026, 10, 20, tzinfo=UTC)

@@ -6,7 +6,6 @@ from email.utils import parsedate_to_datetime
 
 import pytest
 import trustme
-from eventlake.settings.models.alerts import Alerts
 
 from eventlake.alerts.channels.base import NotSent
 from eventlake.alerts.channels.email import Email
@@ -14,6 +13,7 @@ from eventlake.alerts.channels.sns import SnsTopic
 from eventlake.alerts.channels.webhook import WebHook
 from eventlake.alerts.state import Message
 from eventlake.aws.access import AwsAccess
+from eventlake.settings.alerts import Alerts
 from tests.alert_servers import PASSWORD, USER, Hook, MailBox, mail_server
 from tests.aws_server import AwsServer
 

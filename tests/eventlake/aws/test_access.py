@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from eventlake.settings.models.models import Settings
 
 from eventlake.aws import sessions
 from eventlake.aws.access import ATTEMPTS, AwsAccess
 from eventlake.aws.sessions import client_config
 from eventlake.rules.errors import InvalidSetting
+from eventlake.settings.models import Settings
 from tests.aws_server import REGION, SECRET, AwsServer
 
 ROLE = "arn:aws:iam::123456789012:role/datalake"

@@ -2,12 +2,12 @@
 
 import pytest
 from botocore.exceptions import ClientError
-from eventlake.settings.models.models import Settings
 
 from eventlake.aws.access import AwsAccess, forget_sessions
 from eventlake.aws.permissions import granted_by
 from eventlake.aws.refusals import Doing, aws_call, role_call
 from eventlake.rules.errors import InsufficientPermissions, InvalidSetting, LakeError
+from eventlake.settings.models import Settings
 from tests.aws_server import AwsServer
 from tests.eventlake.aws.enforced import User, enforced
 from tests.eventlake.aws.recorded import US, answered, told_of

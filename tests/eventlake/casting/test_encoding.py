@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlake.load.encoding import Encoding, decoded, encode, joined, kinds_of
-from eventlake.rules.inference import Kind, infer, kind_of
+from eventlake.columnar.kinds import Encoding, Kind
+from eventlake.load.encoding import decoded, encode, joined, kinds_of
+from eventlake.rules.inference import infer, kind_of
 from eventlake.rules.types import LakeType
 from tests.eventlake.casting.leaves import COLUMNS, json_of
 

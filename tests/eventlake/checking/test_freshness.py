@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventlake.settings.models.models import Source
 
 from eventlake.checks.freshness import check_freshness, judge_freshness
 from eventlake.runs.verify import Severity
+from eventlake.settings.models import Source
 from tests.eventlake.archive import track
 from tests.eventlake.retyping import lake_of
 from tests.eventlake.runs import Runs, utc

@@ -3,13 +3,13 @@
 from typing import Any
 
 import pytest
-from eventlake.settings.models.models import Source
 
 from eventlake.catalog.base import CatalogPartition
 from eventlake.checks.partitions import check_small_files
 from eventlake.rules.partitions import DatePartition
 from eventlake.rules.types import TableSchema
 from eventlake.runs.verify import CheckResult, Severity
+from eventlake.settings.models import Source
 from tests.eventlake.runs import utc
 
 MB = 1_000_000

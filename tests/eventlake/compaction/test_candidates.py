@@ -1,10 +1,10 @@
 """Which partitions are compacted, in which order, and how many at once."""
 
 import pytest
-from eventlake.settings.models.models import Compaction
 
 from eventlake.catalog.base import CatalogPartition
 from eventlake.rules.types import TableSchema
+from eventlake.settings.models import Compaction
 from eventlake.upkeep.candidates import Candidate, candidates, file_count, units, within
 
 MB = 1_000_000

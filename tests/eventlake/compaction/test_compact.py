@@ -12,7 +12,8 @@ from eventlake.records.find import Fate, find
 from eventlake.rules import paths
 from eventlake.rules.names import Naming
 from eventlake.rules.partitions import DatePartition
-from eventlake.upkeep import candidates, compaction, rewrite
+from eventlake.upkeep import candidates, compaction
+from eventlake.upkeep import rewrite as rewriting
 from eventlake.upkeep.rewrite import Rewritten
 from tests.aws_server import AwsServer
 from tests.eventlake.archive import identify, track
@@ -98,7 +99,7 @@ def test_switched_off_it_does_nothing(tmp_path: Any) -> None:
 def test_no_file_passes_the_target_and_all_rows_are_there(
     runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rewrite, "ROW_GROUP", 4)
+    monkeypatch.setattr(rewriting, "ROW_GROUP", 4)
     for name in "abcd":
         events = [track("Order", f"{name}{n}", f"2026-10-01T07:{n:02}", n=n) for n in range(10)]
         runs.archive.day("2026-10-01").file(name, *events)
@@ -119,7 +120,7 @@ def test_no_file_passes_the_target_and_all_rows_are_there(
 def test_of_very_many_files_some_go_along_as_they_are(
     runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rewrite, "MOST_FILES", 3)
+    monkeypatch.setattr(rewriting, "MOST_FILES", 3)
     for number in range(5):
         runs.archive.day("2026-10-01").file(f"{number}", track("Order", f"m{number}", "2026-10-01"))
         runs.sync()
@@ -161,7 +162,7 @@ def test_later_syncs_and_replays_go_on_from_there(runs: Runs) -> None:
 @contextmanager
 def meanwhile(runs: Runs, do: Any) -> Iterator[None]:
     """Something happens after the first partition is written, as if the lease had expired."""
-    real, done = rewrite.rewrite, False
+    real, done = rewriting.rewrite, False
 
     def rewrite(*args: Any) -> Rewritten:
         nonlocal done
@@ -202,13 +203,13 @@ def test_what_was_written_before_a_lost_race_is_not_written_again(
     scattered(runs)
     runs.archive.day("2026-10-03").file("z", identify("new", "2026-10-03"))
     written: list[str] = []
-    real = rewrite._write
+    real = rewriting._write
 
     def count(*args: Any) -> int:
         written.append(args[1])
         return real(*args)
 
-    monkeypatch.setattr(rewrite, "_write", count)
+    monkeypatch.setattr(rewriting, "_write", count)
     with meanwhile(runs, runs.sync):
         assert runs.compact().partitions == 3
     assert len(written) == len(set(written)) == 3
@@ -265,9 +266,9 @@ def test_a_partition_that_holds_something_else_is_left_alone(runs: Runs) -> None
 def test_what_is_not_the_same_is_not_published(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     scattered(runs)
     rows, manifest = held(runs), runs.state().manifest
-    real = rewrite.in_groups
+    real = rewriting.in_groups
     monkeypatch.setattr(
-        rewrite, "in_groups", lambda tables, size: real((t[:-1] for t in tables), size)
+        rewriting, "in_groups", lambda tables, size: real((t[:-1] for t in tables), size)
     )
     assert runs.compact().partitions == 0
     [warning, *_] = runs.warnings

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlake.columnar import compiled
+from eventlake.columnar.kinds import ARROW_TYPES, Encoding
 from eventlake.load import gather
 from eventlake.load.blobs import (
     ORIGINS,
@@ -20,7 +21,6 @@ from eventlake.load.blobs import (
     packed_message,
     rows_key,
 )
-from eventlake.load.encoding import ARROW_TYPES, Encoding
 from eventlake.load.gather import StagedPart, gathered, gathered_by_arrow, gathered_by_kernel
 
 FIELDS = {

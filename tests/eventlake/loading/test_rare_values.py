@@ -3,8 +3,8 @@
 import numpy as np
 import pyarrow as pa
 
+from eventlake.columnar.kinds import Encoding
 from eventlake.load.blobs import RareName
-from eventlake.load.encoding import Encoding
 from eventlake.load.typed_rows import RareNames, rare_values
 
 EACH = pa.list_(pa.struct([("field", pa.uint16()), ("value", pa.int64())]))

@@ -9,7 +9,6 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
-from eventlake.settings.models.models import Limits
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
@@ -31,6 +30,7 @@ from eventlake.rules.events import Reject
 from eventlake.rules.names import Naming
 from eventlake.rules.parse import parse_line
 from eventlake.rules.partitions import DatePartition
+from eventlake.settings.models import Limits
 from eventlake.storage import LocalStorage
 from tests.eventlake.casting.leaves import ANY, DATES, TEXTS
 from tests.eventlake.rare import all_are_rare, values_of

@@ -1,5 +1,6 @@
 import pyarrow as pa
 
+from eventlake.columnar.kinds import Encoding
 from eventlake.load.blobs import (
     ORIGINS,
     Blob,
@@ -15,7 +16,6 @@ from eventlake.load.blobs import (
     rows_of,
     table_of,
 )
-from eventlake.load.encoding import Encoding
 
 SEVEN, EIGHT = "day=2026-10-01/hr=07", "day=2026-10-01/hr=08"
 

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventlake.settings.models.models import Limits
 
 from eventlake.columnar import raw_lines
 from eventlake.columnar.id_hashes import bucket_numbers, hash_id
@@ -17,6 +16,7 @@ from eventlake.load.stage_job import RawFile, StageJob
 from eventlake.rules.events import Reason
 from eventlake.rules.names import Naming
 from eventlake.rules.partitions import DatePartition
+from eventlake.settings.models import Limits
 from eventlake.storage import LocalStorage
 from tests.eventlake.archive import Archive, Line, as_line, identify, page, track
 from tests.eventlake.runs import utc

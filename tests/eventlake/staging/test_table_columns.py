@@ -4,7 +4,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from eventlake.settings.models.models import Limits
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from eventlake.load.careful_reader import Refused, TableColumns, TakenApart
 from eventlake.rules.events import Reason
 from eventlake.rules.flatten import leaves
 from eventlake.rules.names import Naming, pointer
+from eventlake.settings.models import Limits
 from tests.eventlake.casting.leaves import ANY, json_of
 
 DAY_HOUR = ("day", "hr")

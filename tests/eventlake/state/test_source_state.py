@@ -5,11 +5,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from eventlake.settings.models.models import Source
 
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import CommitConflict
 from eventlake.rules.types import Column, LakeType, TableSchema
+from eventlake.settings.models import Source
 from eventlake.state.manifest import (
     IndexFile,
     Manifest,

@@ -172,7 +172,7 @@ class TestUploads:
         self, aws: AwsServer, s3: S3Storage, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(s3, "LARGEST", 2 * FIVE_MB)
-        monkeypatch.setattr(s3, "PART_BYTES", FIVE_MB)
+        monkeypatch.setattr(s3, "COPY_PART_BYTES", FIVE_MB)
         data = bytes(range(256)) * (FIVE_MB // 64)
         s3.write("a", data)
         with answers(s3, "UploadPartCopy", done=False) as parts:

@@ -2,11 +2,11 @@
 
 import pyarrow as pa
 import pytest
-from eventlake.settings.models.models import Limits
 
 from eventlake.rules.events import Reject
 from eventlake.rules.parse import parse_line
 from eventlake.rules.suppression import IdSet, People
+from eventlake.settings.models import Limits
 
 PEOPLE = People(IdSet(pa.array(["1.50", "7", "zoe"])), IdSet(pa.array(["1e3", "a1"])))
 

@@ -3,12 +3,12 @@
 import shutil
 
 import pytest
-from eventlake.settings.models.models import Source
 
 from eventlake.lake import Lake
 from eventlake.records.find import Fate, Found, days_around, find
 from eventlake.rules import paths
 from eventlake.runs import placement
+from eventlake.settings.models import Source
 from tests.eventlake.archive import page, track
 from tests.eventlake.runs import Runs, utc
 from tests.eventlake.tracking.conftest import FILE

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from eventlake.settings.models.models import Limits
 
 from eventlake.load.not_loaded import log_not_loaded
 from eventlake.load.record_log import LogJob, NotLoaded
 from eventlake.load.stage_job import RawFile
 from eventlake.rules.names import Naming
 from eventlake.rules.partitions import DatePartition
+from eventlake.settings.models import Limits
 from eventlake.storage import LocalStorage
 
 EVENT = (

@@ -11,7 +11,8 @@ from eventlake.rules import clock, paths
 from eventlake.runs.context import RunContext
 from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind
-from eventlake.upkeep import retention, upkeep
+from eventlake.upkeep import retention
+from eventlake.upkeep import upkeep as upkeep_module
 from eventlake.upkeep.upkeep import upkeep
 from tests.eventlake.archive import track
 from tests.eventlake.invariants import check_invariants, held_ids
@@ -72,7 +73,7 @@ def test_thirty_days_of_syncs_and_upkeep_keep_what_the_lake_keeps_for_itself_fla
     )
     monkeypatch.setattr(clock, "read", lambda: runs.time)
     monkeypatch.setattr(retention, "KEPT", 12)
-    monkeypatch.setattr(upkeep, "KEPT", 7)
+    monkeypatch.setattr(upkeep_module, "KEPT", 7)
     sent: set[str] = set()
     counts: list[Counter[str]] = []
     sizes: list[int] = []

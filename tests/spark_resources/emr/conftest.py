@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventlake.settings.models.models import Settings
 
 from datalake_assets.running import new_job
 from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.runs.context import Published
 from eventlake.runs.unit import Window
+from eventlake.settings.models import Settings
 from spark_resources.emr.pace import Pace
 from spark_resources.emr.run import EmrRun
 from spark_resources.shipping.environment import Target, environment_version

@@ -9,13 +9,13 @@ from dagster_pipes import (
     PipesS3ContextLoader,
     open_dagster_pipes,
 )
-from eventlake.settings.models.models import Settings
 
 from datalake_assets.running import new_job
 from eventlake.aws.access import AwsAccess
 from eventlake.rules.counts import TableReport, UnitReport
 from eventlake.rules.errors import InsufficientPermissions, LakeError, UsageError
 from eventlake.runs.verify import CheckResult, ChecksFailed
+from eventlake.settings.models import Settings
 from eventlake.storage import open_storage
 from spark_resources.emr.pipes import PipesFolder
 from spark_resources.jobs.messages import (
