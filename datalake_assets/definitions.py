@@ -26,8 +26,8 @@ from datalake_assets.upkeep import (
 )
 from eventlake.lake import Lake
 from eventlake.settings.file import load_settings
-from spark_resources.choosing import engine_of
-from spark_resources.engine import SparkEngine
+from spark_resources.engines.base import SparkEngine
+from spark_resources.engines.factory import engine_of
 
 
 @dg.definitions

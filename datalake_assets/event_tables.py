@@ -30,7 +30,7 @@ from eventlake.runs.unit import Window
 from eventlake.runs.verify import CHECKS, CheckResult, ChecksFailed
 from eventlake.settings.models import Source
 from eventlake.state.report import RunFacts
-from spark_resources.engine import SparkEngine
+from spark_resources.engines.base import SparkEngine
 
 OWNERS = ["team:data-platform"]
 MAX_REPLAY_SECONDS = str(7 * 24 * 3600)

@@ -14,7 +14,7 @@ from eventlake.rules.errors import LakeError
 from eventlake.runs.context import Published
 from eventlake.runs.unit import Window
 from eventlake.settings.models import Settings, Source
-from spark_resources.jobs.lake_job import LakeJob
+from spark_resources.dataflow.job import LakeJob
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from eventlake.rules.counts import UnitReport
 from eventlake.runs.failures import failure_told
 from eventlake.runs.verify import ChecksFailed
 from eventlake.settings.models import Source
-from spark_resources.engine import SparkEngine
+from spark_resources.engines.base import SparkEngine
 
 SCHEDULES_VARIABLE = "DATALAKE_SCHEDULES"
 """`on`: schedules run unless they are switched off; `datalake dev --schedules` sets it."""

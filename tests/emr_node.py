@@ -120,7 +120,7 @@ def slowly(node: Node, folder: Path, args: list[str]) -> list[str]:
 
 def _plain_python(args: list[str], flow: str) -> list[str]:
     start = next(n for n, arg in enumerate(args) if arg.endswith("emr_start.py"))
-    main = "import sys\nfrom spark_resources.jobs.emr_main import main"
+    main = "import sys\nfrom spark_resources.workers.emr_main import main"
     code = f"{flow}\n{main}\nsys.exit(main(sys.argv[1:], Flow))"
     return [sys.executable, "-c", code, *args[start + 2 :]]
 

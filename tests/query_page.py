@@ -13,7 +13,7 @@ from eventlake.runs.unit import Window
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive
 from eventlake.settings.file import load_settings
 from eventlake.work.in_process import InProcess
-from spark_resources.jobs.lake_job import LakeJob, run_job
+from spark_resources.dataflow.job import LakeJob, run_job
 from tests.aws_server import AwsServer
 from tests.eventlake.runs import utc
 

@@ -17,7 +17,7 @@ from eventlake.sample import IOS_PROD, SampleSpec, write_archive
 from eventlake.settings.file import load_settings
 from eventlake.settings.models import Settings
 from eventlake.work.in_process import InProcess
-from spark_resources.jobs.lake_job import run_job
+from spark_resources.dataflow.job import run_job
 from tests.datalake_assets.cli.terminal import Terminal
 
 REPO = Path(__file__).parent.parent

@@ -11,8 +11,8 @@ from eventlake.lake import Lake
 from eventlake.runs.context import Silent
 from eventlake.settings.file import load_settings
 from eventlake.settings.models import Settings
-from spark_resources.cluster.session import ClusterSession
-from spark_resources.jobs.lake_job import run_job
+from spark_resources.dataflow.job import run_job
+from spark_resources.engines.cluster.engine import ClusterSession
 
 
 def main(settings_file: Path, workers: int) -> None:

@@ -7,10 +7,10 @@ from benchmarks.marks import Marks
 from eventlake.rules.clock import new_run_id, now
 from eventlake.runs.context import Silent
 from eventlake.settings.file import load_settings
-from spark_resources.class_archive import with_archive
-from spark_resources.jobs.lake_job import LakeJob, run_job
-from spark_resources.jobs.shelf_dataflow import ShelfDataflow
-from spark_resources.local_spark import SPARK_CONFIG, local_dataflow
+from spark_resources.dataflow.job import LakeJob, run_job
+from spark_resources.dataflow.local import ShelfDataflow
+from spark_resources.engines.class_archive import with_archive
+from spark_resources.engines.local import SPARK_CONFIG, local_dataflow
 
 
 def main(settings_file: Path) -> None:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from eventlake.lake import Lake
     from eventlake.runs.dry_run import PlannedRun
-    from spark_resources.jobs.lake_job import LakeJob
+    from spark_resources.dataflow.job import LakeJob
 
 
 class _Talk:
@@ -31,7 +31,7 @@ def dry_run(lake: "Lake", jobs: "Sequence[LakeJob]", as_json: bool) -> None:
     """Let each job say what it would do."""
     from datalake_assets.preflight import before_run, require
     from eventlake.runs.dry_run import planned_run
-    from spark_resources.choosing import engine_of
+    from spark_resources.engines.factory import engine_of
 
     require(before_run(lake, [job.source for job in jobs]))
     engine, answers = engine_of(lake.settings), list[dict[str, Any]]()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eventlake.runs.dry_run import PlannedRun
-    from spark_resources.jobs.lake_job import LakeJob
+    from spark_resources.dataflow.job import LakeJob
 
 _SHOWN = 20  # rows of each table that is drawn; --json has all
 _SHOWN_PARTITIONS = 10

@@ -14,9 +14,9 @@ from eventlake.aws.refusals import Doing, aws_call
 from eventlake.lake import Lake
 from eventlake.rules.errors import InvalidSetting
 from eventlake.settings.models import Source
-from spark_resources.emr.client import EmrClient
-from spark_resources.emr.cluster_like import VENDOR_TAG, Cluster
-from spark_resources.emr.place import refuse_unusable
+from spark_resources.engines.emr.client import EmrClient
+from spark_resources.engines.emr.cluster import VENDOR_TAG, Cluster
+from spark_resources.engines.emr.step import refuse_unusable
 
 _READY = ("RUNNING", "WAITING")
 _AT_WORK = ("PENDING", "RUNNING")

@@ -16,7 +16,7 @@ from eventlake.rules.errors import (
     UsageError,
 )
 from eventlake.settings.models import Source
-from spark_resources.java import require_java
+from spark_resources.engines.base import require_java
 
 _FOUND_BY_RUNS = (InsufficientPermissions, InvalidSetting, ServiceTrouble)
 

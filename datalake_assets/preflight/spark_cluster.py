@@ -9,9 +9,9 @@ from functools import partial
 from datalake_assets.preflight.finding import Finding, Remark, looked
 from eventlake.lake import Lake
 from eventlake.runs.context import Silent
-from spark_resources.cluster.capacity import cores
-from spark_resources.cluster.errors import NoExecutors
-from spark_resources.cluster.session import ClusterSession
+from spark_resources.engines.cluster.capacity import cores
+from spark_resources.engines.cluster.engine import ClusterSession
+from spark_resources.engines.cluster.errors import NoExecutors
 
 _WAIT_SECONDS = 30.0  # less than runs do: somebody looks on
 

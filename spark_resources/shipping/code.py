@@ -5,18 +5,22 @@ from io import BytesIO
 from pathlib import Path
 
 import eventlake
-import spark_resources.jobs
-from spark_resources.jobs import emr_start
+import spark_resources
 from spark_resources.shipping.zips import files_below, write_zip
+from spark_resources.workers import emr_start
+
+SHIPPED = ("dataflow", "workers")
+"""What of `spark_resources` runs on a cluster; it imports neither the engines nor Dagster."""
 
 
 def code_zip() -> bytes:
-    """The packages `eventlake` and `spark_resources.jobs`; nothing of the engines or of Dagster."""
+    """The package `eventlake` and the parts of `spark_resources` that run on a cluster."""
     engines = Path(spark_resources.__file__)
-    jobs = Path(spark_resources.jobs.__file__).parent
     files = files_below(Path(eventlake.__file__).parent)
-    files |= {f"spark_resources/{name}": path for name, path in files_below(jobs).items()}
-    files[f"spark_resources/{engines.name}"] = engines
+    for name in SHIPPED:
+        below = files_below(engines.parent / name)
+        files |= {f"{engines.parent.name}/{file}": path for file, path in below.items()}
+    files[f"{engines.parent.name}/{engines.name}"] = engines
     content = BytesIO()
     write_zip(content, {name: path for name, path in files.items() if path.suffix == ".py"})
     return content.getvalue()

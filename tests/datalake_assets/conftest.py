@@ -17,8 +17,8 @@ from eventlake.runs.dry_run import PlannedUnit
 from eventlake.sample import IOS_PROD, WEB_SHOP, Account, SampleSpec, write_archive
 from eventlake.settings.models import Settings
 from eventlake.work.in_process import InProcess
-from spark_resources.engine import SparkEngine
-from spark_resources.jobs.lake_job import LakeJob, preview_job, run_job
+from spark_resources.dataflow.job import LakeJob, preview_job, run_job
+from spark_resources.engines.base import SparkEngine
 
 SOURCES = (WEB_SHOP, IOS_PROD)
 SAMPLE = SampleSpec(days=2, events_per_day=60, files_per_day=2, hours=3)

@@ -15,7 +15,7 @@ from eventlake.rules import paths
 from eventlake.rules.errors import ServiceTrouble
 from eventlake.runs.context import Published
 from eventlake.sample import IOS_PROD, WEB_SHOP
-from spark_resources.jobs.lake_job import LakeJob
+from spark_resources.dataflow.job import LakeJob
 from tests.alert_servers import Hook
 from tests.datalake_assets.conftest import InProcessEngine, MakePlatform, Platform, settings_of
 

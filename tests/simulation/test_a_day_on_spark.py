@@ -19,10 +19,9 @@ from eventlake.lake import Lake
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import ServiceTrouble
 from eventlake.settings.models import Source
-from spark_resources.class_archive import with_archive
-from spark_resources.jobs.shelf_dataflow import ShelfDataflow
-from spark_resources.local import LocalEngine
-from spark_resources.local_spark import SPARK_CONFIG
+from spark_resources.dataflow.local import ShelfDataflow
+from spark_resources.engines.class_archive import with_archive
+from spark_resources.engines.local import SPARK_CONFIG, LocalEngine
 from tests.alert_servers import Hook
 from tests.simulation.archive import VISITS
 from tests.simulation.clock import Clock

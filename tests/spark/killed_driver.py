@@ -10,9 +10,8 @@ from pathlib import Path
 from dagster_pyspark import LazyPySparkResource
 
 from eventlake.runs import placement
-from spark_resources.class_archive import with_archive
-from spark_resources.local import LocalEngine
-from spark_resources.local_spark import SPARK_CONFIG
+from spark_resources.engines.class_archive import with_archive
+from spark_resources.engines.local import SPARK_CONFIG, LocalEngine
 from tests.eventlake.fault_cases import CASES
 from tests.eventlake.killed import KillingStorage, Kills
 from tests.eventlake.runs import Runs

@@ -8,8 +8,8 @@ from eventlake.rules.counts import UnitReport
 from eventlake.runs.context import Silent
 from eventlake.sample import SampleSource
 from eventlake.settings.models import Settings
-from spark_resources.engine import SparkEngine
-from spark_resources.jobs.lake_job import LakeJob
+from spark_resources.dataflow.job import LakeJob
+from spark_resources.engines.base import SparkEngine
 
 
 def open_lake(root: Path, source: SampleSource) -> Lake:

@@ -20,9 +20,8 @@ from eventlake.runs.context import Silent
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive
 from eventlake.settings.models import Settings
 from eventlake.work.in_process import InProcess
-from spark_resources.cluster.engine import ClusterEngine
-from spark_resources.cluster.session import ClusterSession
-from spark_resources.jobs.lake_job import run_job
+from spark_resources.dataflow.job import run_job
+from spark_resources.engines.cluster.engine import ClusterEngine, ClusterSession
 from tests.aws_server import AwsServer
 from tests.eventlake.fault_cases import SYNCS
 from tests.eventlake.faults import snapshot

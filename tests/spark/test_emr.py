@@ -26,9 +26,9 @@ from eventlake.sample import IOS_PROD, SampleSpec, write_archive
 from eventlake.settings.models import Settings
 from eventlake.storage import StoredFile
 from eventlake.work.in_process import InProcess
-from spark_resources.emr.engine import EmrEngine
-from spark_resources.emr.pace import Pace
-from spark_resources.jobs.lake_job import run_job
+from spark_resources.dataflow.job import run_job
+from spark_resources.engines.emr.client import Pace
+from spark_resources.engines.emr.engine import EmrEngine
 from tests.aws_server import AwsServer, fresh_sessions
 from tests.emr_cluster import LocalEmr, local_emr
 from tests.emr_node import PYTHON, shell, spark_submit, without_spark

@@ -14,7 +14,7 @@ import pytest
 from eventlake.runs import placement
 from eventlake.storage import LocalStorage
 from eventlake.work.in_process import InProcess
-from spark_resources.local import LocalEngine
+from spark_resources.engines.local import LocalEngine
 from tests.eventlake.failing_storage import Faults
 from tests.eventlake.fault_cases import REPLAYS, SYNCS
 from tests.eventlake.fault_places import Folders

@@ -11,7 +11,7 @@ from eventlake.rules.counts import UnitReport
 from eventlake.runs.unit import Window
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive
 from eventlake.sql import LakeSql
-from spark_resources.local import LocalEngine
+from spark_resources.engines.local import LocalEngine
 from tests.eventlake.arrivals import arrivals, message_ids
 from tests.eventlake.raw_sums import raw_sums
 from tests.eventlake.sums import lake_sums

@@ -19,7 +19,7 @@ from eventlake.sample import IOS_PROD, Account, SampleSpec, write_archive
 from eventlake.settings.models import Settings
 from eventlake.sql import LakeSql
 from eventlake.storage import LocalStorage
-from spark_resources.local import LocalEngine
+from spark_resources.engines.local import LocalEngine
 from tests.aws_server import SECRET, AwsServer
 from tests.eventlake.aws.enforced import User, all_but, enforced
 from tests.spark.running import run

@@ -18,9 +18,9 @@ from eventlake.runs.dry_run import planned_run
 from eventlake.runs.unit import Window
 from eventlake.sample import IOS_PROD, Account, SampleSpec, write_archive
 from eventlake.sql import LakeSql
-from spark_resources.jobs.dataflow import SparkDataflow, share_column
-from spark_resources.jobs.lake_job import run_job
-from spark_resources.local import LocalEngine
+from spark_resources.dataflow.cluster import SparkDataflow, share_column
+from spark_resources.dataflow.job import run_job
+from spark_resources.engines.local import LocalEngine
 from tests.spark.running import open_lake, run
 
 pytestmark = pytest.mark.spark

@@ -13,8 +13,8 @@ pytestmark = pytest.mark.spark
 ELSEWHERE = "import sys; sys.prefix = sys.argv.pop(1); from spark_resources import warm_up; "
 START = (
     "from pyspark.sql import SparkSession;"
-    "from spark_resources.class_archive import with_archive;"
-    "from spark_resources.local_spark import SPARK_CONFIG;"
+    "from spark_resources.engines.class_archive import with_archive;"
+    "from spark_resources.engines.local import SPARK_CONFIG;"
     "session = SparkSession.builder.config(map=with_archive(SPARK_CONFIG)).getOrCreate();"
     "print(session.range(5).count())"
 )

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_resources import class_archive
-from spark_resources.class_archive import JAVA_OPTIONS, with_archive
+from spark_resources.engines import class_archive
+from spark_resources.engines.class_archive import JAVA_OPTIONS, with_archive
 
 
 def test_without_an_archive_the_settings_stay_as_they_are(

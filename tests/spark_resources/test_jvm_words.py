@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from spark_resources.jvm_words import without_greeting
+from spark_resources.engines.jvm_stderr import without_greeting
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from eventlake.storage import LocalStorage
-from spark_resources.jobs import emr_start
 from spark_resources.shipping import ship as shipping
 from spark_resources.shipping.code import code_zip, start_script, version_of
 from spark_resources.shipping.environment import (
@@ -24,6 +23,7 @@ from spark_resources.shipping.environment import (
     write_environment,
 )
 from spark_resources.shipping.zips import write_zip
+from spark_resources.workers import emr_start
 from tests.emr_node import PYTHON
 from tests.spark_resources.emr.conftest import Heard
 
@@ -65,7 +65,7 @@ def test_neither_dagster_nor_the_engines_are_shipped() -> None:
     modules = shipped_modules()
     assert {"dagster"} & set().union(*map(imported, modules.values())) == set()
     assert not any(name.startswith("spark_resources/emr/") for name in modules)
-    assert "spark_resources/jobs/emr_main.py" in modules
+    assert "spark_resources/workers/emr_main.py" in modules
 
 
 def test_the_start_has_nothing_but_pythons_own_library() -> None:

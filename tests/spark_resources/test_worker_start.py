@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_resources.jobs.worker_start import unpacked
 from spark_resources.shipping.code import code_zip
+from spark_resources.workers.start import unpacked
 
 
 def test_the_code_is_unpacked_once_per_version_and_machine(
@@ -19,7 +19,7 @@ def test_the_code_is_unpacked_once_per_version_and_machine(
     with ThreadPoolExecutor(4) as several:
         [folder] = set(several.map(unpacked, [archive] * 4))
     assert (folder / "eventlake/columnar/events.py").exists()
-    assert (folder / "spark_resources/jobs/worker_daemon.py").exists()
+    assert (folder / "spark_resources/workers/daemon.py").exists()
     made = folder.stat().st_mtime_ns
     assert unpacked(archive).stat().st_mtime_ns == made
 

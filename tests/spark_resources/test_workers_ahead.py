@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_resources.jobs.workers_ahead import PLACE, start_ahead
+from spark_resources.workers.ahead import PLACE, start_ahead
 
 _ENDS_WITHIN = 60
 
@@ -30,7 +30,7 @@ def ahead(monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[bytes]]:
 
 def started_by_java() -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "spark_resources.jobs.worker_daemon", "pyspark.worker"],
+        [sys.executable, "-m", "spark_resources.workers.daemon", "pyspark.worker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=os.environ | {"PYTHON_WORKER_FACTORY_SECRET": "secret"},

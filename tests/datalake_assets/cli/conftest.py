@@ -13,8 +13,8 @@ from eventlake.runs.context import Silent
 from eventlake.sample import IOS_PROD, WEB_SHOP, Account, SampleSpec, write_archive
 from eventlake.settings.file import load_settings
 from eventlake.work.in_process import InProcess
-from spark_resources.engine import SparkEngine
-from spark_resources.jobs.lake_job import run_job
+from spark_resources.dataflow.job import run_job
+from spark_resources.engines.base import SparkEngine
 from tests.datalake_assets.cli.terminal import Terminal
 from tests.datalake_assets.conftest import InProcessEngine
 
@@ -93,5 +93,5 @@ def unsynced(tmp_path: Path) -> SampleLake:
 @pytest.fixture
 def in_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[SparkEngine]]:
     """Dagster as it is, but no Spark below it."""
-    monkeypatch.setattr("spark_resources.local.local_engine", InProcessEngine)
+    monkeypatch.setattr("spark_resources.engines.local.local_engine", InProcessEngine)
     yield InProcessEngine

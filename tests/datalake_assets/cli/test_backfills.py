@@ -89,7 +89,7 @@ class Backfills:
 @pytest.fixture
 def backfills(filled: SampleLake, monkeypatch: pytest.MonkeyPatch) -> Iterator[Backfills]:
     monkeypatch.setenv("DATALAKE_CONFIG", str(filled.folder / "lake.yaml"))
-    monkeypatch.setattr("spark_resources.local.local_engine", FailingEngine)
+    monkeypatch.setattr("spark_resources.engines.local.local_engine", FailingEngine)
     here_and_now = {
         "run_launcher": {
             "module": "dagster._core.launcher.sync_in_memory_run_launcher",

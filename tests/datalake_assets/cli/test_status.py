@@ -17,7 +17,7 @@ from eventlake.state.first_seen import first_sync_due
 from eventlake.state.lease import held_lease
 from eventlake.state.report import Failure, RunFacts
 from eventlake.work.in_process import InProcess
-from spark_resources.jobs.lake_job import run_job
+from spark_resources.dataflow.job import run_job
 from tests.datalake_assets.cli.conftest import SETTINGS, SampleLake
 from tests.datalake_assets.cli.terminal import Terminal, everything_below
 

@@ -9,7 +9,7 @@ from datalake_assets.times import parse_range
 from eventlake.runs.context import Silent
 from eventlake.runs.unit import Window
 from eventlake.work.in_process import InProcess
-from spark_resources.jobs.lake_job import run_job
+from spark_resources.dataflow.job import run_job
 from tests.datalake_assets.cli.conftest import SampleLake
 from tests.datalake_assets.cli.terminal import Terminal, program
 

@@ -137,7 +137,7 @@ class _InterruptedEngine(InProcessEngine):
 def test_a_failed_run_ends_with_1_its_message_and_no_stack_trace(
     terminal: Terminal, unsynced: SampleLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spark_resources.local.local_engine", _FailingEngine)
+    monkeypatch.setattr("spark_resources.engines.local.local_engine", _FailingEngine)
     said = terminal.run("sync")
     assert said.code == 1
     assert [row[:2] for row in said.rows] == [["web_shop", "failed"], ["ios_prod", "failed"]]
@@ -148,7 +148,7 @@ def test_a_failed_run_ends_with_1_its_message_and_no_stack_trace(
 def test_ctrl_c_ends_the_run_and_what_would_have_come_after_it(
     terminal: Terminal, unsynced: SampleLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spark_resources.local.local_engine", _InterruptedEngine)
+    monkeypatch.setattr("spark_resources.engines.local.local_engine", _InterruptedEngine)
     said = terminal.run("sync")
     assert said.code == 130
     assert "interrupted" in said.err

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from eventlake.rules.errors import InvalidSetting, ServiceTrouble
-from spark_resources.cluster.address import Master, masters, own_address_to, reach
+from spark_resources.engines.cluster.master import Master, masters, own_address_to, reach
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import pytest
 
 from eventlake.rules.errors import InvalidSetting
-from spark_resources.cluster.capacity import (
+from spark_resources.engines.cluster.capacity import (
     Shape,
     Worker,
     expected,

@@ -3,7 +3,7 @@
 import pytest
 
 from eventlake.rules.errors import InvalidSetting
-from spark_resources.cluster.errors import HERE, of_workers
+from spark_resources.engines.cluster.errors import HERE, of_workers
 
 MASTER = "spark://m:7077"
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from eventlake.runs.context import Silent
-from spark_resources.cluster.errors import NoExecutors
-from spark_resources.cluster.executors import Executors
+from spark_resources.engines.cluster.errors import NoExecutors
+from spark_resources.engines.cluster.executors import Executors
 
 
 @dataclass

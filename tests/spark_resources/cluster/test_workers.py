@@ -8,10 +8,10 @@ import pytest
 
 from eventlake.rules.errors import InvalidSetting
 from eventlake.storage import LocalStorage
-from spark_resources.cluster.errors import HERE
-from spark_resources.cluster.workers import packages_to_ship, refuse_blind
-from spark_resources.jobs.worker_look import WorkerLook, look
+from spark_resources.engines.cluster.errors import HERE
+from spark_resources.engines.cluster.workers import packages_to_ship, refuse_blind
 from spark_resources.shipping.environment import Target, pins
+from spark_resources.workers.probe import WorkerLook, look
 
 OURS = pins(Target(platform.machine(), HERE))
 LIKE_US = WorkerLook("a", platform.machine(), dict(OURS), True)

@@ -15,8 +15,8 @@ from eventlake.rules import paths
 from eventlake.runs.context import Published
 from eventlake.runs.unit import Window
 from eventlake.settings.models import Settings
-from spark_resources.emr.pace import Pace
-from spark_resources.emr.run import EmrRun
+from spark_resources.engines.emr.client import Pace
+from spark_resources.engines.emr.run import EmrRun
 from spark_resources.shipping.environment import Target, environment_version
 from tests.aws_server import AwsServer
 from tests.emr_cluster import LocalEmr, local_emr

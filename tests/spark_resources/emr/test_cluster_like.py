@@ -6,9 +6,13 @@ import botocore.session
 import pytest
 from botocore.validate import validate_parameters
 
-from spark_resources.emr.capacity import processors, slots_of
-from spark_resources.emr.cluster_like import Cluster, cluster_like
-from spark_resources.emr.release import is_supported
+from spark_resources.engines.emr.cluster import (
+    Cluster,
+    cluster_like,
+    is_supported,
+    processors,
+    slots_of,
+)
 
 STEP = {
     "Name": "datalake replay",

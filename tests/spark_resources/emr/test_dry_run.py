@@ -1,6 +1,6 @@
 """A dry run on EMR: a step on the standing cluster, and nothing is changed by it."""
 
-from spark_resources.emr.run import EmrRun
+from spark_resources.engines.emr.run import EmrRun
 from tests.emr_node import PYTHON
 from tests.spark_resources.emr.conftest import BOTH_DAYS, EmrLake, Quick
 

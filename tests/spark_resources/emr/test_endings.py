@@ -7,8 +7,8 @@ from moto.emr.responses import ElasticMapReduceResponse
 
 from eventlake.rules import paths
 from eventlake.rules.errors import InsufficientPermissions, LakeError
-from spark_resources.emr.errors import StepFailed
-from spark_resources.emr.run import EmrRun
+from spark_resources.engines.emr.listen import StepFailed
+from spark_resources.engines.emr.run import EmrRun
 from tests.emr_node import PYTHON, shell, slowly
 from tests.spark_resources.emr.conftest import BOTH_DAYS, EmrLake, Quick
 

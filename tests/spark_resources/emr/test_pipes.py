@@ -17,16 +17,18 @@ from eventlake.rules.errors import InsufficientPermissions, LakeError, UsageErro
 from eventlake.runs.verify import CheckResult, ChecksFailed
 from eventlake.settings.models import Settings
 from eventlake.storage import open_storage
-from spark_resources.emr.pipes import PipesFolder
-from spark_resources.jobs.messages import (
+from spark_resources.engines.emr.pipes import PipesFolder
+from spark_resources.workers.job_events import (
     JobDone,
     JobFailed,
     Message,
+    PatientWriter,
+    PipesListener,
     UnitPublished,
     as_json,
     from_json,
+    tell,
 )
-from spark_resources.jobs.telling import PatientWriter, PipesListener, tell
 from tests.aws_server import AwsServer
 from tests.spark_resources.emr.conftest import Heard
 
@@ -102,7 +104,7 @@ def test_what_could_not_be_sent_is_sent_again(
         return put(**what)
 
     monkeypatch.setattr(s3, "put_object", put_object)
-    monkeypatch.setattr("spark_resources.jobs.telling.RESEND_SECONDS", (0.1, 0.1, 0.1))
+    monkeypatch.setattr("spark_resources.workers.job_events.RESEND_SECONDS", (0.1, 0.1, 0.1))
     speak(folder, aws, monkeypatch)
 
     assert list(folder.messages(Heard())) == [JobDone(2.0, 100.0)]

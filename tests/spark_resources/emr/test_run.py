@@ -15,7 +15,7 @@ from eventlake.rules import paths
 from eventlake.rules.errors import InvalidSetting
 from eventlake.runs.open_runs import OpenRun
 from eventlake.storage.documents import decode
-from spark_resources.emr.errors import StepFailed
+from spark_resources.engines.emr.listen import StepFailed
 from tests.emr_node import Node, shell, slowly, without_spark
 from tests.spark_resources.emr.conftest import BOTH_DAYS, EmrLake, Quick
 

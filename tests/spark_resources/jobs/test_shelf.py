@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from eventlake.load.blobs import Blob, BlobKind
-from spark_resources.jobs.shelf import Shelf, size
+from spark_resources.dataflow.blob_store import Shelf, size
 
 ROWS = Blob(BlobKind.ROWS, "page\nday=2026-10-01", 3, 2, b"r" * 10_000)
 IDS = Blob(BlobKind.IDS, "7", 3, 2, b"i" * 5_000)

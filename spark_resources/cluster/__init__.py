@@ -1,1 +1,0 @@
-"""A standalone cluster of Spark: `engine: spark://host:port`, with the driver in this process."""

@@ -1,0 +1,1 @@
+"""Where Spark runs: one interface, one module or package per engine."""

@@ -1,0 +1,132 @@
+"""The few calls of EMR that we make, each with its refusals told as errors of the lake."""
+
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from eventlake.aws.access import AwsAccess
+from eventlake.aws.refusals import Doing, aws_call
+from spark_resources.engines.emr.cluster import Cluster, Json
+
+ENDED_CLUSTER = frozenset({"TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS"})
+_ENDED_STEP = frozenset({"COMPLETED", "CANCELLED", "FAILED", "INTERRUPTED"})
+
+
+@dataclass(frozen=True, slots=True)
+class StepStatus:
+    """How far a step is, and why it ended, as far as EMR knows."""
+
+    state: str
+    reason: str = ""
+
+    @property
+    def ended(self) -> bool:
+        return self.state in _ENDED_STEP
+
+    @property
+    def completed(self) -> bool:
+        return self.state == "COMPLETED"
+
+
+@dataclass(frozen=True)
+class EmrClient:
+    """EMR as one source reaches it; throttling and 5xx are tried again by the client itself."""
+
+    access: AwsAccess
+
+    @cached_property
+    def _emr(self) -> Any:
+        return self.access.client("emr")
+
+    def describe(self, cluster_id: str) -> Cluster:
+        """A cluster's state and software, without its nodes."""
+        with aws_call(Doing.LOOK_AT_CLUSTER, cluster_id):
+            return Cluster(self._emr.describe_cluster(ClusterId=cluster_id)["Cluster"])
+
+    def describe_whole(self, cluster_id: str) -> Cluster:
+        """A cluster with its nodes and everything else that another one needs to be like it."""
+        with aws_call(Doing.LOOK_AT_CLUSTER, cluster_id):
+            described = self._emr.describe_cluster(ClusterId=cluster_id)["Cluster"]
+            fleets = described.get("InstanceCollectionType") == "INSTANCE_FLEET"
+            scaling = self._emr.get_managed_scaling_policy(ClusterId=cluster_id)
+            return Cluster(
+                described,
+                () if fleets else self._listed("list_instance_groups", cluster_id),
+                self._listed("list_instance_fleets", cluster_id) if fleets else (),
+                self._listed("list_bootstrap_actions", cluster_id),
+                scaling.get("ManagedScalingPolicy"),
+            )
+
+    def _listed(self, operation: str, cluster_id: str) -> tuple[Json, ...]:
+        key = "".join(word.title() for word in operation.split("_")[1:])
+        pages = self._emr.get_paginator(operation).paginate(ClusterId=cluster_id)
+        return tuple(one for page in pages for one in page[key])
+
+    def add_step(self, cluster_id: str, step: Json) -> str:
+        """The id of the step that was added to the others of the cluster."""
+        with aws_call(Doing.SUBMIT_STEP, cluster_id):
+            added = self._emr.add_job_flow_steps(JobFlowId=cluster_id, Steps=[step])
+        step_id: str = added["StepIds"][0]
+        return step_id
+
+    def step(self, cluster_id: str, step_id: str) -> StepStatus:
+        with aws_call(Doing.POLL_STEP, cluster_id):
+            told = self._emr.describe_step(ClusterId=cluster_id, StepId=step_id)["Step"]["Status"]
+        return StepStatus(told["State"], _reason(told))
+
+    def cancel(self, cluster_id: str, step_id: str, *, kill: bool = False) -> None:
+        """Ask the step's process to end, or end it."""
+        how = "TERMINATE_PROCESS" if kill else "SEND_INTERRUPT"
+        with aws_call(Doing.CANCEL_STEP, cluster_id):
+            self._emr.cancel_steps(
+                ClusterId=cluster_id, StepIds=[step_id], StepCancellationOption=how
+            )
+
+    def start_cluster(self, asked: Json) -> str:
+        with aws_call(Doing.START_CLUSTER, asked["Name"]):
+            started: str = self._emr.run_job_flow(**asked)["JobFlowId"]
+        return started
+
+    def only_step(self, cluster_id: str) -> str:
+        """The id of the step that a cluster was started with."""
+        with aws_call(Doing.POLL_STEP, cluster_id):
+            steps = self._emr.list_steps(ClusterId=cluster_id)["Steps"]
+        step_id: str = steps[0]["Id"]
+        return step_id
+
+    def end_cluster(self, cluster_id: str) -> None:
+        """Done already is done."""
+        with aws_call(Doing.END_CLUSTER, cluster_id):
+            self._emr.terminate_job_flows(JobFlowIds=[cluster_id])
+
+
+def cluster_reason(cluster: Cluster) -> str:
+    """Why a cluster ended, in the words of EMR."""
+    return _reason(cluster.described["Status"])
+
+
+def _reason(status: Json) -> str:
+    """What EMR says of a change of state; for steps it may know the error and its log file."""
+    details = status.get("FailureDetails") or {}
+    change = status.get("StateChangeReason") or {}
+    told = [details.get("Reason"), details.get("Message"), change.get("Message")]
+    for error in status.get("ErrorDetails") or ():
+        told.append(error.get("ErrorMessage"))
+    return " ".join(dict.fromkeys(" ".join(str(text).split()) for text in told if text))
+
+
+@dataclass(frozen=True)
+class Pace:
+    """There is no longest time: a run may take as long as whoever started it lets it."""
+
+    messages_seconds: float = 2.0
+    step_seconds: float = 10.0
+    cluster_seconds: float = 60.0
+    cancel_seconds: float = 20.0  # for a cancelled step to end by itself
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)

@@ -1,0 +1,246 @@
+"""A cluster made like another one, for one step only: what `RunJobFlow` is asked for."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+VENDOR_TAG = {"Key": "vendor", "Value": "segment"}
+# Steps end the cluster; should EMR ever miss that, an hour without work does.
+IDLE_SECONDS = 3600
+
+_AS_THEY_ARE = (
+    "ReleaseLabel",
+    "LogEncryptionKmsKeyId",
+    "Configurations",
+    "ServiceRole",
+    "SecurityConfiguration",
+    "AutoScalingRole",
+    "ScaleDownBehavior",
+    "CustomAmiId",
+    "EbsRootVolumeSize",
+    "EbsRootVolumeIops",
+    "EbsRootVolumeThroughput",
+    "RepoUpgradeOnBoot",
+    "OSReleaseLabel",
+    "ExtendedSupport",
+    "MonitoringConfiguration",
+)
+_NETWORK = (
+    "Ec2KeyName",
+    "EmrManagedMasterSecurityGroup",
+    "EmrManagedSlaveSecurityGroup",
+    "ServiceAccessSecurityGroup",
+    "AdditionalMasterSecurityGroups",
+    "AdditionalSlaveSecurityGroups",
+)
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Everything EMR tells of a cluster that is needed to make another one like it."""
+
+    described: Json
+    groups: tuple[Json, ...] = ()
+    fleets: tuple[Json, ...] = ()
+    bootstrap_actions: tuple[Json, ...] = ()
+    managed_scaling: Json | None = None
+
+    @property
+    def id(self) -> str:
+        return str(self.described["Id"])
+
+    @property
+    def state(self) -> str:
+        return str(self.described["Status"]["State"])
+
+    @property
+    def release(self) -> str:
+        return str(self.described.get("ReleaseLabel") or "")
+
+    @property
+    def log_uri(self) -> str | None:
+        """Where its logs go; EMR tells old schemes of S3 for new buckets, too."""
+        told = str(self.described.get("LogUri") or "")
+        place = told.partition("://")[2]
+        return f"s3://{place.rstrip('/')}" if place else None
+
+    @property
+    def instance_types(self) -> frozenset[str]:
+        of_fleets = (one for f in self.fleets for one in f.get("InstanceTypeSpecifications", ()))
+        return frozenset(one["InstanceType"] for one in (*self.groups, *of_fleets))
+
+
+def cluster_like(standing: Cluster, name: str, step: Json, tags: Mapping[str, str]) -> Json:
+    """The same nodes, software, roles and network; it ends by itself when its step does."""
+    like = standing.described
+    attributes = like["Ec2InstanceAttributes"]
+    return {
+        "Name": name,
+        **_chosen(like, _AS_THEY_ARE),
+        **({"LogUri": f"{standing.log_uri}/"} if standing.log_uri else {}),
+        "Applications": [_chosen(a, ("Name", "Args", "AdditionalInfo")) for a in _apps(like)],
+        "BootstrapActions": [
+            {
+                "Name": action["Name"],
+                "ScriptBootstrapAction": {
+                    "Path": action["ScriptPath"],
+                    "Args": action.get("Args", []),
+                },
+            }
+            for action in standing.bootstrap_actions
+        ],
+        "JobFlowRole": attributes["IamInstanceProfile"],
+        "Instances": {
+            **_chosen(attributes, _NETWORK),
+            **_nodes(standing, attributes),
+            "KeepJobFlowAliveWhenNoSteps": False,
+            "TerminationProtected": False,
+        },
+        **({"ManagedScalingPolicy": standing.managed_scaling} if standing.managed_scaling else {}),
+        "AutoTerminationPolicy": {"IdleTimeout": IDLE_SECONDS},
+        "VisibleToAllUsers": True,
+        "Tags": _tags(like.get("Tags", ()), tags),
+        "Steps": [{**step, "ActionOnFailure": "TERMINATE_CLUSTER"}],
+    }
+
+
+def _apps(like: Json) -> list[Json]:
+    found: list[Json] = like.get("Applications", [])
+    return found
+
+
+def _nodes(standing: Cluster, attributes: Json) -> Json:
+    if standing.fleets:
+        subnets = attributes.get("RequestedEc2SubnetIds") or [attributes.get("Ec2SubnetId")]
+        placed: Json = {"Ec2SubnetIds": subnets} if any(subnets) else {}
+        return {**placed, "InstanceFleets": [_fleet(fleet) for fleet in standing.fleets]}
+    placed = _chosen(attributes, ("Ec2SubnetId",))
+    if not placed and attributes.get("Ec2AvailabilityZone"):
+        placed = {"Placement": {"AvailabilityZone": attributes["Ec2AvailabilityZone"]}}
+    return {**placed, "InstanceGroups": [_group(group) for group in standing.groups]}
+
+
+def _group(group: Json) -> Json:
+    role = group["InstanceGroupType"]
+    scaling = group.get("AutoScalingPolicy")
+    return {
+        **_chosen(
+            group, ("Name", "Market", "InstanceType", "BidPrice", "Configurations", "CustomAmiId")
+        ),
+        "InstanceRole": role,
+        # One master is enough for a cluster that ends; a group that is scaled down still is one.
+        "InstanceCount": 1 if role == "MASTER" else max(1, group["RequestedInstanceCount"]),
+        **_disks(group),
+        **({"AutoScalingPolicy": _chosen(scaling, ("Constraints", "Rules"))} if scaling else {}),
+    }
+
+
+def _fleet(fleet: Json) -> Json:
+    targets = _chosen(fleet, ("TargetOnDemandCapacity", "TargetSpotCapacity"))
+    return {
+        **_chosen(fleet, ("Name", "InstanceFleetType", "LaunchSpecifications", "Context")),
+        **_chosen(fleet, ("ResizeSpecifications",)),
+        **(targets if any(targets.values()) else {"TargetOnDemandCapacity": 1}),
+        "InstanceTypeConfigs": [
+            {
+                **_chosen(one, ("InstanceType", "WeightedCapacity", "Configurations", "Priority")),
+                **_chosen(one, ("BidPrice", "BidPriceAsPercentageOfOnDemandPrice", "CustomAmiId")),
+                **_disks(one),
+            }
+            for one in fleet["InstanceTypeSpecifications"]
+        ],
+    }
+
+
+def _disks(of: Json) -> Json:
+    """Told one by one, asked for by kind and number."""
+    volumes = Counter(
+        tuple(sorted(_given(device["VolumeSpecification"]).items()))
+        for device in of.get("EbsBlockDevices") or ()
+    )
+    if not volumes:
+        return {}
+    configs = [
+        {"VolumeSpecification": dict(volume), "VolumesPerInstance": number}
+        for volume, number in volumes.items()
+    ]
+    optimized = _chosen(of, ("EbsOptimized",))
+    return {"EbsConfiguration": {"EbsBlockDeviceConfigs": configs, **optimized}}
+
+
+def _tags(standing: Iterable[Mapping[str, str]], own: Mapping[str, str]) -> list[dict[str, str]]:
+    """The same tags, less those that only AWS may set."""
+    kept = {tag["Key"]: tag["Value"] for tag in standing if not tag["Key"].startswith("aws:")}
+    tags = {**kept, **own, VENDOR_TAG["Key"]: VENDOR_TAG["Value"]}
+    return [{"Key": key, "Value": value} for key, value in tags.items()]
+
+
+def _chosen(of: Mapping[str, Any], names: Iterable[str]) -> Json:
+    return _given({name: of.get(name) for name in names})
+
+
+def _given(of: Mapping[str, Any]) -> Json:
+    """What is there; EMR answers with empty texts and lists where nothing was set."""
+    return {name: value for name, value in of.items() if value not in (None, "", [], {})}
+
+
+_SIZES = {"medium": 1, "large": 2, "xlarge": 4}
+_LARGE = re.compile(r"(\d+)xlarge")
+_METAL = 64
+
+
+def slots_of(cluster: Cluster) -> int:
+    """Of its workers' processors; Spark itself knows only of those it already has."""
+    workers = [
+        _group_cores(group) for group in cluster.groups if group["InstanceGroupType"] != "MASTER"
+    ]
+    workers += [
+        _fleet_cores(fleet) for fleet in cluster.fleets if fleet["InstanceFleetType"] != "MASTER"
+    ]
+    now = sum(units * per_unit for units, per_unit in workers)
+    limits = (cluster.managed_scaling or {}).get("ComputeLimits", {})
+    most = int(limits.get("MaximumCapacityUnits", 0))
+    if limits.get("UnitType") == "VCPU":
+        return max(1, most, now)
+    per_unit = max((per_unit for _, per_unit in workers), default=1)
+    return max(1, most * per_unit, now)
+
+
+def _group_cores(group: Json) -> tuple[int, int]:
+    return group["RequestedInstanceCount"], processors(group["InstanceType"])
+
+
+def _fleet_cores(fleet: Json) -> tuple[int, int]:
+    units = fleet.get("TargetOnDemandCapacity", 0) + fleet.get("TargetSpotCapacity", 0)
+    kinds = fleet["InstanceTypeSpecifications"]
+    weights = (processors(k["InstanceType"]) // (k.get("WeightedCapacity") or 1) for k in kinds)
+    return units, max(1, min(weights, default=1))
+
+
+def processors(instance_type: str) -> int:
+    """By the name of the size: a large has two, an xlarge four, a 2xlarge eight."""
+    size = instance_type.partition(".")[2]
+    if found := _LARGE.fullmatch(size):
+        return 4 * int(found[1])
+    return _SIZES.get(size, _METAL if size.startswith("metal") else 1)
+
+
+SUPPORTED = "emr-spark-8.0.0"
+_SPARK_RELEASE = re.compile(r"emr-spark-(\d+)\.\d+\.\d+(?:[.-].*)?")
+
+
+def is_supported(release: str) -> bool:
+    """Spark 4 comes with the releases that are called after Spark, from 8 on."""
+    found = _SPARK_RELEASE.fullmatch(release)
+    return found is not None and int(found[1]) >= 8
+
+
+def why_not(release: str) -> str:
+    return (
+        f"it runs release {release or 'unknown'}, whose Spark is older than 4.0. Our jobs need "
+        f"Spark 4: create the cluster with release {SUPPORTED} or newer, and set `emr_cluster_id`"
+    )

@@ -1,0 +1,28 @@
+"""Spark on Amazon EMR, in the user's own account."""
+
+from collections.abc import Iterator
+
+from eventlake.runs.context import Listener, Published
+from eventlake.runs.dry_run import PlannedUnit
+from spark_resources.dataflow.job import LakeJob
+from spark_resources.engines.base import SparkEngine
+from spark_resources.engines.emr.client import Pace
+from spark_resources.engines.emr.run import EmrRun
+
+
+class EmrEngine(SparkEngine):
+    """Syncs are steps on the cluster of the settings, replays have clusters of their own."""
+
+    python: str = "3.11"  # of the cluster's Pythons, the one that Spark is to use
+
+    def run(self, job: LakeJob, listener: Listener) -> Iterator[Published]:
+        return EmrRun(job, listener, self.python, self.pace()).units()
+
+    def preview(self, job: LakeJob, listener: Listener) -> Iterator[PlannedUnit]:
+        return EmrRun(job, listener, self.python, self.pace()).planned()
+
+    def pace(self) -> Pace:
+        return Pace()
+
+    def check(self) -> None:
+        """Nothing is needed here; what is needed on AWS, `datalake check` tries there."""

@@ -1,0 +1,227 @@
+"""One run on EMR, seen from Dagster: submitted, listened to, and reported whatever ends it."""
+
+import os
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+
+import msgspec
+
+from eventlake.aws.access import AwsAccess
+from eventlake.lake import Lake
+from eventlake.rules import paths
+from eventlake.rules.errors import LakeError, UsageError
+from eventlake.runs.context import Listener, Published, now
+from eventlake.runs.dry_run import PlannedUnit
+from eventlake.runs.failures import close_failed, failure_of, failure_told
+from eventlake.runs.open_runs import OpenRun, report_failure
+from eventlake.runs.publish import catch_up
+from eventlake.state.lease import myself, renewed
+from eventlake.state.manifest import read_manifest
+from eventlake.state.report import RunFacts
+from eventlake.state.source_state import read_state
+from eventlake.storage.documents import decode, encode
+from spark_resources.dataflow.job import LakeJob
+from spark_resources.engines.emr.client import EmrClient, Pace
+from spark_resources.engines.emr.cluster import Cluster, Json, cluster_like, slots_of
+from spark_resources.engines.emr.job_for_cluster import abroad
+from spark_resources.engines.emr.listen import Listening
+from spark_resources.engines.emr.pipes import PipesFolder
+from spark_resources.engines.emr.step import Place, Places, refuse_unusable, spark_step, unusable
+from spark_resources.shipping.environment import Target, machines
+from spark_resources.shipping.ship import ship
+from spark_resources.workers.job_events import JobFailed, Message, UnitPlanned, UnitPublished
+
+
+@contextmanager
+def shown_as_open(lake: Lake, run: RunFacts, before: int) -> Iterator[ExitStack]:
+    """Until the job itself does, this process shows that there is a run; to be closed then.
+
+    Should it die meanwhile, whoever comes next finds the run and reports it as failed.
+    """
+    storage, path = lake.storage, paths.open_run(run.source_id, run.run_id)
+
+    def mine() -> bytes:
+        return encode(OpenRun(run, before, myself()))
+
+    def renewal(found: bytes | None) -> bytes | None:
+        """Unless the job has taken over, or is even done."""
+        holder = decode(found, OpenRun, path).holder if found else None
+        return mine() if holder and holder.is_here and holder.pid == os.getpid() else None
+
+    storage.write(path, mine())
+    with ExitStack() as until_begun:
+        until_begun.enter_context(renewed(lambda: storage.update(path, renewal), path))
+        yield until_begun
+
+
+def report_error_of_job(lake: Lake, run: RunFacts, before: int, error: BaseException) -> None:
+    """Of a job that has told its error itself; it has also written its report, if it could."""
+    opened = paths.open_run(run.source_id, run.run_id)
+    with suppress(LakeError, OSError):
+        if run.replay and isinstance(error, UsageError):
+            lake.storage.delete(opened)  # refused before it began: whoever asked for it is told
+        if not lake.storage.exists(opened):
+            return
+    report_ended(lake, run, before, error)
+
+
+def report_ended(lake: Lake, run: RunFacts, before: int, error: BaseException) -> None:
+    """A failed report of a job that can do nothing more."""
+    catching_up = partial(catch_up, lake.storage, lake.catalog, run.source_id)
+    close_failed(lake.storage, lake.catalog, run, before, failure_of(error), catching_up)
+
+
+def report_left(lake: Lake, run: RunFacts, before: int, error: BaseException) -> None:
+    """A failed report of a job that may still be at work.
+
+    Nothing of what it has staged may go, since it could yet commit it: the next run finds it dead
+    or finished.
+    """
+    with suppress(LakeError, OSError):
+        report_failure(lake.storage, run, before, now(), failure_of(error))
+
+
+@dataclass
+class EmrRun:
+    """A job, and where it is by now."""
+
+    job: LakeJob
+    listener: Listener
+    python: str
+    pace: Pace
+    place: Place | None = field(default=None, init=False)
+
+    @cached_property
+    def lake(self) -> Lake:
+        return Lake.open(self.job.settings).for_source(self.job.source)
+
+    @cached_property
+    def access(self) -> AwsAccess:
+        return AwsAccess.of(self.job.source)
+
+    @cached_property
+    def pipes(self) -> PipesFolder:
+        return PipesFolder(self.lake.storage, self.job.run_id)
+
+    @cached_property
+    def places(self) -> Places:
+        return Places(EmrClient(self.access), self.pace, self.listener)
+
+    @cached_property
+    def listening(self) -> Listening:
+        return Listening(self.pipes, self.places, self.listener, self.pace)
+
+    def units(self) -> Iterator[Published]:
+        """Each unit of work as soon as the job has published it."""
+        with failure_told(self.lake.storage, self.lake.catalog, self.job.facts()):
+            before = read_state(self.lake.storage, self.job.source.id).manifest
+            try:
+                with (
+                    shown_as_open(self.lake, self.job.facts(), before) as until_begun,
+                    closing(self._heard()) as heard,
+                ):
+                    for message in heard:
+                        if self.pipes.opened:
+                            until_begun.close()
+                        if isinstance(message, UnitPublished):
+                            self.listener.log(str(message))
+                            yield self._published(message)
+            except BaseException as error:
+                self._report(error, before)
+                raise
+
+    def planned(self) -> Iterator[PlannedUnit]:
+        """What each unit of work would do; a step on the standing cluster, also for a replay."""
+        with closing(self._heard()) as heard:
+            for message in heard:
+                if isinstance(message, UnitPlanned):
+                    yield message.unit
+
+    def _heard(self) -> Generator[Message | None, None, None]:
+        """All that the job tells; its error, if it ends with one, is raised here.
+
+        Who leaves before the end closes it: that cancels the job.
+        """
+        try:
+            with self._placed() as place:
+                self.listener.log(f"The job is on {place}")
+                yield from self.listening.heard(place, self.access)
+            if isinstance(self.listening.ended, JobFailed):
+                raise self.listening.ended.error()
+        finally:
+            with suppress(LakeError, OSError):
+                self.pipes.remove()
+
+    @contextmanager
+    def _placed(self) -> Iterator[Place]:
+        standing = self._standing()
+        step = self._step(standing)
+        if self.job.window is None or self.job.dry_run:
+            self._hand_over(standing.id)
+            with self.places.standing(standing, step) as self.place:
+                yield self.place
+            return
+        name = f"datalake replay {self.job.source.slug} {self.job.run_id}"
+        tags = {"datalake-source": self.job.source.id, "datalake-run": self.job.run_id}
+        asked = cluster_like(standing, name, step, tags)
+        with self.places.own(standing, asked, self._hand_over) as self.place:
+            yield self.place
+
+    def _hand_over(self, cluster_id: str) -> None:
+        """Tell the job what to do as soon as it is known where; it waits for this."""
+        self.job = msgspec.structs.replace(self.job, emr_cluster_id=cluster_id)
+        self.pipes.hand_over(abroad(self.job, self.access))
+
+    def _standing(self) -> Cluster:
+        cluster_id = self.job.source.emr_cluster_id
+        if cluster_id is None:
+            raise unusable(
+                f"it is missing for source {self.job.source.slug}. Set it at the top of lake.yaml "
+                "or for the source, as j-1A2B3C4D5E6F7."
+            )
+        cluster = self.places.emr.describe_whole(cluster_id)
+        # A replay needs the cluster as a model only, but one that has ended may be long gone.
+        refuse_unusable(cluster)
+        return cluster
+
+    def _step(self, cluster: Cluster) -> Json:
+        found = set(machines(cluster.instance_types))
+        if len(found) > 1:
+            raise unusable(
+                f"EMR cluster {cluster.id} has nodes with different processors "
+                f"({', '.join(sorted(cluster.instance_types))}). Use one kind of nodes: all "
+                "Graviton, or none."
+            )
+        target = Target(found.pop() if found else "x86_64", self.python)
+        region = self.access.region_name()
+        arguments = [*(("--region", region) if region else ()), *self.pipes.arguments()]
+        name = f"datalake {self.job.kind} {self.job.source.slug} {self.job.run_id}"
+        shipped = ship(self.lake.storage, target, self.listener)
+        return spark_step(name, shipped, self.python, slots_of(cluster), arguments)
+
+    def _published(self, message: UnitPublished) -> Published:
+        source_id = self.job.source.id
+        manifest = read_manifest(self.lake.storage, source_id, message.manifest)
+        if manifest is None:
+            raise LakeError(
+                f"The job says it has published manifest {message.manifest} of source {source_id}, "
+                "but it is not in the lake. Nothing may delete below segment-data/_state."
+            )
+        return Published(manifest, message.report, message.checks)
+
+    def _report(self, error: BaseException, before: int) -> None:
+        """A failed report, unless the job has written one itself or refused to begin."""
+        if isinstance(self.listening.ended, JobFailed):
+            report = report_error_of_job
+        else:
+            report = report_ended if self._is_over() else report_left
+        report(self.lake, self.job.facts(), before, error)
+
+    def _is_over(self) -> bool:
+        """Whether the job can do nothing more; if that cannot be found out, it can."""
+        try:
+            return self.place is None or self.places.has_ended(self.place)
+        except LakeError:
+            return False

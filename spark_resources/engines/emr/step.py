@@ -1,0 +1,153 @@
+"""The step that carries out a job: how our code is submitted to Spark on a cluster."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from eventlake.rules.errors import InvalidSetting, LakeError
+from eventlake.runs.context import Listener
+from spark_resources.engines.base import DATAFLOW
+from spark_resources.engines.emr.client import (
+    ENDED_CLUSTER,
+    EmrClient,
+    Pace,
+    StepStatus,
+    cluster_reason,
+)
+from spark_resources.engines.emr.cluster import Cluster, Json, is_supported, why_not
+from spark_resources.shipping.ship import Shipped
+
+# Two tasks each. The rows are in Python's memory, not in that of the JVM.
+_EXECUTORS = {
+    "spark.executor.cores": "2",
+    "spark.executor.memory": "2g",
+    "spark.executor.memoryOverhead": "4g",
+}
+
+
+def spark_step(
+    name: str, shipped: Shipped, python: str, slots: int, arguments: Sequence[str]
+) -> Json:
+    """In client mode: the step's log is the driver's, and who cancels it reaches the driver."""
+    settings = {
+        **DATAFLOW,
+        **_EXECUTORS,
+        "spark.default.parallelism": str(slots),
+        "spark.pyspark.python": f"python{python}",
+        # Before all else on the path: the cluster has some of these packages in other versions.
+        "spark.executorEnv.PYTHONPATH": "./environment",
+    }
+    command = ["spark-submit", "--deploy-mode", "client", "--name", name]
+    for key, value in settings.items():
+        command += ["--conf", f"{key}={value}"]
+    command += ["--archives", f"{shipped.environment}#environment", "--py-files", shipped.code]
+    command += [shipped.start, shipped.environment, *arguments]
+    return {
+        "Name": name,
+        "ActionOnFailure": "CONTINUE",
+        "HadoopJarStep": {"Jar": "command-runner.jar", "Args": command},
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A step, and the cluster that carries it out."""
+
+    cluster_id: str
+    step_id: str
+    log_uri: str | None
+
+    @property
+    def logs(self) -> str | None:
+        if self.log_uri is None:
+            return None
+        return f"{self.log_uri}/{self.cluster_id}/steps/{self.step_id}"
+
+    def __str__(self) -> str:
+        return f"EMR cluster {self.cluster_id} (step {self.step_id})"
+
+
+def unusable(told: str) -> InvalidSetting:
+    """The setting is wrong; all such errors begin alike, since people filter on it."""
+    return InvalidSetting(f"Data lake has invalid configuration for `emr_cluster_id`: {told}")
+
+
+def refuse_unusable(cluster: Cluster) -> None:
+    """Raise if a cluster of the settings cannot run our steps."""
+    if cluster.state in ENDED_CLUSTER:
+        reason = cluster_reason(cluster).rstrip(".")
+        raise unusable(
+            f"EMR cluster {cluster.id} is {cluster.state}{f' ({reason})' if reason else ''}. Set "
+            "the id of a running cluster; the next run uses it."
+        )
+    if not is_supported(cluster.release):
+        raise unusable(f"EMR cluster {cluster.id} cannot be used: {why_not(cluster.release)}.")
+
+
+@dataclass(frozen=True)
+class Places:
+    """Brings steps to clusters and, whatever happens, leaves none behind."""
+
+    emr: EmrClient
+    pace: Pace
+    listener: Listener
+
+    @contextmanager
+    def standing(self, cluster: Cluster, step: Json) -> Iterator[Place]:
+        """One more step on a cluster that is there; cancelled if the block fails."""
+        place = Place(cluster.id, self.emr.add_step(cluster.id, step), cluster.log_uri)
+        with self._cancelled_on_failure(place):
+            yield place
+
+    @contextmanager
+    def own(self, like: Cluster, asked: Json, started: Callable[[str], None]) -> Iterator[Place]:
+        """A cluster for one step alone, gone after the block; its id is told at once."""
+        cluster_id = self.emr.start_cluster(asked)
+        try:
+            started(cluster_id)
+            place = Place(cluster_id, self.emr.only_step(cluster_id), like.log_uri)
+            with self._cancelled_on_failure(place):
+                yield place
+        finally:
+            try:
+                self.emr.end_cluster(cluster_id)
+                self.listener.log(f"EMR cluster {cluster_id} is being terminated")
+            except LakeError as error:  # it ends by itself when its step has ended
+                self.listener.warn(f"EMR cluster {cluster_id} could not be terminated: {error}")
+
+    @contextmanager
+    def _cancelled_on_failure(self, place: Place) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            with suppress(LakeError):
+                self._cancel(place)
+            raise
+
+    def _cancel(self, place: Place) -> None:
+        """Asked to end, the job still tells what it did; then it is made to end."""
+        if self.has_ended(place):
+            return
+        self.listener.log(f"Cancelling the step on {place}")
+        self.emr.cancel(place.cluster_id, place.step_id)
+        until = self.pace.now() + self.pace.cancel_seconds
+        while not self.has_ended(place):
+            if self.pace.now() > until:
+                self.emr.cancel(place.cluster_id, place.step_id, kill=True)
+                return
+            self.pace.sleep(1.0)
+
+    def has_ended(self, place: Place) -> bool:
+        return self.emr.step(place.cluster_id, place.step_id).ended
+
+    def status(self, place: Place, look_at_cluster: bool) -> StepStatus:
+        """Of the step; one that will not go on since its cluster is gone has ended, too."""
+        status = self.emr.step(place.cluster_id, place.step_id)
+        if status.completed or not (status.ended or look_at_cluster):
+            return status
+        cluster = self.emr.describe(place.cluster_id)
+        if cluster.state not in ENDED_CLUSTER:
+            return status
+        told = [status.reason, f"Its cluster is {cluster.state}.", cluster_reason(cluster)]
+        state = status.state if status.ended else "CANCELLED"
+        return StepStatus(state, " ".join(filter(None, told)))

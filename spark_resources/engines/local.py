@@ -1,0 +1,81 @@
+"""Spark in this very process: a laptop, a test, a single server."""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from subprocess import Popen
+from typing import Any
+
+import dagster as dg
+from dagster_pyspark import LazyPySparkResource
+from pyspark import SparkConf, SparkContext
+
+from eventlake.runs.context import Listener, Published
+from eventlake.runs.dry_run import PlannedUnit
+from spark_resources.dataflow.blob_store import Shelf
+from spark_resources.dataflow.job import LakeJob, preview_job, run_job
+from spark_resources.dataflow.local import ShelfDataflow
+from spark_resources.engines import base
+from spark_resources.engines.base import SparkEngine, require_java
+from spark_resources.engines.class_archive import with_archive
+from spark_resources.engines.jvm_stderr import without_greeting
+from spark_resources.workers.ahead import start_ahead
+
+_LOG_SETTINGS = Path(__file__).absolute().with_name("log4j2.properties")
+
+SPARK_CONFIG: dict[str, Any] = {
+    "spark.master": "local[*]",
+    "spark.app.name": "datalake",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "2g",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.extraJavaOptions": " ".join(
+        [f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}", *base.FRUGAL_JAVA]
+    ),
+    "spark.python.daemon.module": "spark_resources.workers.daemon",
+    **base.DATAFLOW,
+}
+
+
+def local_dataflow(config: Mapping[str, Any]) -> ShelfDataflow:
+    """A data flow on the Spark of this process, which is started if it is not there yet."""
+    # Spark starts its workers with whatever `python3` is; they need our packages.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if SparkContext._gateway is None:  # Java is still to be started
+        _workers()
+    with without_greeting():
+        # Not a session: that is for SQL, of which our tasks need none, and takes another second.
+        context = SparkContext.getOrCreate(SparkConf().setAll([*config.items()]))
+    return ShelfDataflow(context, Shelf.on_this_machine())
+
+
+@cache
+def _workers() -> Popen[bytes]:
+    """Once in a process, like Java, and as long as that lives."""
+    return start_ahead()
+
+
+class LocalEngine(SparkEngine):
+    """Starts Spark when the first raw file has to be read, with the settings of dagster-pyspark."""
+
+    pyspark: dg.ResourceDependency[LazyPySparkResource]
+
+    def run(self, job: LakeJob, listener: Listener) -> Iterator[Published]:
+        return run_job(job, self.dataflow, listener)
+
+    def preview(self, job: LakeJob, listener: Listener) -> Iterator[PlannedUnit]:
+        return preview_job(job, self.dataflow, listener)
+
+    def dataflow(self) -> ShelfDataflow:
+        return local_dataflow(self.pyspark.spark_config)
+
+    def check(self) -> None:
+        require_java()
+
+
+def local_engine() -> LocalEngine:
+    return LocalEngine(pyspark=LazyPySparkResource(spark_config=with_archive(SPARK_CONFIG)))
