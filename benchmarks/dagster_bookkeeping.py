@@ -19,12 +19,12 @@ from typing import Any
 
 import dagster as dg
 
-from datalake_assets import metadata
-from datalake_assets.bookkeeping import Bookkeeping
-from datalake_assets.console import console
-from datalake_assets.events import check_evaluation
-from datalake_assets.home import URL_VARIABLE, VARIABLE
-from datalake_assets.keys import table_key
+from datalake_assets.assets import metadata
+from datalake_assets.assets.events import check_evaluation
+from datalake_assets.assets.keys import table_key
+from datalake_assets.instance.home import URL_VARIABLE, VARIABLE
+from datalake_assets.instance.storage import Bookkeeping
+from datalake_assets.instance.terminal_log import console
 from eventlake.rules.counts import TableReport
 from eventlake.rules.names import Naming
 from eventlake.rules.types import Column, LakeType, TableSchema

@@ -6,24 +6,23 @@ from pathlib import Path
 
 import dagster as dg
 
-from datalake_assets.alerting import alert
-from datalake_assets.cadence import first_syncs, sync_schedule
-from datalake_assets.checking import check_job
-from datalake_assets.console import console
-from datalake_assets.dead_runs import close_dead
-from datalake_assets.event_tables import event_tables
-from datalake_assets.keys import replay_job_name
-from datalake_assets.landing import landing
-from datalake_assets.published_checks import PublishedChecks
-from datalake_assets.reloading import reload_for_new_tables
-from datalake_assets.snapshot import Snapshot, read_snapshot
-from datalake_assets.sync import SCHEDULES_VARIABLE, sync_job
-from datalake_assets.upkeep import (
+from datalake_assets.assets.event_tables import event_tables
+from datalake_assets.assets.keys import landing, replay_job_name
+from datalake_assets.checks.published import PublishedChecks
+from datalake_assets.instance.snapshot import Snapshot, read_snapshot
+from datalake_assets.instance.terminal_log import console
+from datalake_assets.jobs.check import check_job
+from datalake_assets.jobs.sync import SCHEDULES_VARIABLE, sync_job
+from datalake_assets.jobs.upkeep import (
     dagster_upkeep_job,
     upkeep_asset,
     upkeep_job,
     upkeep_schedule,
 )
+from datalake_assets.schedules.sync import first_syncs, sync_schedule
+from datalake_assets.sensors.alerts import alert
+from datalake_assets.sensors.dead_runs import close_dead
+from datalake_assets.sensors.reload import reload_for_new_tables
 from eventlake.lake import Lake
 from eventlake.settings.file import load_settings
 from spark_resources.engines.base import SparkEngine

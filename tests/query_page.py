@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from datalake_assets.running import new_job
+from datalake_assets.assets.running import new_job
 from eventlake.lake import Lake
 from eventlake.runs.context import Silent
 from eventlake.runs.unit import Window

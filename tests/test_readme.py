@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from datalake_assets.assets.running import new_job
 from datalake_assets.cli.demo_folder import STORAGE, fresh_folder
-from datalake_assets.running import new_job
 from eventlake.lake import Lake
 from eventlake.runs.context import Silent
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks.marks import Marks
 from benchmarks.standalone import standalone
-from datalake_assets.running import new_job
+from datalake_assets.assets.running import new_job
 from eventlake.lake import Lake
 from eventlake.runs.context import Silent
 from eventlake.settings.file import load_settings

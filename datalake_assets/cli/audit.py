@@ -61,8 +61,8 @@ def audit(
 
 
 def _span(first: str | None, end: str | None) -> "Span":
-    from datalake_assets.times import parse_hour, parse_range
     from eventlake.audit.scope import Span
+    from eventlake.rules.times import parse_hour, parse_range
 
     if first is not None and end is not None:
         return Span(*parse_range(first, end))

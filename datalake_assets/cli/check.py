@@ -77,7 +77,7 @@ def look(file: Path, lake: "Lake") -> "list[Finding]":
 
 def _schedules(lake: "Lake") -> "Schedules | None":
     """Of the Dagster that has run here; where there was none, there is nothing to say."""
-    from datalake_assets.home import VARIABLE, home_of
+    from datalake_assets.instance.home import VARIABLE, home_of
     from datalake_assets.preflight.schedules import Schedules
 
     home = home_of(lake.settings)

@@ -51,7 +51,7 @@ def demo(
       datalake demo --folder /tmp/demo --events 10000
     """
     from datalake_assets.cli.demo_folder import STORAGE, fresh_folder
-    from datalake_assets.home import leave_home
+    from datalake_assets.instance.home import leave_home
     from eventlake.lake import Lake
     from eventlake.sample import SampleSpec
     from eventlake.settings.file import load_settings

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from datalake_assets.in_use import is_claimed
+from datalake_assets.instance.home import is_claimed
 from eventlake.rules.errors import UsageError
 from eventlake.sample import SampleSpec
 

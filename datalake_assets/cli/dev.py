@@ -38,10 +38,9 @@ def dev(
     _require_free(host, port)
     if settings.engine != "emr":
         _warn_without_java()
-    from datalake_assets.home import ensure_home
-    from datalake_assets.in_use import claim
-    from datalake_assets.reloading import WEBSERVER_VARIABLE
-    from datalake_assets.sync import SCHEDULES_VARIABLE
+    from datalake_assets.instance.home import claim, ensure_home
+    from datalake_assets.jobs.sync import SCHEDULES_VARIABLE
+    from datalake_assets.sensors.reload import WEBSERVER_VARIABLE
     from eventlake.settings.file import FILE_VARIABLE
 
     home = ensure_home(settings)
@@ -59,7 +58,7 @@ def dev(
 
 
 def _or_demo(asked: Invocation) -> Invocation:
-    from datalake_assets.home import leave_home
+    from datalake_assets.instance.home import leave_home
     from eventlake.settings.file import FILE_VARIABLE
 
     named = asked.config is not None or os.environ.get(FILE_VARIABLE)

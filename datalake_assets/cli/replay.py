@@ -45,7 +45,7 @@ def replay(
       datalake replay --source ios_prod --from 2026-10-01T07 --to 2026-10-01T08 --dry-run
       datalake replay --source web --from 2026-10-01 --to 2026-10-02 --table page
     """
-    from datalake_assets.times import parse_range
+    from eventlake.rules.times import parse_range
     from eventlake.runs.unit import Window
 
     lake = invocation(context).lake()
@@ -71,9 +71,9 @@ def _dry_run(
     tables: tuple[str, ...] | None,
     as_json: bool,
 ) -> None:
+    from datalake_assets.assets.running import new_job
     from datalake_assets.cli.dry_run import dry_run
-    from datalake_assets.replayable import refuse_replay
-    from datalake_assets.running import new_job
+    from datalake_assets.launch import refuse_replay
 
     refuse_replay(lake, source, window, tables)
     job = new_job(lake.settings, source, "", window=window, tables=tables, dry_run=True)

@@ -35,7 +35,7 @@ class Done:
 
 def prepare(lake: "Lake", sources: "Sequence[Source]") -> None:
     """Refuse what cannot work before anything is written; then give Dagster its home."""
-    from datalake_assets.home import ensure_home
+    from datalake_assets.instance.home import ensure_home
     from datalake_assets.preflight import before_run, require
 
     require(before_run(lake, sources))

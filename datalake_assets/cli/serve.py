@@ -46,7 +46,7 @@ def serve(
     """
     chosen = invocation(context)
     settings = chosen.settings()
-    from datalake_assets.home import ensure_home
+    from datalake_assets.instance.home import ensure_home
     from eventlake.settings.file import FILE_VARIABLE
 
     ensure_home(settings)

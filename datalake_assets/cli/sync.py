@@ -43,8 +43,8 @@ def sync(
       datalake sync --source ios_prod --dry-run
       datalake sync --source ios_prod --from 2026-10-01T00 --to 2026-10-03T00
     """
-    from datalake_assets.times import parse_range
     from eventlake.rules.errors import UsageError
+    from eventlake.rules.times import parse_range
 
     lake = invocation(context).lake()
     if (first is None) != (end is None):
@@ -75,9 +75,9 @@ def _dry_run(
     hours: "tuple[datetime, datetime] | None",
     as_json: bool,
 ) -> None:
+    from datalake_assets.assets.running import new_job
     from datalake_assets.cli.dry_run import dry_run
-    from datalake_assets.running import new_job
-    from datalake_assets.times import touched_days
+    from eventlake.rules.times import touched_days
 
     days = touched_days(*hours) if hours else None
     dry_run(

@@ -58,7 +58,7 @@ def _planned(lake: "Lake", sources: "Sequence[Source]") -> Outcome:
 
 
 def _done(lake: "Lake", sources: "Sequence[Source]") -> Outcome:
-    from datalake_assets.home import ensure_home
+    from datalake_assets.instance.home import ensure_home
     from eventlake.upkeep.upkeep import newest_upkeeps
 
     ensure_home(lake.settings)

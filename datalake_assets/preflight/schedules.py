@@ -18,7 +18,7 @@ class Schedules:
     instance: "Callable[[], dg.DagsterInstance]"
 
     def is_on(self, source: Source) -> bool:
-        from datalake_assets.keys import sync_job_name
+        from datalake_assets.assets.keys import sync_job_name
 
         running = self._running
         return running is None or f"{sync_job_name(source)}_schedule" in running

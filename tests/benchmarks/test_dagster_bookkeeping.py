@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.dagster_bookkeeping import measure
-from datalake_assets.home import URL_VARIABLE, VARIABLE
+from datalake_assets.instance.home import URL_VARIABLE, VARIABLE
 
 
 def test_a_table_more_is_four_events_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,9 +17,9 @@ import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
 from datalake_assets.definitions import build
-from datalake_assets.home import ensure_home
+from datalake_assets.instance.home import ensure_home
+from datalake_assets.instance.snapshot import read_snapshot
 from datalake_assets.launch import execute
-from datalake_assets.snapshot import read_snapshot
 from eventlake.lake import Lake
 from eventlake.sample import WEB_SHOP, SampleSpec, write_archive
 from eventlake.settings.file import load_settings

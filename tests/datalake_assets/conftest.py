@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from datalake_assets.definitions import build
-from datalake_assets.snapshot import read_snapshot
+from datalake_assets.instance.snapshot import read_snapshot
 from eventlake.lake import Lake
 from eventlake.runs.context import Dataflow, Listener, Published
 from eventlake.runs.dry_run import PlannedUnit

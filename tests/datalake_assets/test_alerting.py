@@ -7,9 +7,9 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from datalake_assets.alert_runs import owner_of
 from datalake_assets.definitions import build
-from datalake_assets.snapshot import Snapshot
+from datalake_assets.instance.snapshot import Snapshot
+from datalake_assets.sensors.alerts import owner_of
 from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.errors import ServiceTrouble

@@ -10,9 +10,9 @@ import dagster as dg
 import msgspec
 import pytest
 
-from datalake_assets.dead_runs import PROCESS_TAG
-from datalake_assets.keys import SOURCE_TAG
-from datalake_assets.running import new_job
+from datalake_assets.assets.keys import SOURCE_TAG
+from datalake_assets.assets.running import new_job
+from datalake_assets.sensors.dead_runs import PROCESS_TAG
 from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.runs.open_runs import OpenRun

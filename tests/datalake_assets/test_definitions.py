@@ -7,7 +7,7 @@ import dagster as dg
 import pytest
 
 from datalake_assets.definitions import build, defs
-from datalake_assets.snapshot import Snapshot, SourceSnapshot, read_snapshot
+from datalake_assets.instance.snapshot import Snapshot, SourceSnapshot, read_snapshot
 from eventlake.lake import Lake
 from eventlake.rules.errors import UsageError
 from eventlake.rules.names import Naming

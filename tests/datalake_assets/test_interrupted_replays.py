@@ -111,7 +111,7 @@ def test_every_day_shows_its_rows_whichever_run_brought_it(make_platform: MakePl
 def test_what_fails_in_dagster_between_two_days_is_in_the_report(
     platform: Platform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from datalake_assets.event_tables import _Replayed
+    from datalake_assets.assets.event_tables import _Replayed
 
     def database_is_gone(self: object, unit: Published) -> None:
         raise OSError("Dagster's database is gone")

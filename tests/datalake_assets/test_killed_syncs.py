@@ -13,7 +13,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from datalake_assets.dead_runs import close_dead
+from datalake_assets.sensors.dead_runs import close_dead
 from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.runs.report_history import newest_reports

@@ -6,7 +6,7 @@ from datetime import timedelta
 import dagster as dg
 import pytest
 
-from datalake_assets import published_checks
+from datalake_assets.checks import published
 from eventlake.runs.context import now
 from tests.datalake_assets.conftest import MakePlatform, Platform, events, values
 
@@ -81,7 +81,7 @@ def test_any_of_them_runs_by_itself(platform: Platform) -> None:
 
 def test_a_silent_source_is_warned_of(platform: Platform, monkeypatch: pytest.MonkeyPatch) -> None:
     platform.sync("web_shop")
-    monkeypatch.setattr(published_checks, "now", lambda: now() + timedelta(days=400))
+    monkeypatch.setattr(published, "now", lambda: now() + timedelta(days=400))
     web, ios = verdicts(run(platform, "check_freshness"))
 
     assert (web.asset_key, web.passed, web.severity) == (

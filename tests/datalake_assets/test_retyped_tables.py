@@ -7,7 +7,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from datalake_assets.snapshot import read_snapshot, refresh_snapshot
+from datalake_assets.instance.snapshot import read_snapshot, refresh_snapshot
 from eventlake.retype.request import find_column, record_wish
 from eventlake.rules import paths
 from eventlake.rules.types import LakeType

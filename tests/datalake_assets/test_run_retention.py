@@ -7,7 +7,7 @@ import dagster as dg
 import pytest
 from dagster import instance_for_test
 
-from datalake_assets.run_retention import RunsRemoved, remove_old_runs
+from datalake_assets.jobs.upkeep import RunsRemoved, remove_old_runs
 
 KEY = dg.AssetKey(["shop", "page"])
 LATER = datetime.now(UTC) + timedelta(days=1)

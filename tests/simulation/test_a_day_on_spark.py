@@ -9,10 +9,10 @@ import pytest
 from dagster_pyspark import LazyPySparkResource
 from pyspark.sql import SparkSession
 
-from datalake_assets.alerting import look
+from datalake_assets.assets.keys import check_tables_job_name, sync_job_name, upkeep_job_name
 from datalake_assets.definitions import build
-from datalake_assets.keys import check_tables_job_name, sync_job_name, upkeep_job_name
-from datalake_assets.snapshot import read_snapshot
+from datalake_assets.instance.snapshot import read_snapshot
+from datalake_assets.sensors.alerts import look
 from eventlake.audit.audit import audit
 from eventlake.audit.scope import Scope
 from eventlake.lake import Lake

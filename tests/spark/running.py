@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from datalake_assets.running import new_job
+from datalake_assets.assets.running import new_job
 from eventlake.lake import Lake
 from eventlake.rules.counts import UnitReport
 from eventlake.runs.context import Silent

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.standalone import Standalone, standalone
+from datalake_assets.assets.running import new_job
 from datalake_assets.preflight import findings
-from datalake_assets.running import new_job
 from eventlake.lake import Lake
 from eventlake.rules.errors import InvalidSetting
 from eventlake.runs import placement

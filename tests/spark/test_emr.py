@@ -13,11 +13,11 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from datalake_assets.assets.keys import sync_job_name
+from datalake_assets.assets.running import new_job
 from datalake_assets.definitions import build
-from datalake_assets.keys import sync_job_name
+from datalake_assets.instance.snapshot import read_snapshot, refresh_snapshot
 from datalake_assets.preflight import findings
-from datalake_assets.running import new_job
-from datalake_assets.snapshot import read_snapshot, refresh_snapshot
 from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.runs.context import Silent

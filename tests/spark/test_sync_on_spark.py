@@ -8,11 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from datalake_assets.running import new_job
-from datalake_assets.times import parse_range
+from datalake_assets.assets.running import new_job
 from eventlake.lake import Lake
 from eventlake.load.blobs import Blob, BlobKind, Shares, rows_key
 from eventlake.load.write import LoadedFile, LoadJob
+from eventlake.rules.times import parse_range
 from eventlake.runs.context import Silent
 from eventlake.runs.dry_run import planned_run
 from eventlake.runs.unit import Window

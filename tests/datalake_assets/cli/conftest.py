@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from datalake_assets.running import new_job
+from datalake_assets.assets.running import new_job
 from eventlake.lake import Lake
 from eventlake.runs.context import Silent
 from eventlake.sample import IOS_PROD, WEB_SHOP, Account, SampleSpec, write_archive

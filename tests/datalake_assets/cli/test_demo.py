@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from datalake_assets.cli.demo_account import hold_to_account
-from datalake_assets.in_use import claim
+from datalake_assets.instance.home import claim
 from eventlake.rules.errors import LakeError
 from eventlake.runs.report_history import newest_reports
 from eventlake.sample import SampleSpec, write_archive

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from datalake_assets.in_use import claim, is_claimed
+from datalake_assets.instance.home import claim, is_claimed
 from tests.datalake_assets.cli.conftest import SETTINGS, SampleLake
 from tests.datalake_assets.cli.terminal import ROOT, Terminal
 
@@ -117,7 +117,7 @@ def test_without_java_the_ui_still_starts_with_a_warning(
 def test_a_home_is_claimed_for_as_long_as_its_process_lives(tmp_path: Path) -> None:
     assert not is_claimed(tmp_path)
     hold = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from pathlib import Path; " + (
-        f"from datalake_assets.in_use import claim; print(claim(Path({str(tmp_path)!r})));"
+        f"from datalake_assets.instance.home import claim; print(claim(Path({str(tmp_path)!r})));"
         "sys.stdout.flush(); sys.stdin.read()"
     )
     with subprocess.Popen(

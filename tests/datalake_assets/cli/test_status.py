@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from datalake_assets.running import new_job
+from datalake_assets.assets.running import new_job
 from eventlake.lake import Lake
 from eventlake.rules.counts import UnitReport
 from eventlake.runs.context import Published, Silent

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from datalake_assets.running import new_job
-from datalake_assets.times import parse_range
+from datalake_assets.assets.running import new_job
+from eventlake.rules.times import parse_range
 from eventlake.runs.context import Silent
 from eventlake.runs.unit import Window
 from eventlake.work.in_process import InProcess

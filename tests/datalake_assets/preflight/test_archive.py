@@ -17,9 +17,9 @@ from dagster._core.scheduler.instigation import (
     ScheduleInstigatorData,
 )
 
+from datalake_assets.assets.running import new_job
 from datalake_assets.preflight.archive import archive_findings
 from datalake_assets.preflight.schedules import Schedules
-from datalake_assets.running import new_job
 from eventlake.lake import Lake
 from eventlake.runs.context import Dataflow, Silent
 from eventlake.settings.models import Settings

@@ -6,7 +6,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from datalake_assets.home import URL_VARIABLE, VARIABLE, ensure_home
+from datalake_assets.instance.home import URL_VARIABLE, VARIABLE, ensure_home
 from eventlake.rules.errors import ServiceTrouble, UsageError
 from eventlake.settings.models import Settings
 from tests.datalake_assets.production.deployment import free_port

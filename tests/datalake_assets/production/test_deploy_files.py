@@ -8,12 +8,12 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from datalake_assets.bookkeeping import Bookkeeping
 from datalake_assets.cli import serve
 from datalake_assets.cli.app import app
-from datalake_assets.home import URL_VARIABLE, VARIABLE
-from datalake_assets.reloading import WEBSERVER_VARIABLE
-from datalake_assets.sync import SCHEDULES_VARIABLE
+from datalake_assets.instance.home import URL_VARIABLE, VARIABLE
+from datalake_assets.instance.storage import Bookkeeping
+from datalake_assets.jobs.sync import SCHEDULES_VARIABLE
+from datalake_assets.sensors.reload import WEBSERVER_VARIABLE
 from eventlake.settings.file import FILE_VARIABLE
 
 ROOT = Path(__file__).parents[3]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from datalake_assets.running import new_job
+from datalake_assets.assets.running import new_job
 from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.runs.context import Published

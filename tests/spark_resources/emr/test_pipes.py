@@ -10,7 +10,7 @@ from dagster_pipes import (
     open_dagster_pipes,
 )
 
-from datalake_assets.running import new_job
+from datalake_assets.assets.running import new_job
 from eventlake.aws.access import AwsAccess
 from eventlake.rules.counts import TableReport, UnitReport
 from eventlake.rules.errors import InsufficientPermissions, LakeError, UsageError

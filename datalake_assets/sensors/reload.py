@@ -5,7 +5,7 @@ import os
 import dagster as dg
 from dagster_graphql import DagsterGraphQLClient, DagsterGraphQLClientError
 
-from datalake_assets.snapshot import Snapshot, read_snapshot, refresh_snapshot
+from datalake_assets.instance.snapshot import Snapshot, read_snapshot, refresh_snapshot
 from eventlake.lake import Lake
 
 LOCATION = "datalake"

@@ -3,6 +3,7 @@
 import dagster as dg
 
 from eventlake.catalog.sync_reports import DATABASE, NAME
+from eventlake.lake import Lake
 from eventlake.rules.types import TableSchema
 from eventlake.settings.models import Source
 
@@ -46,3 +47,14 @@ def check_tables_job_name(source: Source) -> str:
 SOURCE_TAG = "datalake/source"
 ACCEPT_TAG = "datalake/accept_changes"
 """`true` on a replay: take raw files as they are now, though they changed after loading."""
+
+
+def landing(lake: Lake, source: Source) -> dg.AssetSpec:
+    """The archive of a source; every sync notes how many files it holds and how new they are."""
+    return dg.AssetSpec(
+        landing_key(source),
+        description=f"Raw events of {source.slug} as they were collected: gzipped JSON by day.",
+        group_name=source.name,
+        kinds={"json"},
+        metadata={"dagster/uri": lake.storage.full(source.raw)},
+    )

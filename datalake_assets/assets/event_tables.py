@@ -6,10 +6,9 @@ from typing import Any
 
 import dagster as dg
 
-from datalake_assets import metadata
-from datalake_assets.dead_runs import sign
-from datalake_assets.events import RunEvents, check_result
-from datalake_assets.keys import (
+from datalake_assets.assets import metadata
+from datalake_assets.assets.events import RunEvents, check_result
+from datalake_assets.assets.keys import (
     ACCEPT_TAG,
     SOURCE_TAG,
     landing_key,
@@ -17,13 +16,14 @@ from datalake_assets.keys import (
     schema_key,
     table_key,
 )
-from datalake_assets.partitions import REPLAY, days, window_of
-from datalake_assets.running import DagsterListener, heard_of, new_job, told_as_failure
-from datalake_assets.snapshot import SourceSnapshot, refresh_snapshot
-from datalake_assets.times import parse_hour
+from datalake_assets.assets.partitions import REPLAY, days, window_of
+from datalake_assets.assets.running import DagsterListener, heard_of, new_job, told_as_failure
+from datalake_assets.instance.snapshot import SourceSnapshot, refresh_snapshot
+from datalake_assets.sensors.dead_runs import sign
 from eventlake.checks.dedup_and_types import check_published
 from eventlake.lake import Lake
 from eventlake.rules.counts import UnitReport
+from eventlake.rules.times import parse_hour
 from eventlake.rules.types import TableSchema
 from eventlake.runs.context import Published
 from eventlake.runs.unit import Window

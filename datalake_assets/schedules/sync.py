@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 import msgspec
 
-from datalake_assets.dead_runs import is_dead
-from datalake_assets.keys import sync_job_name
+from datalake_assets.assets.keys import sync_job_name
+from datalake_assets.sensors.dead_runs import is_dead
 from eventlake.lake import Lake
 from eventlake.runs.context import now
 from eventlake.settings.models import Source

@@ -1,5 +1,6 @@
 """Where Dagster keeps its own files: `$DAGSTER_HOME`, else `.dagster` beside `lake.yaml`."""
 
+import fcntl
 import os
 from pathlib import Path
 
@@ -48,3 +49,33 @@ def _ensure_instance_file(home: Path) -> None:
 
 def _read(file: Path) -> bytes | None:
     return file.read_bytes() if file.exists() else None
+
+
+_FILE = "in_use.lock"
+
+
+def claim(home: Path) -> bool:
+    """Hold the home until this process ends, whatever program it becomes; False: another does."""
+    handle = os.open(home / _FILE, os.O_RDWR | os.O_CREAT, 0o666)
+    os.set_inheritable(handle, True)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        return False
+    return True
+
+
+def is_claimed(home: Path) -> bool:
+    """Whether somebody holds it now."""
+    try:
+        handle = os.open(home / _FILE, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False

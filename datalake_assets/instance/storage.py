@@ -9,7 +9,7 @@ from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
 from dagster._serdes import ConfigurableClass, ConfigurableClassData
 from sqlalchemy.exc import DBAPIError
 
-from datalake_assets.home import URL_VARIABLE, VARIABLE
+from datalake_assets.instance.home import URL_VARIABLE, VARIABLE
 from eventlake.rules.errors import ServiceTrouble, UsageError
 
 _DRIVER = "postgresql+psycopg2"

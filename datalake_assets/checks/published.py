@@ -6,10 +6,10 @@ from typing import Any, Self
 
 import dagster as dg
 
-from datalake_assets.events import check_evaluation, check_result
-from datalake_assets.keys import SOURCE_TAG, check_tables_job_name, reports_key, table_key
-from datalake_assets.running import told_as_failure
-from datalake_assets.snapshot import Snapshot
+from datalake_assets.assets.events import check_evaluation, check_result
+from datalake_assets.assets.keys import SOURCE_TAG, check_tables_job_name, reports_key, table_key
+from datalake_assets.assets.running import told_as_failure
+from datalake_assets.instance.snapshot import Snapshot
 from eventlake.checks.freshness import check_freshness
 from eventlake.checks.published import TableChecks
 from eventlake.checks.view import SOURCE_RULES, TABLE_RULES

@@ -6,8 +6,8 @@ from typing import Any
 
 import dagster as dg
 
-from datalake_assets import metadata
-from datalake_assets.keys import landing_key, reports_key, schema_key, table_key
+from datalake_assets.assets import metadata
+from datalake_assets.assets.keys import landing_key, reports_key, schema_key, table_key
 from eventlake.checks.drift import Change, check_schema_change, first_run
 from eventlake.checks.view import SOURCE_RULES, TABLE_RULES
 from eventlake.lake import Lake

@@ -6,7 +6,7 @@ from itertools import islice
 import dagster as dg
 import msgspec
 
-from datalake_assets.keys import SOURCE_TAG
+from datalake_assets.assets.keys import SOURCE_TAG
 from eventlake.lake import Lake
 from eventlake.rules.errors import LakeError
 from eventlake.runs.context import now

@@ -1,0 +1,1 @@
+"""The assets: raw archives, event tables, schemas, sync reports."""

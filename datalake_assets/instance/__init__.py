@@ -1,0 +1,1 @@
+"""The Dagster instance: its home, its storage, the snapshot of known tables."""

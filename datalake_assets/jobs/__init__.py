@@ -1,0 +1,1 @@
+"""Jobs: sync, upkeep, check."""

@@ -1,0 +1,1 @@
+"""Sensors: alerts, dead runs, reload for new tables."""
