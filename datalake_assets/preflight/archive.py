@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from datalake_assets.preflight.finding import Finding, Remark, looked
-from datalake_assets.preflight.schedules import Schedules
+from datalake_assets.preflight.operations import Schedules
 from eventlake.lake import Lake
 from eventlake.runs.plan import list_archive, plan_sync
 from eventlake.runs.report_history import newest_reports

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
-from datalake_assets.preflight.account import account_findings, uses_aws
 from datalake_assets.preflight.archive import archive_findings
-from datalake_assets.preflight.catalog import catalog_finding, glue_findings
+from datalake_assets.preflight.aws import account_findings, catalog_finding, glue_findings, uses_aws
 from datalake_assets.preflight.finding import Finding, looked
-from datalake_assets.preflight.folder import folder_finding
-from datalake_assets.preflight.schedules import Schedules
+from datalake_assets.preflight.operations import Schedules
+from datalake_assets.preflight.storage import folder_finding
 from eventlake.lake import Lake
 from eventlake.rules.errors import (
     InsufficientPermissions,
@@ -35,7 +34,7 @@ def findings(
             return
     # What talks to AWS is imported only here: lakes in folders need not wait for it.
     if lake.settings.storage_uri.startswith("s3://"):
-        from datalake_assets.preflight.bucket import bucket_findings
+        from datalake_assets.preflight.storage import bucket_findings
 
         found = list(bucket_findings(lake.for_source(sources[0])))
     else:
@@ -49,21 +48,21 @@ def findings(
         yield from glue_findings(lake, sources)
     yield from _engine_findings(lake, sources, readable)
     if any(source.alerts.has_recipients for source in sources):
-        from datalake_assets.preflight.alerts import alert_findings
+        from datalake_assets.preflight.operations import alert_findings
 
         yield from alert_findings(sources)
 
 
 def _engine_findings(lake: Lake, sources: list[Source], readable: bool) -> Iterator[Finding]:
     if lake.settings.engine == "emr":
-        from datalake_assets.preflight.cluster import cluster_findings
+        from datalake_assets.preflight.spark import cluster_findings
 
         yield from cluster_findings(lake, sources)
         return
     java = java_finding()
     yield java
     if lake.settings.engine.startswith("spark://") and readable and java.error is None:
-        from datalake_assets.preflight.spark_cluster import spark_cluster_findings
+        from datalake_assets.preflight.spark import spark_cluster_findings
 
         yield from spark_cluster_findings(lake.for_source(sources[0]))
 

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 from botocore.stub import Stubber
 
-from datalake_assets.preflight.bucket import bucket_findings, bucket_region
+from datalake_assets.preflight.storage import bucket_findings, bucket_region
 from eventlake.aws.access import forget_sessions
 from eventlake.lake import Lake
 from eventlake.runs.context import RunContext, Silent

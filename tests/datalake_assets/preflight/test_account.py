@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from datalake_assets.preflight import findings
-from datalake_assets.preflight.account import account_findings
+from datalake_assets.preflight.aws import account_findings
 from eventlake.aws.access import forget_sessions
 from eventlake.lake import Lake
 from tests.aws_server import AwsServer

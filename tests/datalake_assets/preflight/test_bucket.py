@@ -8,7 +8,7 @@ import boto3
 import pytest
 from botocore.awsrequest import AWSResponse
 
-from datalake_assets.preflight.bucket import bucket_findings, bucket_region
+from datalake_assets.preflight.storage import bucket_findings, bucket_region
 from eventlake.lake import Lake
 from eventlake.rules.errors import InvalidSetting
 from eventlake.storage import LocalStorage

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from datalake_assets.preflight.catalog import catalog_finding, glue_findings
+from datalake_assets.preflight.aws import catalog_finding, glue_findings
 from eventlake.aws.permissions import granted_by
 from eventlake.lake import Lake
 from tests.aws_server import AwsServer

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from datalake_assets.preflight.cluster import cluster_findings
+from datalake_assets.preflight.spark import cluster_findings
 from eventlake.lake import Lake
 from tests.aws_server import AwsServer
 from tests.datalake_assets.preflight.conftest import MakeLake, start_cluster

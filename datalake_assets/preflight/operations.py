@@ -1,10 +1,15 @@
 """Whether Dagster runs the syncs by itself."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from datalake_assets.preflight.finding import Finding, looked
+from eventlake.alerts.channels.base import Channel, NotSent
+from eventlake.alerts.delivery import distinct
+from eventlake.rules.errors import ServiceTrouble
 from eventlake.settings.models import Source
 
 if TYPE_CHECKING:
@@ -31,3 +36,15 @@ class Schedules:
             return None
         states = instance.all_instigator_state()
         return frozenset(state.instigator_name for state in states if state.is_running)
+
+
+def alert_findings(sources: Iterable[Source]) -> Iterator[Finding]:
+    for way, channel, _ in distinct(sources, os.environ):
+        yield looked(f"alerts by {way}", partial(_look, channel))
+
+
+def _look(channel: Channel) -> str:
+    try:
+        return channel.look()
+    except NotSent as error:
+        raise ServiceTrouble(f"Alerts would not come through: {error}") from None

@@ -1,19 +1,23 @@
 """A lake in a bucket: it is there, in our region, and lets us do what runs do."""
 
+import os
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from datalake_assets.preflight.finding import Finding, looked
 from eventlake.aws.refusals import Doing, aws_call
 from eventlake.lake import Lake
 from eventlake.rules import paths
-from eventlake.rules.errors import InvalidSetting, LakeError
+from eventlake.rules.errors import InvalidSetting, LakeError, UsageError
+from eventlake.settings.models import Settings
 from eventlake.storage.base import probe
 from eventlake.storage.s3 import S3Storage
 
 if TYPE_CHECKING:
     from eventlake.aws.lifecycle import Rule
+
 
 _WRITTEN = ("segment-stage", "segment-data", "sync_tracking_datasets")
 _NO_RULE = (
@@ -96,3 +100,19 @@ def _prefix(rule: "Rule") -> str:
     """What a rule is for; one with more conditions is for nothing that we can be sure of."""
     chosen = rule.get("Filter", rule)
     return str(chosen.get("Prefix", "\0" if chosen else ""))
+
+
+def folder_finding(settings: Settings) -> Finding:
+    def look() -> str:
+        folder = Path(settings.storage_uri)
+        standing = next(place for place in (folder, *folder.parents) if place.exists())
+        if not standing.is_dir():
+            raise UsageError(f"{standing} is a file. Set `storage` to a folder.")
+        if not os.access(standing, os.R_OK | os.W_OK | os.X_OK):
+            raise UsageError(
+                f"{standing} cannot be read and written by this user. Give it the rights (`chmod "
+                "u+rwx`), or set `storage` to another folder."
+            )
+        return str(folder)
+
+    return looked("storage", look)
