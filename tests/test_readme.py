@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from datalake_assets.assets.running import new_job
-from datalake_assets.cli.demo_folder import STORAGE, fresh_folder
+from datalake_assets.cli.demo import STORAGE, fresh_folder
 from eventlake.lake import Lake
 from eventlake.runs.context import Silent
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive

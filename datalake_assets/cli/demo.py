@@ -4,6 +4,8 @@ import os
 import shutil
 import sys
 import time
+from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,10 +16,17 @@ from datalake_assets.cli.dev import DEMO
 from datalake_assets.cli.output import fail, say, working
 from datalake_assets.cli.runs import Done, exit_code, prepare, reported, show_runs
 from datalake_assets.cli.text import plural, span
+from datalake_assets.instance.home import is_claimed
+from eventlake.lake import Lake
+from eventlake.rules.errors import LakeError, UsageError
+from eventlake.sample import Account, SampleSpec, Slot
+from eventlake.settings.models import Source
+from eventlake.sql import LakeSql
 
 if TYPE_CHECKING:
     from eventlake.lake import Lake
     from eventlake.sample import Account, SampleSpec
+
 
 _FEWEST_EVENTS = 600
 _NAMES_SHOWN = 3
@@ -50,7 +59,6 @@ def demo(
       datalake demo
       datalake demo --folder /tmp/demo --events 10000
     """
-    from datalake_assets.cli.demo_folder import STORAGE, fresh_folder
     from datalake_assets.instance.home import leave_home
     from eventlake.lake import Lake
     from eventlake.sample import SampleSpec
@@ -156,7 +164,6 @@ def _ask(lake: "Lake", question: str, sql: str) -> None:
 
 
 def _hold_to_account(lake: "Lake", account: "Account") -> None:
-    from datalake_assets.cli.demo_account import hold_to_account
 
     agreed = hold_to_account(lake, account)
     say(
@@ -193,3 +200,97 @@ def _program() -> str:
     if script.name != "datalake":
         return f"{Path(sys.executable).name} -m datalake_assets.cli"
     return os.path.relpath(script) if script.is_relative_to(Path.cwd()) else str(script)
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How much was compared, all of it equal."""
+
+    tables: int = 0
+    hours: int = 0
+    rows: int = 0
+
+    def __add__(self, other: "Agreement") -> "Agreement":
+        return Agreement(
+            self.tables + other.tables, self.hours + other.hours, self.rows + other.rows
+        )
+
+
+def hold_to_account(lake: Lake, account: Account) -> Agreement:
+    """Count the rows of every source, table and hour in the lake; raises where one differs."""
+    return sum((_source(lake, account, s) for s in lake.settings.sources), Agreement())
+
+
+def _source(lake: Lake, account: Account, source: Source) -> Agreement:
+    loads = [load for sync in account.as_they_arrive(source.id) for load in sync]
+    expected = account.expected(source.id, loads).rows
+    found = _rows(lake, source)
+    wrong = [slot for slot in expected.keys() | found.keys() if expected[slot] != found[slot]]
+    if wrong:
+        first = min(wrong)
+        raise LakeError(
+            f"{source.slug}: {len(wrong)} table hours differ from the generator's account, the "
+            f"first {first.table} {first.day} {first.hr}: {found[first]} rows in the lake, "
+            f"{expected[first]} generated. Please report this."
+        )
+    return Agreement(len({slot.table for slot in found}), len(found), found.total())
+
+
+def _rows(lake: Lake, source: Source) -> Counter[Slot]:
+    """What the lake itself answers, in one question for all tables."""
+    tables = [table.name for table in lake.catalog.tables(source.database)]
+    each = (
+        f'SELECT \'{name}\', day, hr, count(*) FROM "{source.database}"."{name}" GROUP BY ALL'
+        for name in tables
+    )
+    answer = LakeSql(lake.catalog, lake.storage).query(" UNION ALL ".join(each))
+    rows = zip(*(column.to_pylist() for column in answer.columns), strict=True)
+    return Counter({Slot(table, day, hr): count for table, day, hr, count in rows})
+
+
+SETTINGS = "lake.yaml"
+STORAGE = "lake"
+_HOME = ".dagster"
+_MARK = ".datalake-demo"
+_MADE = (SETTINGS, STORAGE, _HOME)
+_HEAD = """\
+# The settings of the demo; `datalake init` writes a file for your own lake, with every setting.
+workspace_id: demo
+storage: ./lake
+sources:
+"""
+
+
+def fresh_folder(folder: Path) -> Path:
+    """An empty lake with settings for the sample's sources; where the settings are."""
+    _refuse_what_is_not_ours(folder)
+    for name in _MADE:
+        _remove(folder / name)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / _MARK).write_text("Made by `datalake demo`, which may remove what it made here.\n")
+    sources = (f"  - id: {source.id}\n    slug: {source.slug}\n" for source in SampleSpec.sources)
+    file = folder / SETTINGS
+    file.write_text(_HEAD + "".join(sources))
+    return file
+
+
+def _refuse_what_is_not_ours(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file. Name a folder for the demo with --folder.")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / _MARK).exists():
+        raise UsageError(
+            f"{folder} is not empty, and the demo did not make it, so it was left alone. Name "
+            "another folder with --folder."
+        )
+    if is_claimed(folder / _HOME):
+        raise UsageError(
+            f"A UI runs on the lake in {folder}, which the demo makes anew. Stop `datalake dev` "
+            "first, or name another folder with --folder."
+        )
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from datalake_assets.cli.becoming import become
+from datalake_assets.cli.exec import become
 from datalake_assets.cli.invocation import Invocation, invocation
 from datalake_assets.cli.output import note, say, warn
 

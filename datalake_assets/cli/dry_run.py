@@ -2,8 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
-from datalake_assets.cli.dry_run_view import show_planned
-from datalake_assets.cli.output import note, print_json, warn, working
+from rich.text import Text
+
+from datalake_assets.cli.output import grid, note, print_json, say, show, warn, working
+from datalake_assets.cli.text import number, plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -11,6 +13,115 @@ if TYPE_CHECKING:
     from eventlake.lake import Lake
     from eventlake.runs.dry_run import PlannedRun
     from spark_resources.dataflow.job import LakeJob
+
+
+_SHOWN = 20  # rows of each table that is drawn; --json has all
+_SHOWN_PARTITIONS = 10
+_NOT_LOADED = ("duplicates", "rejected", "suppressed", "skipped")
+
+
+def show_planned(job: "LakeJob", run: "PlannedRun") -> None:
+    report, slug = run.report, job.source.slug
+    if not run.partitions and not report.rows_in:
+        return say(f"{slug}: a {job.kind} would change nothing; there is nothing to load.")
+    counts = ((getattr(report, name), name) for name in _NOT_LOADED)
+    rest = ", ".join(f"{count:,} {name}" for count, name in counts if count)
+    say(
+        f"{slug}: a {job.kind} would read {plural(report.rows_in, 'row')} from "
+        f"{plural(report.raw_files, 'raw file')} and load {plural(report.row_count, 'row')} into "
+        f"{plural(len(report.tables), 'table')}{f' ({rest})' if rest else ''}."
+    )
+    _show_tables(run)
+    _show_partitions(run)
+    _show_columns(run)
+    _show_casts(run)
+    for table, types in run.switches.items():
+        wished = ", ".join(f"{column} {type.sql}" for column, type in types.items())
+        say(f"{table} would get the types wished of it: {wished}.")
+
+
+def _show_tables(run: "PlannedRun") -> None:
+    found = sorted(run.tables, key=lambda key: (-abs(_change(*run.rows(key))), key))
+    rows: list[tuple[object, ...]] = []
+    for key in found[:_SHOWN]:
+        report, marks = run.table(key), [key]
+        if report.is_new:
+            marks.append(f" new, {plural(len(report.new_columns), 'column')}")
+        name = Text.assemble(marks[0], *((mark, "green") for mark in marks[1:]))
+        counts = number(report.duplicates), number(report.rejected)
+        rows.append((name, *_now_and_then(*run.rows(key)), *counts))
+    sums = [run.rows(key) for key in found]
+    total = sum(now for now, _ in sums), sum(then for _, then in sums)
+    counts = number(run.report.duplicates), number(run.report.rejected)
+    rows.append(("total", *_now_and_then(*total), *counts))
+    right = ("rows now", "then", "change", "duplicates", "rejected")
+    _draw(rows, ("table",), right, spare=("rejected", "duplicates"))
+    _say_more(len(found), "table")
+
+
+def _show_partitions(run: "PlannedRun") -> None:
+    """Partitions that would hold more rows or fewer."""
+    changed = [p for p in run.partitions if p.rows_then != p.rows_now]
+    changed.sort(key=lambda p: (-abs(_change(p.rows_now, p.rows_then)), p.table, p.values))
+    if changed:
+        rows = [
+            (p.table, "/".join(p.values), *_now_and_then(p.rows_now, p.rows_then))
+            for p in changed[:_SHOWN_PARTITIONS]
+        ]
+        _draw(rows, ("table", "partition"), ("rows now", "then", "change"))
+        _say_more(len(changed), "partition", _SHOWN_PARTITIONS)
+    if same := len(run.partitions) - len(changed):
+        say(f"{plural(same, 'partition')} would be made anew with as many rows as now.")
+
+
+def _show_columns(run: "PlannedRun") -> None:
+    """Columns that tables would gain which are there."""
+    rows = [
+        (key, column.name, column.type)
+        for key, table in run.report.tables.items()
+        if not table.is_new
+        for column in table.new_columns
+    ]
+    if rows:
+        _draw(rows[:_SHOWN], ("table", "new column", "type"))
+        _say_more(len(rows), "column")
+
+
+def _show_casts(run: "PlannedRun") -> None:
+    losing = sorted(run.losing_casts.items(), key=lambda item: -item[1].failed - item[1].lossy)
+    if losing:
+        rows = [
+            (key, column, number(c.exact), number(c.lossy), number(c.failed))
+            for (key, column), c in losing[:_SHOWN]
+        ]
+        _draw(rows, ("table", "column with casts that lose"), ("exact", "lossy", "failed"))
+        _say_more(len(losing), "column")
+
+
+def _draw(
+    rows: "Sequence[Sequence[object]]",
+    left: tuple[str, ...],
+    right: tuple[str, ...] = (),
+    spare: tuple[str, ...] = (),
+) -> None:
+    say("")
+    show(grid(rows, left, right, spare))
+
+
+def _say_more(found: int, noun: str, shown: int = _SHOWN) -> None:
+    if found > shown:
+        note(f"… and {plural(found - shown, f'more {noun}')}; --json lists all")
+
+
+def _change(now: int, then: int | None) -> int:
+    return (then or 0) - now
+
+
+def _now_and_then(now: int, then: int | None) -> tuple[object, ...]:
+    change = _change(now, then)
+    style = "green" if change > 0 else "red" if change < 0 else "dim"
+    after = Text("dropped", "red") if then is None else number(then)
+    return number(now), after, Text(f"{change:+,}" if change else "0", style)
 
 
 class _Talk:

@@ -4,7 +4,7 @@ import sys
 _IN_THE_BACKGROUND = """
 import os, signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell does for what a script starts with `&`
-from datalake_assets.cli.becoming import become
+from datalake_assets.cli.exec import become
 told = "import signal; print(signal.getsignal(signal.SIGINT))"
 become(["timeit", "-n1", "-r1", told], os.environ)
 """

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from datalake_assets.cli.demo_account import hold_to_account
+from datalake_assets.cli.demo import hold_to_account
 from datalake_assets.instance.home import claim
 from eventlake.rules.errors import LakeError
 from eventlake.runs.report_history import newest_reports
