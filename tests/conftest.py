@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import trustme
 
-from tests.alert_servers import PASSWORD, Hook, MailBox, mail_server, web_hook
-from tests.aws_server import AwsServer, fresh_sessions, running_server
-from tests.injected import injected
+from tests.support.injected import injected
+from tests.support.servers.alerts import PASSWORD, Hook, MailBox, mail_server, web_hook
+from tests.support.servers.aws import AwsServer, fresh_sessions, running_server
 
 
 @pytest.fixture(scope="session")

@@ -13,10 +13,10 @@ import pytest
 from pyarrow import fs
 
 from eventlake.sql import LakeSql
-from tests.aws_server import AwsServer
-from tests.datalake_assets.cli.terminal import Terminal
-from tests.query_page import EXAMPLES, PAGE, examples, lake_on_aws
-from tests.strict_glue import strict_glue
+from tests.support.query_page import EXAMPLES, PAGE, examples, lake_on_aws
+from tests.support.servers.aws import AwsServer
+from tests.support.servers.glue import strict_glue
+from tests.support.terminal import Terminal
 
 # A schema of Redshift's is a database of the lake by another name.
 SPECTRUM = "spectrum_ios_prod"

@@ -16,9 +16,9 @@ from eventlake.runs.context import Silent
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive
 from eventlake.settings.file import load_settings
 from eventlake.settings.models import Settings
-from eventlake.work.in_process import InProcess
 from spark_resources.dataflow.job import run_job
-from tests.datalake_assets.cli.terminal import Terminal
+from tests.support.lakes.in_process import InProcess
+from tests.support.terminal import Terminal
 
 REPO = Path(__file__).parent.parent
 README = (REPO / "README.md").read_text()

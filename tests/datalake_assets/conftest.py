@@ -16,9 +16,9 @@ from eventlake.runs.context import Dataflow, Listener, Published
 from eventlake.runs.dry_run import PlannedUnit
 from eventlake.sample import IOS_PROD, WEB_SHOP, Account, SampleSpec, write_archive
 from eventlake.settings.models import Settings
-from eventlake.work.in_process import InProcess
 from spark_resources.dataflow.job import LakeJob, preview_job, run_job
 from spark_resources.engines.base import SparkEngine
+from tests.support.lakes.in_process import InProcess
 
 SOURCES = (WEB_SHOP, IOS_PROD)
 SAMPLE = SampleSpec(days=2, events_per_day=60, files_per_day=2, hours=3)

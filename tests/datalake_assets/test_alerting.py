@@ -16,8 +16,8 @@ from eventlake.rules.errors import ServiceTrouble
 from eventlake.runs.context import Published
 from eventlake.sample import IOS_PROD, WEB_SHOP
 from spark_resources.dataflow.job import LakeJob
-from tests.alert_servers import Hook
 from tests.datalake_assets.conftest import InProcessEngine, MakePlatform, Platform, settings_of
+from tests.support.servers.alerts import Hook
 
 WEB = {"id": WEB_SHOP.id, "slug": WEB_SHOP.slug}
 IOS = {"id": IOS_PROD.id, "slug": IOS_PROD.slug}

@@ -20,8 +20,8 @@ from eventlake.runs.report_history import newest_reports
 from eventlake.settings.file import load_settings
 from eventlake.state.source_state import read_state
 from eventlake.storage import LocalStorage
-from tests.eventlake.archive import Archive, identify, track
-from tests.injected import injected
+from tests.support.injected import injected
+from tests.support.lakes.archive import Archive, identify, track
 
 REPO = Path(__file__).parents[2]
 SOURCE_ID, SLUG = "S1", "shop"
@@ -50,7 +50,7 @@ class Platform:
 
     def sync(self, where: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "tests.datalake_assets.killed_sync", SLUG, where],
+            [sys.executable, "-m", "tests.support.faults.killed_sync", SLUG, where],
             env={
                 **os.environ,
                 "DATALAKE_CONFIG": str(self.folder / "lake.yaml"),

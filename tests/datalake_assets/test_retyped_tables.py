@@ -13,7 +13,7 @@ from eventlake.rules import paths
 from eventlake.rules.types import LakeType
 from eventlake.sample import WEB_SHOP
 from tests.datalake_assets.conftest import Platform
-from tests.eventlake.archive import Archive, track
+from tests.support.lakes.archive import Archive, track
 
 DATABASE, NAME, COLUMN = "web_shop", "track_order_completed", "properties_total"
 ORDERS, SCHEMA = dg.AssetKey([DATABASE, NAME]), dg.AssetKey([DATABASE, NAME, "schema"])

@@ -6,7 +6,6 @@ from eventlake.load.blobs import Shares
 from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.runs.context import Dataflow
 from eventlake.sample import WEB_SHOP
-from eventlake.work.in_process import InProcess
 from tests.datalake_assets.conftest import (
     InProcessEngine,
     MakePlatform,
@@ -14,6 +13,7 @@ from tests.datalake_assets.conftest import (
     events,
     values,
 )
+from tests.support.lakes.in_process import InProcess
 
 PAGE = dg.AssetKey(["web_shop", "page"])
 CHECK = dg.DagsterEventType.ASSET_CHECK_EVALUATION

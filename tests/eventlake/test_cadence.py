@@ -3,7 +3,7 @@
 import pytest
 
 from eventlake.rules.schedules import TWELVE_A_DAY, is_time_zone, next_due, problem
-from tests.eventlake.runs import utc
+from tests.support.lakes.runs import utc
 
 
 def dues(schedule: str, zone: str, after: str, count: int) -> list[str]:

@@ -22,10 +22,10 @@ from eventlake.runs.unit import Window
 from eventlake.settings.models import Source
 from eventlake.status import source_status
 from eventlake.storage.s3 import S3Storage
-from tests.aws_server import AwsServer
-from tests.eventlake.fault_cases import first_sync, replay
-from tests.eventlake.retyping import lake_of
-from tests.eventlake.runs import Runs, utc
+from tests.support.faults.cases import first_sync, replay
+from tests.support.lakes.retyping import lake_of
+from tests.support.lakes.runs import Runs, utc
+from tests.support.servers.aws import AwsServer
 
 Look = Callable[[Lake, Source], Any]
 

@@ -14,20 +14,20 @@ from hypothesis import strategies as st
 
 from eventlake.columnar.id_hashes import hash_id, words
 from eventlake.load import blobs, table_rows
-from eventlake.reference import Account, ReferenceLake, Scope
 from eventlake.rules.casts import Outcome
 from eventlake.rules.counts import CastCounts, UnitReport
 from eventlake.rules.names import RESCUED_DATA
 from eventlake.rules.parse import parse_value
 from eventlake.state.id_index import day_of
-from eventlake.work.in_process import InProcess
-from tests.eventlake.archive import as_line
-from tests.eventlake.casting.leaves import json_of
-from tests.eventlake.invariants import is_indexed
-from tests.eventlake.random_archives import Replay, Story, Suppressed, Sync, stories
-from tests.eventlake.rare import all_are_rare
-from tests.eventlake.runs import Row, Runs, utc
-from tests.eventlake.suppressing import suppress_only
+from tests.support.lakes.archive import as_line
+from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.random_archives import Replay, Story, Suppressed, Sync, stories
+from tests.support.lakes.rare import all_are_rare
+from tests.support.lakes.runs import Row, Runs, utc
+from tests.support.lakes.suppressing import suppress_only
+from tests.support.oracles.invariants import is_indexed
+from tests.support.oracles.leaves import json_of
+from tests.support.oracles.reference import Account, ReferenceLake, Scope
 
 DAY = timedelta(days=1)
 

@@ -26,23 +26,23 @@ from hypothesis.stateful import (
 )
 
 from eventlake.lake import Lake
-from eventlake.reference import Account, ReferenceLake, Scope
 from eventlake.rules.types import LakeType
 from eventlake.runs import placement
 from eventlake.state.manifest import Manifest, RunKind, read_manifest
 from eventlake.upkeep.recovery import recover
 from eventlake.upkeep.upkeep import UpkeepBroken
-from eventlake.work.in_process import InProcess
-from tests.eventlake.archive import Line, as_line, identify, track
-from tests.eventlake.failing_storage import Fault, Faults
-from tests.eventlake.fault_places import Folders
-from tests.eventlake.faults import Step, break_off
-from tests.eventlake.invariants import check_invariants, check_sweep
 from tests.eventlake.retype.test_reference import follow_rescued_data
-from tests.eventlake.retyping import wish
-from tests.eventlake.runs import SOURCE_ID, Runs, utc
 from tests.eventlake.test_reference import check_index, check_lake, micros
-from tests.injected import injected
+from tests.support.faults.failing_storage import Fault, Faults
+from tests.support.faults.faults import Step, break_off
+from tests.support.faults.places import Folders
+from tests.support.injected import injected
+from tests.support.lakes.archive import Line, as_line, identify, track
+from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.retyping import wish
+from tests.support.lakes.runs import SOURCE_ID, Runs, utc
+from tests.support.oracles.invariants import check_invariants, check_sweep
+from tests.support.oracles.reference import Account, ReferenceLake, Scope
 
 DAYS = ("2026-10-01", "2026-10-02", "2026-10-03")
 END = "2026-10-04"

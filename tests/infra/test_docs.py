@@ -14,9 +14,9 @@ from botocore import xform_name
 
 from datalake_assets.cli.app import app
 from eventlake.settings.file import load_settings
-from tests.aws_server import AwsServer
-from tests.infra import by_hand
-from tests.infra.stack import TEMPLATE, deploy, template
+from tests.support.aws import by_hand
+from tests.support.aws.stack import TEMPLATE, deploy, template
+from tests.support.servers.aws import AwsServer
 
 ROOT = Path(__file__).parents[2]
 DOC = ROOT / "docs/aws.md"

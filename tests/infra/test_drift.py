@@ -10,9 +10,9 @@ import pytest
 from botocore import xform_name
 
 from eventlake.aws.permissions import action_of
-from tests.aws_server import AwsServer
-from tests.infra.policies import actions
-from tests.infra.stack import deploy
+from tests.support.aws.policies import actions
+from tests.support.aws.stack import deploy
+from tests.support.servers.aws import AwsServer
 
 ROOT = Path(__file__).parents[2]
 # A client's name, and what the actions of its service begin with.

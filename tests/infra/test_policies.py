@@ -7,10 +7,10 @@ from botocore.exceptions import ClientError
 
 from eventlake.aws.access import AwsAccess, forget_sessions
 from eventlake.rules.errors import InvalidSetting
-from tests.aws_server import AwsServer
-from tests.eventlake.aws.enforced import User, enforced
-from tests.infra.policies import actions, allows
-from tests.infra.stack import DAGSTER, REGION, Stack, deploy
+from tests.support.aws.enforced import User, enforced
+from tests.support.aws.policies import actions, allows
+from tests.support.aws.stack import DAGSTER, REGION, Stack, deploy
+from tests.support.servers.aws import AwsServer
 
 BUCKET = "arn:aws:s3:::lake-bucket"
 CLUSTER = f"arn:aws:elasticmapreduce:{REGION}:123456789012:cluster/j-1A2B3C4D5E6F7"

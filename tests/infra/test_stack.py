@@ -3,8 +3,8 @@
 import pytest
 import yaml
 
-from tests.aws_server import AwsServer
-from tests.infra.stack import REGION, Stack, deploy
+from tests.support.aws.stack import REGION, Stack, deploy
+from tests.support.servers.aws import AwsServer
 
 
 @pytest.fixture

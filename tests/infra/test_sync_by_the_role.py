@@ -19,13 +19,13 @@ from eventlake.settings.models import Settings
 from eventlake.state.manifest import RunKind
 from eventlake.state.report import RunFacts
 from eventlake.storage.s3 import S3Storage
-from eventlake.work.in_process import InProcess
-from tests.aws_server import AwsServer
-from tests.eventlake.archive import Archive, identify, track
-from tests.eventlake.aws.enforced import User
-from tests.eventlake.runs import utc
-from tests.infra.policies import allows
-from tests.infra.stack import REGION, Stack, deploy
+from tests.support.aws.enforced import User
+from tests.support.aws.policies import allows
+from tests.support.aws.stack import REGION, Stack, deploy
+from tests.support.lakes.archive import Archive, identify, track
+from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.runs import utc
+from tests.support.servers.aws import AwsServer
 
 REQUEST = re.compile(r'"(?:\x1b\[\d+m)*([A-Z]+) (/\S+) HTTP')
 BUCKET = "arn:aws:s3:::lake-bucket"

@@ -9,8 +9,8 @@ import pytest
 
 from eventlake.aws.lifecycle import our_rules
 from eventlake.rules import paths
-from tests.infra import by_hand
-from tests.infra.stack import TEMPLATE, default, properties, template
+from tests.support.aws import by_hand
+from tests.support.aws.stack import TEMPLATE, default, properties, template
 
 GLUE = "com.amazonaws.glue.catalog.metastore.AWSGlueDataCatalogHiveClientFactory"
 

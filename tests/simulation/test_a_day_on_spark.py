@@ -22,12 +22,12 @@ from eventlake.settings.models import Source
 from spark_resources.dataflow.local import ShelfDataflow
 from spark_resources.engines.class_archive import with_archive
 from spark_resources.engines.local import SPARK_CONFIG, LocalEngine
-from tests.alert_servers import Hook
-from tests.simulation.archive import VISITS
-from tests.simulation.clock import Clock
-from tests.simulation.machine import Machine, Synced
-from tests.simulation.simulation import WEB, Simulation
-from tests.simulation.story import A_DAY
+from tests.support.servers.alerts import Hook
+from tests.support.simulation.archive import VISITS
+from tests.support.simulation.clock import Clock
+from tests.support.simulation.machine import Machine, Synced
+from tests.support.simulation.simulation import WEB, Simulation
+from tests.support.simulation.story import A_DAY
 
 pytestmark = [
     pytest.mark.spark,

@@ -13,11 +13,11 @@ from eventlake.audit.audit import audit
 from eventlake.audit.scope import Scope
 from eventlake.state.source_state import read_state
 from eventlake.upkeep import retention, upkeep
-from tests.alert_servers import Hook
-from tests.simulation.archive import VISITS
-from tests.simulation.machine import Synced
-from tests.simulation.simulation import BERLIN, IOS, WEB, Simulation
-from tests.simulation.story import BEGIN, FIVE_DAYS, SIXTY_DAYS, Story
+from tests.support.servers.alerts import Hook
+from tests.support.simulation.archive import VISITS
+from tests.support.simulation.machine import Synced
+from tests.support.simulation.simulation import BERLIN, IOS, WEB, Simulation
+from tests.support.simulation.story import BEGIN, FIVE_DAYS, SIXTY_DAYS, Story
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from spark_resources.engines.class_archive import with_archive
 from spark_resources.engines.local import SPARK_CONFIG, LocalEngine
 from spark_resources.shipping import environment, ship
 from spark_resources.shipping.environment import Target
-from tests.spark.hive import Hive
+from tests.support.servers.hive import Hive
 
 
 @pytest.fixture(scope="module")

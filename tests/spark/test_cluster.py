@@ -19,16 +19,16 @@ from eventlake.runs import placement
 from eventlake.runs.context import Silent
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive
 from eventlake.settings.models import Settings
-from eventlake.work.in_process import InProcess
 from spark_resources.dataflow.job import run_job
 from spark_resources.engines.cluster.engine import ClusterEngine, ClusterSession
-from tests.aws_server import AwsServer
-from tests.eventlake.fault_cases import SYNCS
-from tests.eventlake.faults import snapshot
-from tests.eventlake.runs import Runs
-from tests.injected import injected
-from tests.spark.deadly_storage import Deadly
-from tests.spark.running import run
+from tests.support.faults.cases import SYNCS
+from tests.support.faults.deadly_storage import Deadly
+from tests.support.faults.faults import snapshot
+from tests.support.injected import injected
+from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.on_spark import run
+from tests.support.lakes.runs import Runs
+from tests.support.servers.aws import AwsServer
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 REPO = Path(__file__).parents[2]

@@ -25,14 +25,14 @@ from eventlake.runs.report_history import newest_reports
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive
 from eventlake.settings.models import Settings
 from eventlake.storage import StoredFile
-from eventlake.work.in_process import InProcess
 from spark_resources.dataflow.job import run_job
 from spark_resources.engines.emr.client import Pace
 from spark_resources.engines.emr.engine import EmrEngine
-from tests.aws_server import AwsServer, fresh_sessions
-from tests.emr_cluster import LocalEmr, local_emr
-from tests.emr_node import PYTHON, shell, spark_submit, without_spark
-from tests.spark.running import open_lake
+from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.on_spark import open_lake
+from tests.support.servers.aws import AwsServer, fresh_sessions
+from tests.support.servers.emr_cluster import LocalEmr, local_emr
+from tests.support.servers.emr_node import PYTHON, shell, spark_submit, without_spark
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 SAMPLE = SampleSpec(days=3, events_per_day=60, files_per_day=1, hours=2)

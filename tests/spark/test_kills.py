@@ -13,14 +13,14 @@ import pytest
 
 from eventlake.runs import placement
 from eventlake.storage import LocalStorage
-from eventlake.work.in_process import InProcess
 from spark_resources.engines.local import LocalEngine
-from tests.eventlake.failing_storage import Faults
-from tests.eventlake.fault_cases import REPLAYS, SYNCS
-from tests.eventlake.fault_places import Folders
-from tests.eventlake.faults import Case, break_off, make_good, snapshot, sweep
-from tests.eventlake.runs import Runs
-from tests.injected import injected
+from tests.support.faults.cases import REPLAYS, SYNCS
+from tests.support.faults.failing_storage import Faults
+from tests.support.faults.faults import Case, break_off, make_good, snapshot, sweep
+from tests.support.faults.places import Folders
+from tests.support.injected import injected
+from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.runs import Runs
 
 pytestmark = pytest.mark.spark
 REPO = Path(__file__).parents[2]
@@ -61,7 +61,14 @@ class Undisturbed:
 
 
 def run_driver(root: Path, case: Case, where: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tests.spark.killed_driver", str(root), case.name, where]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.support.faults.killed_driver",
+        str(root),
+        case.name,
+        where,
+    ]
     return subprocess.run(command, cwd=REPO, capture_output=True, text=True, check=False)
 
 

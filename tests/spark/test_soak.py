@@ -12,11 +12,10 @@ from eventlake.runs.unit import Window
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive
 from eventlake.sql import LakeSql
 from spark_resources.engines.local import LocalEngine
-from tests.eventlake.arrivals import arrivals, message_ids
-from tests.eventlake.raw_sums import raw_sums
-from tests.eventlake.sums import lake_sums
-from tests.eventlake.suppressing import suppress
-from tests.spark.running import open_lake, run
+from tests.support.lakes.archive import arrivals, message_ids
+from tests.support.lakes.on_spark import open_lake, run
+from tests.support.lakes.suppressing import suppress
+from tests.support.oracles.raw_sums import lake_sums, raw_sums
 
 pytestmark = [pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(3_600)]
 TWO_HUNDRED_THOUSAND = SampleSpec(days=2, events_per_day=100_000)

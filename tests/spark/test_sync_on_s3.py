@@ -20,9 +20,9 @@ from eventlake.settings.models import Settings
 from eventlake.sql import LakeSql
 from eventlake.storage import LocalStorage
 from spark_resources.engines.local import LocalEngine
-from tests.aws_server import SECRET, AwsServer
-from tests.eventlake.aws.enforced import User, all_but, enforced
-from tests.spark.running import run
+from tests.support.aws.enforced import User, all_but, enforced
+from tests.support.lakes.on_spark import run
+from tests.support.servers.aws import SECRET, AwsServer
 
 pytestmark = pytest.mark.spark
 SAMPLE = SampleSpec(days=1, events_per_day=200, files_per_day=3, hours=3)

@@ -13,10 +13,10 @@ import pytest
 
 from eventlake.sql import LakeSql
 from eventlake.storage import LocalStorage
-from tests.aws_server import AwsServer
-from tests.query_page import BUCKET, examples, lake_on_aws
-from tests.spark.hive import Hive, as_glue_has_it
-from tests.spark.three_readers import DAY, SharedTable
+from tests.support.oracles.three_readers import DAY, SharedTable
+from tests.support.query_page import BUCKET, examples, lake_on_aws
+from tests.support.servers.aws import AwsServer
+from tests.support.servers.hive import Hive, as_glue_has_it
 
 pytestmark = pytest.mark.spark
 

@@ -24,8 +24,8 @@ from spark_resources.shipping.environment import (
 )
 from spark_resources.shipping.zips import write_zip
 from spark_resources.workers import emr_start
-from tests.emr_node import PYTHON
 from tests.spark_resources.emr.conftest import Heard
+from tests.support.servers.emr_node import PYTHON
 
 HERE = Target(platform.machine(), PYTHON)
 # The cluster's own, and what only commands import that never run there.

@@ -12,11 +12,11 @@ from eventlake.lake import Lake
 from eventlake.runs.context import Silent
 from eventlake.sample import IOS_PROD, WEB_SHOP, Account, SampleSpec, write_archive
 from eventlake.settings.file import load_settings
-from eventlake.work.in_process import InProcess
 from spark_resources.dataflow.job import run_job
 from spark_resources.engines.base import SparkEngine
-from tests.datalake_assets.cli.terminal import Terminal
 from tests.datalake_assets.conftest import InProcessEngine
+from tests.support.lakes.in_process import InProcess
+from tests.support.terminal import Terminal
 
 SAMPLE = SampleSpec(days=2, events_per_day=80, files_per_day=2, hours=3)
 SETTINGS = f"""\

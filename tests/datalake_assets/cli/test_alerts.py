@@ -10,9 +10,9 @@ from eventlake.alerts.delivery import Look
 from eventlake.rules.counts import UnitReport
 from eventlake.runs.open_runs import close_run
 from eventlake.state.report import Failure, RunFacts
-from tests.alert_servers import USER, Hook, MailBox
 from tests.datalake_assets.cli.conftest import SampleLake
-from tests.datalake_assets.cli.terminal import Terminal
+from tests.support.servers.alerts import USER, Hook, MailBox
+from tests.support.terminal import Terminal
 
 
 @pytest.fixture

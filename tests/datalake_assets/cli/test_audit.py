@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.datalake_assets.cli.conftest import SampleLake
-from tests.datalake_assets.cli.terminal import Terminal, everything_below
+from tests.support.terminal import Terminal, everything_below
 
 IOS = ("audit", "--source", "ios_prod")
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.aws_server import REGION, AwsServer
-from tests.datalake_assets.cli.terminal import Terminal
+from tests.support.servers.aws import REGION, AwsServer
+from tests.support.terminal import Terminal
 
 SETTINGS = """\
 workspace_id: P3IMS7SBDH

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.datalake_assets.cli.conftest import SETTINGS, SampleLake
-from tests.datalake_assets.cli.terminal import Terminal, everything_below
+from tests.support.terminal import Terminal, everything_below
 
 FIVE_WRONG = """\
 workspace_id: W1

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from eventlake.aws.access import forget_sessions
-from tests.aws_server import AwsServer
-from tests.datalake_assets.cli.terminal import Terminal
 from tests.datalake_assets.preflight.conftest import LAKE, OCTOBER_1, start_cluster
-from tests.eventlake.aws.enforced import User, all_but, enforced
+from tests.support.aws.enforced import User, all_but, enforced
+from tests.support.servers.aws import AwsServer
+from tests.support.terminal import Terminal
 
 
 def settings(aws: AwsServer, role: str) -> str:

@@ -4,7 +4,7 @@ import json
 
 from eventlake.rules import paths
 from tests.datalake_assets.cli.conftest import SampleLake
-from tests.datalake_assets.cli.terminal import Terminal, everything_below
+from tests.support.terminal import Terminal, everything_below
 
 CHECKS = ("freshness", "drift", "partitions", "small_files", "schema_change")
 

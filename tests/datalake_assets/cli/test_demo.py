@@ -13,8 +13,8 @@ from eventlake.rules.errors import LakeError
 from eventlake.runs.report_history import newest_reports
 from eventlake.sample import SampleSpec, write_archive
 from tests.datalake_assets.cli.conftest import SampleLake
-from tests.datalake_assets.cli.terminal import Said, Terminal, everything_below, program
 from tests.eventlake.sql import test_sync_reports as asked
+from tests.support.terminal import Said, Terminal, everything_below, program
 
 
 def test_a_folder_that_is_not_its_own_is_left_alone(terminal: Terminal, tmp_path: Path) -> None:

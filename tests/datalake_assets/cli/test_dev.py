@@ -16,7 +16,7 @@ import pytest
 
 from datalake_assets.instance.home import claim, is_claimed
 from tests.datalake_assets.cli.conftest import SETTINGS, SampleLake
-from tests.datalake_assets.cli.terminal import ROOT, Terminal
+from tests.support.terminal import ROOT, Terminal
 
 
 @dataclass

@@ -8,8 +8,8 @@ import pytest
 
 from eventlake.sample import write_archive
 from tests.datalake_assets.cli.conftest import SAMPLE, SampleLake
-from tests.datalake_assets.cli.terminal import Said, Terminal, everything_below
-from tests.eventlake.archive import Archive, track
+from tests.support.lakes.archive import Archive, track
+from tests.support.terminal import Said, Terminal, everything_below
 
 pytestmark = pytest.mark.usefixtures("in_process")
 IOS = "9IP56Shn6"

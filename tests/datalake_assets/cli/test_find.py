@@ -3,7 +3,7 @@
 import shutil
 
 from tests.datalake_assets.cli.conftest import SampleLake
-from tests.datalake_assets.cli.terminal import Terminal
+from tests.support.terminal import Terminal
 
 
 def record(terminal: Terminal, status: str) -> dict[str, str]:

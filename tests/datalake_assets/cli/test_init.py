@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from eventlake.settings.file import load_settings
-from tests.datalake_assets.cli.terminal import Terminal
+from tests.support.terminal import Terminal
 
 
 def test_a_commented_file_is_written_that_works_as_it_is(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.datalake_assets.cli.conftest import SampleLake
-from tests.datalake_assets.cli.terminal import Terminal
+from tests.support.terminal import Terminal
 
 
 def newest(terminal: Terminal, source: str = "ios_prod") -> str:

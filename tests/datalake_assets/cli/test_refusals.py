@@ -10,10 +10,10 @@ import dagster as dg
 import pytest
 
 from eventlake.aws.access import forget_sessions
-from tests.aws_server import AwsServer
-from tests.datalake_assets.cli.terminal import Said, Terminal
-from tests.eventlake.archive import Archive, track
-from tests.eventlake.aws.enforced import User, enforced
+from tests.support.aws.enforced import User, enforced
+from tests.support.lakes.archive import Archive, track
+from tests.support.servers.aws import AwsServer
+from tests.support.terminal import Said, Terminal
 
 LAKE = "lake-bucket"
 OBJECTS = f"arn:aws:s3:::{LAKE}"

@@ -6,7 +6,7 @@ from eventlake.rules.counts import UnitReport
 from eventlake.runs.open_runs import close_run
 from eventlake.state.report import Failure, RunFacts
 from tests.datalake_assets.cli.conftest import SampleLake
-from tests.datalake_assets.cli.terminal import Terminal
+from tests.support.terminal import Terminal
 
 
 def fail_a_run(sample: SampleLake) -> None:

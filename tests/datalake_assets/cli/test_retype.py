@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from tests.datalake_assets.cli.conftest import SampleLake
-from tests.datalake_assets.cli.terminal import Said, Terminal, everything_below
+from tests.support.terminal import Said, Terminal, everything_below
 
 COLUMN = "web_shop.track_order_completed.properties_total"
 ALL_DAYS = ("--from", "2026-10-01", "--to", "2026-10-03")

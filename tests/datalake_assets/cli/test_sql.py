@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.datalake_assets.cli.conftest import SETTINGS, SampleLake
-from tests.datalake_assets.cli.terminal import Terminal, program
 from tests.eventlake.sql import test_sync_reports as asked
+from tests.support.terminal import Terminal, program
 
 ODD = """
 SELECT 1 AS a, 2 AS a, 3 AS a_1, NULL AS nothing, 12345678901234567.123456::DECIMAL(38,6) AS exact,

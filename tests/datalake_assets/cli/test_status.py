@@ -16,10 +16,10 @@ from eventlake.settings.file import load_settings
 from eventlake.state.first_seen import first_sync_due
 from eventlake.state.lease import held_lease
 from eventlake.state.report import Failure, RunFacts
-from eventlake.work.in_process import InProcess
 from spark_resources.dataflow.job import run_job
 from tests.datalake_assets.cli.conftest import SETTINGS, SampleLake
-from tests.datalake_assets.cli.terminal import Terminal, everything_below
+from tests.support.lakes.in_process import InProcess
+from tests.support.terminal import Terminal, everything_below
 
 
 def facts(run_id: str, start: datetime, **more: object) -> RunFacts:

@@ -8,10 +8,10 @@ from datalake_assets.assets.running import new_job
 from eventlake.rules.times import parse_range
 from eventlake.runs.context import Silent
 from eventlake.runs.unit import Window
-from eventlake.work.in_process import InProcess
 from spark_resources.dataflow.job import run_job
 from tests.datalake_assets.cli.conftest import SampleLake
-from tests.datalake_assets.cli.terminal import Terminal, program
+from tests.support.lakes.in_process import InProcess
+from tests.support.terminal import Terminal, program
 
 SETTINGS = """\
 workspace_id: W1

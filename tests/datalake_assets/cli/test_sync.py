@@ -7,8 +7,8 @@ import pytest
 
 from eventlake.runs.context import Dataflow
 from tests.datalake_assets.cli.conftest import SETTINGS, SampleLake
-from tests.datalake_assets.cli.terminal import Terminal, everything_below
 from tests.datalake_assets.conftest import InProcessEngine
+from tests.support.terminal import Terminal, everything_below
 
 # Dagster itself asks a nested resource's context for what it has deprecated.
 a_resource_in_a_resource = pytest.mark.filterwarnings("ignore:InitResourceContext.dagster_run")

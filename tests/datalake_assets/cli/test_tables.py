@@ -3,7 +3,7 @@
 import pytest
 
 from tests.datalake_assets.cli.conftest import SampleLake
-from tests.datalake_assets.cli.terminal import Terminal
+from tests.support.terminal import Terminal
 
 
 def test_before_the_first_sync_there_are_none(terminal: Terminal, unsynced: SampleLake) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.datalake_assets.cli.conftest import SampleLake
-from tests.datalake_assets.cli.terminal import Terminal, everything_below
+from tests.support.terminal import Terminal, everything_below
 
 
 def compact_all(filled: SampleLake) -> None:

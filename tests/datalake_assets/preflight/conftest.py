@@ -10,8 +10,8 @@ from datalake_assets.preflight import Finding
 from eventlake.aws.access import forget_sessions
 from eventlake.lake import Lake
 from eventlake.settings.models import Settings
-from tests.aws_server import REGION, AwsServer
-from tests.eventlake.aws.enforced import User
+from tests.support.aws.enforced import User
+from tests.support.servers.aws import REGION, AwsServer
 
 LAKE = "lake-bucket"
 SOURCE_ID = "9IP56Shn6"

@@ -8,9 +8,9 @@ from datalake_assets.preflight import findings
 from datalake_assets.preflight.aws import account_findings
 from eventlake.aws.access import forget_sessions
 from eventlake.lake import Lake
-from tests.aws_server import AwsServer
 from tests.datalake_assets.preflight.conftest import LAKE, MakeLake, put_raw_file, signs
-from tests.eventlake.aws.enforced import User, enforced
+from tests.support.aws.enforced import User, enforced
+from tests.support.servers.aws import AwsServer
 
 TWO = [
     {"id": "9IP56Shn6", "slug": "ios_prod", "external_id": "9IP56Shn6"},

@@ -23,10 +23,10 @@ from datalake_assets.preflight.operations import Schedules
 from eventlake.lake import Lake
 from eventlake.runs.context import Dataflow, Silent
 from eventlake.settings.models import Settings
-from eventlake.work.in_process import InProcess
 from spark_resources.dataflow.job import run_job
 from tests.datalake_assets.preflight.conftest import SOURCE_ID
-from tests.eventlake.archive import Archive, track
+from tests.support.lakes.archive import Archive, track
+from tests.support.lakes.in_process import InProcess
 
 
 @pytest.fixture

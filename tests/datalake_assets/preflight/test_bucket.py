@@ -14,10 +14,10 @@ from eventlake.rules.errors import InvalidSetting
 from eventlake.storage import LocalStorage
 from eventlake.storage.base import probe
 from eventlake.storage.s3 import S3Storage
-from tests.aws_server import AwsServer
 from tests.datalake_assets.preflight.conftest import LAKE, MakeLake, signs, told
-from tests.eventlake.aws.enforced import User, enforced
-from tests.eventlake.aws.recorded import Body
+from tests.support.aws.enforced import User, enforced
+from tests.support.aws.recorded import Body
+from tests.support.servers.aws import AwsServer
 
 STAGING_EXPIRES = {
     "ID": "any",

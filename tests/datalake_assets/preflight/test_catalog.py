@@ -8,9 +8,9 @@ import pytest
 from datalake_assets.preflight.aws import catalog_finding, glue_findings
 from eventlake.aws.permissions import granted_by
 from eventlake.lake import Lake
-from tests.aws_server import AwsServer
 from tests.datalake_assets.preflight.conftest import LAKE, MakeLake
-from tests.eventlake.aws.enforced import User, enforced
+from tests.support.aws.enforced import User, enforced
+from tests.support.servers.aws import AwsServer
 
 REPORTS = "database __segment_datalake"
 

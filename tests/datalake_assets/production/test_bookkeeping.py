@@ -9,8 +9,8 @@ import pytest
 from datalake_assets.instance.home import URL_VARIABLE, VARIABLE, ensure_home
 from eventlake.rules.errors import ServiceTrouble, UsageError
 from eventlake.settings.models import Settings
-from tests.datalake_assets.production.deployment import free_port
-from tests.postgres import Postgres, running_postgres
+from tests.support.servers.deployment import free_port
+from tests.support.servers.postgres import Postgres, running_postgres
 
 
 @pytest.fixture

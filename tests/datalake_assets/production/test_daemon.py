@@ -12,9 +12,9 @@ import pytest
 
 from eventlake.lake import Lake
 from eventlake.settings.file import load_settings
-from tests.datalake_assets.production.deployment import Deployment, deployed
-from tests.eventlake.archive import Archive, page, track
-from tests.postgres import Postgres, running_postgres
+from tests.support.lakes.archive import Archive, page, track
+from tests.support.servers.deployment import Deployment, deployed
+from tests.support.servers.postgres import Postgres, running_postgres
 
 SETTINGS = """\
 workspace_id: W1

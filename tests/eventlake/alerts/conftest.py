@@ -7,7 +7,7 @@ import pytest
 
 from eventlake.alerts import delivery as looking
 from eventlake.alerts.channels.base import Channel
-from tests.eventlake.alerts.lakes import BEGIN, WatchedLake, Way
+from tests.support.alerts.lakes import BEGIN, WatchedLake, Way
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlake.alerts.attempt import Attempt, Outcome
-from tests.eventlake.alerts.histories import BEGIN, HOUR, looked, run, titles, watched_since
+from tests.support.alerts.histories import BEGIN, HOUR, looked, run, titles, watched_since
 
 
 @st.composite

@@ -12,8 +12,8 @@ from eventlake.lake import Lake
 from eventlake.rules.suppression import IdKind
 from eventlake.runs.context import now
 from eventlake.state.suppression import WHOLE_LAKE, change
-from tests.eventlake.archive import track
-from tests.eventlake.runs import Runs, utc
+from tests.support.lakes.archive import track
+from tests.support.lakes.runs import Runs, utc
 
 DAY = "2026-10-01"
 NOWHERE = {"webhook": "http://localhost:1/nowhere"}

@@ -14,8 +14,8 @@ from eventlake.alerts.channels.webhook import WebHook
 from eventlake.alerts.state import Message
 from eventlake.aws.access import AwsAccess
 from eventlake.settings.alerts import Alerts
-from tests.alert_servers import PASSWORD, USER, Hook, MailBox, mail_server
-from tests.aws_server import AwsServer
+from tests.support.servers.alerts import PASSWORD, USER, Hook, MailBox, mail_server
+from tests.support.servers.aws import AwsServer
 
 AT = datetime(2026, 10, 20, 4, 0, 7, tzinfo=UTC)
 TEXT = "shop: sync failed\nError: Größe > 3 & <b>\nWhat to do: nothing."

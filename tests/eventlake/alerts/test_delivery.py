@@ -13,8 +13,8 @@ from eventlake.alerts import delivery as looking
 from eventlake.alerts.channels.base import Channel
 from eventlake.alerts.delivery import CLAIM
 from eventlake.alerts.state import GIVE_UP
-from tests.aws_server import AwsServer
-from tests.eventlake.alerts.lakes import BEGIN, REFUSED, WatchedLake, Way
+from tests.support.alerts.lakes import BEGIN, REFUSED, WatchedLake, Way
+from tests.support.servers.aws import AwsServer
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 

@@ -6,7 +6,7 @@ import pytest
 
 from eventlake.alerts.attempt import Attempt, CheckRun, Verdict
 from eventlake.alerts.state import AlertState
-from tests.eventlake.alerts.histories import (
+from tests.support.alerts.histories import (
     BEGIN,
     HOUR,
     looked,

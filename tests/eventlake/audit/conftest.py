@@ -9,8 +9,8 @@ import pytest
 from eventlake.audit.audit import Audit, audit
 from eventlake.audit.scope import Scope, Span
 from eventlake.lake import Lake
-from tests.eventlake.archive import identify, track
-from tests.eventlake.runs import Runs, utc
+from tests.support.lakes.archive import identify, track
+from tests.support.lakes.runs import Runs, utc
 
 Audited = Callable[..., Audit]
 

@@ -11,9 +11,9 @@ from eventlake.rules import paths
 from eventlake.rules.errors import SettingsError, StateError, UsageError
 from eventlake.state.ledger import LedgerEntry
 from eventlake.storage import StoredFile
-from tests.eventlake.archive import page, track
 from tests.eventlake.audit.conftest import Audited
-from tests.eventlake.runs import Runs, utc
+from tests.support.lakes.archive import page, track
+from tests.support.lakes.runs import Runs, utc
 
 A, B = (f"segment-logs/S1/{folder}" for folder in ("1790812800000/a.gz", "1790899200000/b.gz"))
 

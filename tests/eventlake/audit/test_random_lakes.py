@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from eventlake.audit.audit import audit
 from eventlake.audit.scope import Scope, Span
 from eventlake.lake import Lake
-from tests.eventlake.random_archives import Replay, Story, stories
-from tests.eventlake.runs import Runs, utc
 from tests.eventlake.test_reference import play
+from tests.support.lakes.random_archives import Replay, Story, stories
+from tests.support.lakes.runs import Runs, utc
 
 DAYS = Span(utc("2026-10-01"), utc("2026-10-09"))
 

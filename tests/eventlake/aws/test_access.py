@@ -12,7 +12,7 @@ from eventlake.aws.access import ATTEMPTS, AwsAccess
 from eventlake.aws.sessions import client_config
 from eventlake.rules.errors import InvalidSetting
 from eventlake.settings.models import Settings
-from tests.aws_server import REGION, SECRET, AwsServer
+from tests.support.servers.aws import REGION, SECRET, AwsServer
 
 ROLE = "arn:aws:iam::123456789012:role/datalake"
 

@@ -6,7 +6,7 @@ from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError, Re
 from eventlake.aws.permissions import granted_by
 from eventlake.aws.refusals import Doing, aws_call, recognised
 from eventlake.rules.errors import ServiceTrouble
-from tests.eventlake.aws.recorded import CLUSTER, LAKE, US, answered, told_of
+from tests.support.aws.recorded import CLUSTER, LAKE, US, answered, told_of
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from pyarrow import fs as pafs
 
 from eventlake.aws.refusals import Doing, aws_call, recognised
 from eventlake.rules.errors import InsufficientPermissions
-from tests.aws_server import REGION, AwsServer
-from tests.eventlake.aws.enforced import User, enforced
 from tests.eventlake.aws.test_permissions import BUCKET_ARN, DATA, LAKE, NO, RAW, STAGED
+from tests.support.aws.enforced import User, enforced
+from tests.support.servers.aws import REGION, AwsServer
 
 
 def read(fs: pafs.FileSystem) -> None:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from eventlake.aws.access import AwsAccess
 from eventlake.aws.lifecycle import change, look, merged, our_rules
 from eventlake.rules.errors import InsufficientPermissions
-from tests.aws_server import REGION, AwsServer
-from tests.eventlake.aws.enforced import User, enforced
+from tests.support.aws.enforced import User, enforced
+from tests.support.servers.aws import REGION, AwsServer
 
 ARCHIVE: dict[str, Any] = {
     "ID": "archive the books",

@@ -9,8 +9,8 @@ import pytest
 from eventlake.aws.permissions import granted_by
 from eventlake.aws.refusals import Doing, aws_call, recognised
 from eventlake.rules.errors import InsufficientPermissions
-from tests.aws_server import AwsServer
-from tests.eventlake.aws.enforced import User, enforced
+from tests.support.aws.enforced import User, enforced
+from tests.support.servers.aws import AwsServer
 
 LAKE = "lake-bucket"
 BUCKET_ARN = f"arn:aws:s3:::{LAKE}"

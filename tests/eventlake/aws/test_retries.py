@@ -16,8 +16,8 @@ from eventlake.rules.errors import (
     LakeError,
     ServiceTrouble,
 )
-from tests.aws_server import AwsServer
-from tests.eventlake.aws.recorded import Body
+from tests.support.aws.recorded import Body
+from tests.support.servers.aws import AwsServer
 
 Answer = Callable[[Any], AWSResponse]
 

@@ -8,9 +8,9 @@ from eventlake.aws.permissions import granted_by
 from eventlake.aws.refusals import Doing, aws_call, role_call
 from eventlake.rules.errors import InsufficientPermissions, InvalidSetting, LakeError
 from eventlake.settings.models import Settings
-from tests.aws_server import AwsServer
-from tests.eventlake.aws.enforced import User, enforced
-from tests.eventlake.aws.recorded import US, answered, told_of
+from tests.support.aws.enforced import User, enforced
+from tests.support.aws.recorded import US, answered, told_of
+from tests.support.servers.aws import AwsServer
 
 ROLE = "arn:aws:iam::123456789012:role/segment-data-lake-role"
 

@@ -5,8 +5,8 @@ from botocore.exceptions import NoCredentialsError, NoRegionError, ProfileNotFou
 
 from eventlake.aws.refusals import Doing, aws_call, recognised
 from eventlake.rules.errors import InvalidSetting
-from tests.aws_server import AwsServer
-from tests.eventlake.aws.recorded import CLUSTER, LAKE, US, answered, told_of
+from tests.support.aws.recorded import CLUSTER, LAKE, US, answered, told_of
+from tests.support.servers.aws import AwsServer
 
 INVALID = "Data lake has invalid configuration for "
 KEYS = "Data lake has invalid AWS credentials: "

@@ -15,7 +15,7 @@ from eventlake.rules.casts import Outcome, cast
 from eventlake.rules.counts import CastCounts
 from eventlake.rules.parse import parse_value
 from eventlake.rules.types import LakeType
-from tests.eventlake.casting.leaves import COLUMNS, json_of
+from tests.support.oracles.leaves import COLUMNS, json_of
 
 Raw = msgspec.Raw
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from eventlake.load.encoding import all_dates, plain_dates
 from eventlake.rules.dates import parse_timestamp
-from tests.eventlake.casting.leaves import DATES, DAYS, column_of
+from tests.support.oracles.leaves import DATES, DAYS, column_of
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from eventlake.columnar.kinds import Encoding, Kind
 from eventlake.load.encoding import decoded, encode, joined, kinds_of
 from eventlake.rules.inference import infer, kind_of
 from eventlake.rules.types import LakeType
-from tests.eventlake.casting.leaves import COLUMNS, json_of
+from tests.support.oracles.leaves import COLUMNS, json_of
 
 Raw = msgspec.Raw
 

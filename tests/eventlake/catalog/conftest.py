@@ -11,9 +11,9 @@ from eventlake.catalog.glue import GlueCatalog
 from eventlake.catalog.local import LocalCatalog
 from eventlake.storage import LocalStorage
 from eventlake.storage.s3 import S3Storage
-from tests.aws_server import ACCOUNT, AwsServer
-from tests.eventlake.catalog.orders import ORDERS
-from tests.strict_glue import StrictGlue, strict_glue
+from tests.support.catalogs.orders import ORDERS
+from tests.support.servers.aws import ACCOUNT, AwsServer
+from tests.support.servers.glue import StrictGlue, strict_glue
 
 
 @pytest.fixture

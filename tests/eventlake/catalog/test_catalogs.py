@@ -7,7 +7,7 @@ import pytest
 
 from eventlake.catalog.base import Catalog, CatalogColumn, CatalogTable
 from eventlake.rules.errors import StateError
-from tests.eventlake.catalog.orders import HOUR, ORDERS, at, locations
+from tests.support.catalogs.orders import HOUR, ORDERS, at, locations
 
 
 def test_an_empty_lake_has_an_empty_catalog(empty_catalog: Catalog) -> None:

@@ -11,7 +11,7 @@ from eventlake.catalog.base import Catalog, CatalogColumn, CatalogPartition
 from eventlake.catalog.glue import GlueCatalog
 from eventlake.catalog.local import LocalCatalog
 from eventlake.storage import LocalStorage
-from tests.eventlake.catalog.orders import ORDERS
+from tests.support.catalogs.orders import ORDERS
 
 HOURS = [("2026-09-30", "23"), ("2026-10-01", "00"), ("2026-10-01", "01")]
 COLUMNS = ["a", "b", "c"]

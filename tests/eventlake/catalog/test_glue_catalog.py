@@ -11,9 +11,9 @@ from eventlake.catalog.base import CatalogColumn, CatalogTable
 from eventlake.catalog.glue import GlueCatalog
 from eventlake.catalog.sync_reports import SYNC_REPORTS, ensure_reports_table
 from eventlake.rules.errors import InsufficientPermissions, InvalidSetting
-from tests.aws_server import ACCOUNT
-from tests.eventlake.catalog.orders import HOUR, ORDERS, at, locations
-from tests.strict_glue import StrictGlue, momentary, refusal
+from tests.support.catalogs.orders import HOUR, ORDERS, at, locations
+from tests.support.servers.aws import ACCOUNT
+from tests.support.servers.glue import StrictGlue, momentary, refusal
 
 PRICE = CatalogColumn("price", "decimal(38,6)", "/properties/price")
 TITLE = CatalogColumn("title", "string", "/properties/title")

@@ -7,12 +7,12 @@ import pytest
 
 from eventlake.catalog.sync_reports import DATABASE, NAME
 from eventlake.sql import LakeSql
-from tests.aws_server import AwsServer
-from tests.eventlake.archive import identify, page, track
-from tests.eventlake.glue_runs import PLACE, GlueRuns
-from tests.eventlake.retyping import wish
-from tests.eventlake.runs import Runs
-from tests.strict_glue import strict_glue
+from tests.support.lakes.archive import identify, page, track
+from tests.support.lakes.glue_runs import PLACE, GlueRuns
+from tests.support.lakes.retyping import wish
+from tests.support.lakes.runs import Runs
+from tests.support.servers.aws import AwsServer
+from tests.support.servers.glue import strict_glue
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from eventlake.catalog.glue import GlueCatalog
 from eventlake.catalog.local import LocalCatalog
 from eventlake.rules.errors import InsufficientPermissions
 from eventlake.storage import LocalStorage
-from tests.eventlake.catalog.orders import HOUR, ORDERS, at
-from tests.eventlake.failing_storage import Broken, FailingStorage, Fault, Faults
-from tests.strict_glue import StrictGlue, momentary
+from tests.support.catalogs.orders import HOUR, ORDERS, at
+from tests.support.faults.failing_storage import Broken, FailingStorage, Fault, Faults
+from tests.support.servers.glue import StrictGlue, momentary
 
 NEXT_MONTH = ("2026-11-01", "07")
 Seen = tuple[dict[str, str], dict[tuple[str, ...], str]]

@@ -8,13 +8,13 @@ import pytest
 
 from eventlake.checks.published import TableChecks
 from eventlake.runs.verify import CheckResult
-from tests.aws_server import AwsServer
-from tests.eventlake.archive import identify, track
-from tests.eventlake.checking.by_hand import Hand, HandOnFiles, HandOnGlue
-from tests.eventlake.glue_runs import GlueRuns
-from tests.eventlake.retyping import lake_of
-from tests.eventlake.runs import Runs
-from tests.strict_glue import strict_glue
+from tests.support.catalogs.by_hand import Hand, HandOnFiles, HandOnGlue
+from tests.support.lakes.archive import identify, track
+from tests.support.lakes.glue_runs import GlueRuns
+from tests.support.lakes.retyping import lake_of
+from tests.support.lakes.runs import Runs
+from tests.support.servers.aws import AwsServer
+from tests.support.servers.glue import strict_glue
 
 Results = dict[tuple[str, str], CheckResult]
 """By table and check."""

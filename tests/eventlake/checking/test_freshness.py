@@ -10,9 +10,9 @@ import pytest
 from eventlake.checks.freshness import check_freshness, judge_freshness
 from eventlake.runs.verify import Severity
 from eventlake.settings.models import Source
-from tests.eventlake.archive import track
-from tests.eventlake.retyping import lake_of
-from tests.eventlake.runs import Runs, utc
+from tests.support.lakes.archive import track
+from tests.support.lakes.retyping import lake_of
+from tests.support.lakes.runs import Runs, utc
 
 HOUR = timedelta(hours=1)
 START = utc("2026-10-05")  # a Monday

@@ -5,11 +5,11 @@ import pytest
 from eventlake.rules import paths
 from eventlake.rules.errors import StateError
 from eventlake.state.manifest import note_pruned
-from tests.eventlake.archive import track
 from tests.eventlake.catalog.test_glue_runs import told
 from tests.eventlake.checking.conftest import Checked
-from tests.eventlake.checking.mend import columns_and_places, mend
 from tests.eventlake.checking.test_published import BROKEN
+from tests.support.catalogs.by_hand import columns_and_places, mend
+from tests.support.lakes.archive import track
 
 
 @pytest.mark.parametrize("broken", [name for name in BROKEN if "file " not in name])

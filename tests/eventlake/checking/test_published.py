@@ -13,11 +13,11 @@ from eventlake.catalog.base import CatalogColumn
 from eventlake.rules import paths
 from eventlake.runs.publish import catch_up
 from eventlake.state.source_state import read_state
-from tests.eventlake.archive import track
 from tests.eventlake.catalog.test_glue_runs import story, told
 from tests.eventlake.checking.conftest import Checked, with_history
-from tests.eventlake.checking.mend import columns_and_places, mend
-from tests.eventlake.runs import SOURCE_ID
+from tests.support.catalogs.by_hand import columns_and_places, mend
+from tests.support.lakes.archive import track
+from tests.support.lakes.runs import SOURCE_ID
 
 SEVEN, EIGHT, NEXT_DAY = ("2026-10-01", "07"), ("2026-10-01", "08"), ("2026-10-02", "00")
 ORDERS = "segment-data/data/S1/segment_type=track_order"

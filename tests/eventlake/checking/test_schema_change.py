@@ -5,8 +5,8 @@ from datetime import timedelta
 from eventlake.checks.drift import made
 from eventlake.runs.verify import Severity
 from eventlake.state.manifest import read_manifest
-from tests.eventlake.archive import page, track
 from tests.eventlake.checking.conftest import Checked
+from tests.support.lakes.archive import page, track
 
 
 def test_new_columns_and_tables_are_named_with_their_run(checked: Checked) -> None:

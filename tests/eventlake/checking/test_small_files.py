@@ -10,7 +10,7 @@ from eventlake.rules.partitions import DatePartition
 from eventlake.rules.types import TableSchema
 from eventlake.runs.verify import CheckResult, Severity
 from eventlake.settings.models import Source
-from tests.eventlake.runs import utc
+from tests.support.lakes.runs import utc
 
 MB = 1_000_000
 PAGE = TableSchema("page", "shop", "page", "page", ())

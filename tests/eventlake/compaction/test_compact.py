@@ -15,13 +15,13 @@ from eventlake.rules.partitions import DatePartition
 from eventlake.upkeep import candidates, compaction
 from eventlake.upkeep import rewrite as rewriting
 from eventlake.upkeep.rewrite import Rewritten
-from tests.aws_server import AwsServer
-from tests.eventlake.archive import identify, track
-from tests.eventlake.fault_cases import COLUMN, scattered
-from tests.eventlake.glue_runs import GlueRuns
-from tests.eventlake.invariants import check_invariants, check_sweep
-from tests.eventlake.retyping import days_of_a_replay, seen, wish
-from tests.eventlake.runs import SOURCE_ID, Runs
+from tests.support.faults.cases import COLUMN, scattered
+from tests.support.lakes.archive import identify, track
+from tests.support.lakes.glue_runs import GlueRuns
+from tests.support.lakes.retyping import days_of_a_replay, seen, wish
+from tests.support.lakes.runs import SOURCE_ID, Runs
+from tests.support.oracles.invariants import check_invariants, check_sweep
+from tests.support.servers.aws import AwsServer
 
 
 def held(runs: Runs) -> dict[str, list[str]]:

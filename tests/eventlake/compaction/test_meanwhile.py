@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.eventlake.archive import track
-from tests.eventlake.invariants import check_invariants, check_sweep
-from tests.eventlake.machines import at_once
-from tests.eventlake.runs import Runs
-from tests.eventlake.watching import NOTHING, Look, by_locations, by_sql, watched
+from tests.support.faults.machines import at_once
+from tests.support.lakes.archive import track
+from tests.support.lakes.runs import Runs
+from tests.support.lakes.watching import NOTHING, Look, by_locations, by_sql, watched
+from tests.support.oracles.invariants import check_invariants, check_sweep
 
 DAYS = ("2026-10-01", "2026-10-02")
 SYNCS = 12

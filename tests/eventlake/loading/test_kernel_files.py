@@ -23,7 +23,7 @@ from eventlake.columnar.parquet import writer
 from eventlake.columnar.parquet.data_file import ROW_GROUP, Footer, Footers
 from eventlake.columnar.parquet.writer import PAGE, KernelFiles, LargeFiles, TableFiles, table_files
 from eventlake.columnar.typed import SparseColumn, TypedColumns
-from tests.eventlake.loading.parquet_pages import check_chunks, page_at
+from tests.support.oracles.parquet_pages import check_chunks, page_at
 
 MOMENT, EXACT = pa.timestamp("us", tz="UTC"), pa.decimal128(38, 6)
 LONGEST_BOUND = 64

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.eventlake.runs import Runs
+from tests.support.lakes.runs import Runs
 
 
 @pytest.fixture

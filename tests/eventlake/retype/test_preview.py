@@ -13,10 +13,10 @@ from eventlake.retype.preview import EXAMPLES, PartitionPreview, preview
 from eventlake.rules.casts import Outcome
 from eventlake.rules.counts import CastCounts
 from eventlake.rules.types import LakeType
-from tests.eventlake.archive import track
-from tests.eventlake.casting.leaves import ANY, COLUMNS
-from tests.eventlake.retyping import lake_of, target, wish
-from tests.eventlake.runs import Runs
+from tests.support.lakes.archive import track
+from tests.support.lakes.retyping import lake_of, target, wish
+from tests.support.lakes.runs import Runs
+from tests.support.oracles.leaves import ANY, COLUMNS
 
 
 def shown(runs: Runs, into: LakeType, column: str = "track_order.n") -> PartitionPreview:

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from eventlake.reference import ReferenceLake, Scope
 from eventlake.retype.request import find_column, record_wish
 from eventlake.rules.names import RESCUED_DATA, STANDARD_COLUMNS
 from eventlake.rules.types import LakeType
@@ -17,11 +16,12 @@ from eventlake.runs.resolve import RESCUED
 from eventlake.runs.sync import replay_units
 from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind
-from eventlake.work.in_process import InProcess
-from tests.eventlake.random_archives import DAYS, Story, Sync, stories
-from tests.eventlake.retyping import lake_of
-from tests.eventlake.runs import Runs, utc
 from tests.eventlake.test_reference import DAY, Told, check_index, check_lake, micros, play
+from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.random_archives import DAYS, Story, Sync, stories
+from tests.support.lakes.retyping import lake_of
+from tests.support.lakes.runs import Runs, utc
+from tests.support.oracles.reference import ReferenceLake, Scope
 
 FIRST, END = utc(DAYS[0]), utc("2026-10-16")  # after the last day that events are received on
 Wishes = dict[str, dict[str, LakeType]]

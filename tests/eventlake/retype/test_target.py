@@ -5,9 +5,9 @@ import pytest
 from eventlake.retype.request import find_column, parse_type
 from eventlake.rules.errors import UsageError
 from eventlake.rules.types import LakeType
-from tests.eventlake.archive import track
-from tests.eventlake.retyping import lake_of, target, wish
-from tests.eventlake.runs import Runs
+from tests.support.lakes.archive import track
+from tests.support.lakes.retyping import lake_of, target, wish
+from tests.support.lakes.runs import Runs
 
 
 @pytest.mark.parametrize(

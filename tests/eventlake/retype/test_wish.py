@@ -7,9 +7,9 @@ from eventlake.rules import paths
 from eventlake.rules.types import LakeType
 from eventlake.state.lease import Lease, held_lease
 from eventlake.state.manifest import RunKind, read_manifest
-from tests.eventlake.archive import track
-from tests.eventlake.retyping import lake_of, target, wish
-from tests.eventlake.runs import SOURCE_ID, Runs
+from tests.support.lakes.archive import track
+from tests.support.lakes.retyping import lake_of, target, wish
+from tests.support.lakes.runs import SOURCE_ID, Runs
 
 
 def load(runs: Runs, *times: str) -> None:

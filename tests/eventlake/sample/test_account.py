@@ -10,7 +10,7 @@ import pytest
 
 from eventlake.sample import IOS_PROD, Expected, Load, SampleSpec, history, write_archive
 from tests.eventlake.sample.conftest import Written
-from tests.eventlake.sample.recount import Recount, lines, recount
+from tests.support.oracles.recount import Recount, lines, recount
 
 SOURCES = ["wX3mQ8rTz", "9IP56Shn6"]
 

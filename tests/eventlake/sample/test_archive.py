@@ -13,7 +13,7 @@ import pytest
 
 from eventlake.sample import IOS_PROD, WEB_SHOP, SampleSpec, write_archive
 from tests.eventlake.sample.conftest import Written
-from tests.eventlake.sample.recount import judge, lines
+from tests.support.oracles.recount import judge, lines
 
 SMALL = SampleSpec(days=2, events_per_day=120, files_per_day=3)
 

@@ -10,7 +10,7 @@ import pytest
 
 from eventlake.sample import IOS_PROD, WEB_SHOP, Likeness, Reason
 from tests.eventlake.sample.conftest import Written
-from tests.eventlake.sample.recount import CUT_END, judge, lines
+from tests.support.oracles.recount import CUT_END, judge, lines
 
 Events = list[dict[str, Any]]
 

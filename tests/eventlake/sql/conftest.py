@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from eventlake.catalog.sync_reports import ensure_reports_table
-from tests.eventlake.sql.small_lake import SmallLake
+from tests.support.lakes.small_lake import SmallLake
 
 
 @pytest.fixture

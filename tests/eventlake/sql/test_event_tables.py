@@ -8,7 +8,7 @@ import pytest
 
 from eventlake.catalog.base import CatalogColumn
 from eventlake.rules.errors import StateError
-from tests.eventlake.sql.small_lake import SmallLake
+from tests.support.lakes.small_lake import SmallLake
 
 NOON = datetime(2026, 10, 1, 12, 30, tzinfo=UTC)
 

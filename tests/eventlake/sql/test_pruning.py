@@ -9,7 +9,7 @@ import pytest
 from eventlake.catalog.base import CatalogPartition, CatalogTable
 from eventlake.sql.pruning import needed_partitions
 from eventlake.sql.statement import parse
-from tests.eventlake.sql.small_lake import COLUMNS, SmallLake
+from tests.support.lakes.small_lake import COLUMNS, SmallLake
 
 TODAY = f"{datetime.now(UTC):%Y-%m-%d}"
 YESTERDAY = f"{datetime.now(UTC) - timedelta(days=1):%Y-%m-%d}"

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from eventlake.rules.errors import UsageError
-from tests.eventlake.sql.small_lake import SmallLake
+from tests.support.lakes.small_lake import SmallLake
 
 ONE = pa.table({"message_id": ["a"]})
 

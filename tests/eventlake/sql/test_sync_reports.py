@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from eventlake.rules.errors import StateError
-from tests.eventlake.sql.small_lake import SmallLake
+from tests.support.lakes.small_lake import SmallLake
 
 ROWS_PER_DAY = """SELECT day,sum(row_count)
 FROM "__segment_datalake"."sync_reports"

@@ -11,7 +11,7 @@ from eventlake.catalog.base import CatalogTable
 from eventlake.catalog.local import LocalCatalog
 from eventlake.rules.errors import StateError
 from eventlake.sql import LakeSql
-from tests.eventlake.sql.small_lake import SmallLake
+from tests.support.lakes.small_lake import SmallLake
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from eventlake.rules.names import Naming
 from eventlake.rules.partitions import DatePartition
 from eventlake.settings.models import Limits
 from eventlake.storage import LocalStorage
-from tests.eventlake.archive import Archive, Line, as_line, identify, page, track
-from tests.eventlake.runs import utc
+from tests.support.lakes.archive import Archive, Line, as_line, identify, page, track
+from tests.support.lakes.runs import utc
 
 HOUR_7 = "day=2026-10-01/hr=07"
 HOUR_8 = "day=2026-10-01/hr=08"

@@ -12,7 +12,7 @@ from eventlake.rules.events import Reason
 from eventlake.rules.flatten import leaves
 from eventlake.rules.names import Naming, pointer
 from eventlake.settings.models import Limits
-from tests.eventlake.casting.leaves import ANY, json_of
+from tests.support.oracles.leaves import ANY, json_of
 
 DAY_HOUR = ("day", "hr")
 

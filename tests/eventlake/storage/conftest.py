@@ -7,7 +7,7 @@ import pytest
 
 from eventlake.storage import LocalStorage, Storage
 from eventlake.storage.s3 import S3Storage
-from tests.aws_server import AwsServer
+from tests.support.servers.aws import AwsServer
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from eventlake.aws.access import AwsAccess, forget_sessions
 from eventlake.rules.errors import InsufficientPermissions, InvalidSetting, ServiceTrouble
 from eventlake.storage import s3
 from eventlake.storage.s3 import S3Storage
-from tests.aws_server import AwsServer
+from tests.support.servers.aws import AwsServer
 
 FIVE_MB = 5 << 20
 

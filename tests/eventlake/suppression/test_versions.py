@@ -14,8 +14,8 @@ from eventlake.rules.suppression import IdKind
 from eventlake.state.suppression import KEPT, WHOLE_LAKE, Entries, change, newest
 from eventlake.storage import LocalStorage, Storage
 from eventlake.storage.s3 import S3Storage
-from tests.aws_server import AwsServer
-from tests.eventlake.runs import utc
+from tests.support.lakes.runs import utc
+from tests.support.servers.aws import AwsServer
 
 NOW = utc("2026-10-20")
 USER, VISITOR = IdKind.USER, IdKind.ANONYMOUS

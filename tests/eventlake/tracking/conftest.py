@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from eventlake.lake import Lake
-from tests.eventlake.archive import Line, identify, page, track
-from tests.eventlake.runs import Runs
+from tests.support.lakes.archive import Line, identify, page, track
+from tests.support.lakes.runs import Runs
 
 FILE = "segment-logs/S1/1790812800000/a.gz"
 LINES: tuple[Line, ...] = (

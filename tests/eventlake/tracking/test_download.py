@@ -14,7 +14,7 @@ import pytest
 from eventlake.load.record_log import SCHEMA
 from eventlake.records.download import check_target, download
 from eventlake.rules.errors import UsageError
-from tests.eventlake.runs import Row
+from tests.support.lakes.runs import Row
 
 AT = datetime(2026, 10, 20, 0, 1, 0, 123456, UTC)
 RECORDS: list[Row] = [

@@ -13,8 +13,8 @@ from eventlake.rules.errors import StateError, UsageError
 from eventlake.runs.open_runs import close_run
 from eventlake.runs.record_log import write_metadata
 from eventlake.state.report import RunFacts
-from tests.eventlake.archive import track
-from tests.eventlake.runs import Runs, utc
+from tests.support.lakes.archive import track
+from tests.support.lakes.runs import Runs, utc
 
 
 def expire(lake: Lake, run_id: str) -> None:

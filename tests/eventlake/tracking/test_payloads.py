@@ -11,9 +11,9 @@ from eventlake.records.logs import run_log, run_logs, search
 from eventlake.records.payloads import with_payloads
 from eventlake.rules import paths
 from eventlake.storage import Storage
-from tests.eventlake.archive import as_line, track
-from tests.eventlake.runs import Row, Runs
 from tests.eventlake.tracking.conftest import LINES
+from tests.support.lakes.archive import as_line, track
+from tests.support.lakes.runs import Row, Runs
 
 
 def found(lake: Lake, identifier: str, run: str = "R1") -> tuple[list[Row], list[str]]:

@@ -11,8 +11,8 @@ from eventlake.records.logs import LogFile, RunLog, batch_types, run_log
 from eventlake.rules import paths
 from eventlake.rules.errors import UsageError
 from eventlake.storage import Storage
-from tests.eventlake.runs import Row
 from tests.eventlake.tracking.conftest import FILE
+from tests.support.lakes.runs import Row
 
 LOADED, REJECTED, DUPLICATE, NULL, SUPPRESSED, SKIPPED = BatchType
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eventlake.runs.clean_up import CleanUp, clean_up
-from tests.eventlake.runs import Runs
+from tests.support.lakes.runs import Runs
 
 CleanAfter = Callable[[float], CleanUp]
 

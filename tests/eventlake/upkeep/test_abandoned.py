@@ -10,12 +10,12 @@ from eventlake.rules import paths
 from eventlake.runs.open_runs import OpenRun
 from eventlake.state.lease import Holder, myself
 from eventlake.storage.documents import encode
-from eventlake.work.in_process import InProcess
-from tests.eventlake.archive import track
-from tests.eventlake.runs import SOURCE_ID, Runs
 from tests.eventlake.upkeep.conftest import CleanAfter
-from tests.eventlake.upkeep.lying import lying, needed
 from tests.eventlake.work.test_conflicts import overtaken
+from tests.support.faults.lying import lying, needed
+from tests.support.lakes.archive import track
+from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.runs import SOURCE_ID, Runs
 
 
 class FailsAfterLoading(InProcess):

@@ -9,10 +9,10 @@ from eventlake.runs.open_runs import OpenRun
 from eventlake.state.lease import myself
 from eventlake.storage.documents import encode
 from eventlake.upkeep.orphans import look_for_orphans, remove_orphans
-from tests.eventlake.archive import track
-from tests.eventlake.retyping import wish
-from tests.eventlake.runs import SOURCE_ID, Runs, utc
-from tests.eventlake.upkeep.lying import lying, needed
+from tests.support.faults.lying import lying, needed
+from tests.support.lakes.archive import track
+from tests.support.lakes.retyping import wish
+from tests.support.lakes.runs import SOURCE_ID, Runs, utc
 
 NOW = utc("2026-10-20")
 OWN = f"segment-data/data/{SOURCE_ID}"

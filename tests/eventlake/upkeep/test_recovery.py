@@ -14,9 +14,9 @@ from eventlake.state import lease
 from eventlake.state.lease import Holder, Lease, myself
 from eventlake.storage.documents import encode
 from eventlake.upkeep.recovery import Recovery, recover
-from tests.eventlake.archive import track
-from tests.eventlake.failing_storage import Broken, FailingStorage, Fault, Faults
-from tests.eventlake.runs import SOURCE_ID, Runs
+from tests.support.faults.failing_storage import Broken, FailingStorage, Fault, Faults
+from tests.support.lakes.archive import track
+from tests.support.lakes.runs import SOURCE_ID, Runs
 
 GONE = Holder("another-machine", 1, datetime.now(UTC) - timedelta(minutes=5))
 

@@ -11,15 +11,15 @@ from eventlake.rules import paths
 from eventlake.runs import clean_up, placement
 from eventlake.runs.publish import catch_up
 from eventlake.state.manifest import commit, read_manifest
-from eventlake.work.in_process import InProcess
-from tests.eventlake.archive import identify, track
-from tests.eventlake.failing_storage import Fault, Faults
-from tests.eventlake.fault_places import Folders
-from tests.eventlake.faults import break_off
-from tests.eventlake.retyping import days_of_a_replay, wish
-from tests.eventlake.runs import SOURCE_ID, Runs
 from tests.eventlake.upkeep.conftest import CleanAfter
-from tests.eventlake.upkeep.lying import lying, needed
+from tests.support.faults.failing_storage import Fault, Faults
+from tests.support.faults.faults import break_off
+from tests.support.faults.lying import lying, needed
+from tests.support.faults.places import Folders
+from tests.support.lakes.archive import identify, track
+from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.retyping import days_of_a_replay, wish
+from tests.support.lakes.runs import SOURCE_ID, Runs
 
 HOUR_7 = f"segment-data/data/{SOURCE_ID}/segment_type=track_order/day=2026-10-01/hr=07"
 

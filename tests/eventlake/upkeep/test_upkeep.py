@@ -14,11 +14,11 @@ from eventlake.storage.s3 import S3Storage
 from eventlake.upkeep import upkeep
 from eventlake.upkeep import upkeep as upkeep_report
 from eventlake.upkeep.upkeep import UpkeepBroken, newest_upkeeps, planned_upkeep
-from tests.aws_server import AwsServer
-from tests.eventlake.archive import track
-from tests.eventlake.fault_cases import scattered
-from tests.eventlake.invariants import check_invariants, check_sweep
-from tests.eventlake.runs import SOURCE_ID, Runs, utc
+from tests.support.faults.cases import scattered
+from tests.support.lakes.archive import track
+from tests.support.lakes.runs import SOURCE_ID, Runs, utc
+from tests.support.oracles.invariants import check_invariants, check_sweep
+from tests.support.servers.aws import AwsServer
 
 
 @pytest.fixture(params=["folder", "bucket"])

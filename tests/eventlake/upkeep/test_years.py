@@ -14,10 +14,10 @@ from eventlake.state.manifest import RunKind
 from eventlake.upkeep import retention
 from eventlake.upkeep import upkeep as upkeep_module
 from eventlake.upkeep.upkeep import upkeep
-from tests.eventlake.archive import track
-from tests.eventlake.invariants import check_invariants, held_ids
-from tests.eventlake.runs import SOURCE_ID, Runs, utc
-from tests.eventlake.upkeep.lying import lying, needed
+from tests.support.faults.lying import lying, needed
+from tests.support.lakes.archive import track
+from tests.support.lakes.runs import SOURCE_ID, Runs, utc
+from tests.support.oracles.invariants import check_invariants, held_ids
 
 SYNCS_A_DAY = 3
 

@@ -8,9 +8,9 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from eventlake.runs import placement
-from eventlake.work.in_process import InProcess
-from tests.eventlake.retyping import load_three_days
-from tests.eventlake.runs import Runs
+from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.retyping import load_three_days
+from tests.support.lakes.runs import Runs
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 
 from eventlake.load import not_loaded
 from eventlake.rules import paths
-from tests.eventlake.archive import as_line, track
-from tests.eventlake.runs import SOURCE_ID, Runs
+from tests.support.lakes.archive import as_line, track
+from tests.support.lakes.runs import SOURCE_ID, Runs
 
 MIB = 1 << 20
 START = b'{"type":"track","event":"Order","messageId":"bad","receivedAt":"2026-10-01T07:00Z"'

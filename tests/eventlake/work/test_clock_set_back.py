@@ -12,8 +12,8 @@ from eventlake.runs.context import RunContext
 from eventlake.runs.sync import replay, sync
 from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind, read_manifest
-from tests.eventlake.archive import page
-from tests.eventlake.runs import Runs, utc
+from tests.support.lakes.archive import page
+from tests.support.lakes.runs import Runs, utc
 
 NOON = utc("2026-10-20T12:00")
 DAY = Window(utc("2026-10-01"), utc("2026-10-02"))

@@ -11,9 +11,9 @@ from eventlake.runs import placement
 from eventlake.runs.sync import replay_units
 from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind
-from eventlake.work.in_process import InProcess
-from tests.eventlake.archive import track
-from tests.eventlake.runs import SOURCE_ID, Runs, utc
+from tests.support.lakes.archive import track
+from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.runs import SOURCE_ID, Runs, utc
 
 
 def overtaken(runs: Runs, other: Callable[[], object], unit: int = 1) -> type[InProcess]:

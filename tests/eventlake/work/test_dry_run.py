@@ -14,14 +14,14 @@ from eventlake.runs import placement
 from eventlake.runs.dry_run import PlannedUnit, dry_replay, dry_sync
 from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind
-from eventlake.work.in_process import InProcess
-from tests.eventlake.archive import identify, page, track
-from tests.eventlake.random_archives import Replay, Story, stories
-from tests.eventlake.retyping import order, wish
-from tests.eventlake.runs import Runs, utc
-from tests.eventlake.suppressing import suppress_only
 from tests.eventlake.test_reference import play
 from tests.eventlake.work.test_resume import Counting, cancel, load_days
+from tests.support.lakes.archive import identify, page, track
+from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.random_archives import Replay, Story, stories
+from tests.support.lakes.retyping import order, wish
+from tests.support.lakes.runs import Runs, utc
+from tests.support.lakes.suppressing import suppress_only
 
 DAY = ("2026-10-01", "2026-10-02")
 

@@ -10,8 +10,8 @@ from msgspec import Raw
 from eventlake.rules.casts import text_of
 from eventlake.rules.names import RESCUED_DATA
 from eventlake.rules.parse import parse_value
-from tests.eventlake.archive import track
-from tests.eventlake.runs import Row, Runs
+from tests.support.lakes.archive import track
+from tests.support.lakes.runs import Row, Runs
 
 MONDAY, TUESDAY, WEDNESDAY, THURSDAY = (f"2026-10-{day:02}" for day in (5, 6, 7, 8))
 INTEGER, TEXT, OBJECT, ARRAY = 38, "large", {"eu": 38, "us": Raw("7.50")}, [38, Raw("7.50")]

@@ -13,9 +13,9 @@ from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.rules import paths
 from eventlake.rules.errors import ConservationError
 from eventlake.runs.verify import CHECKS, ChecksFailed
-from eventlake.work.in_process import InProcess
-from tests.eventlake.archive import identify, track
-from tests.eventlake.runs import SOURCE_ID, Runs
+from tests.support.lakes.archive import identify, track
+from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.runs import SOURCE_ID, Runs
 
 
 class LosesARow(InProcess):

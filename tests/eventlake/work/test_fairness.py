@@ -8,9 +8,9 @@ from eventlake.load.blobs import Shares
 from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.state import lease
 from eventlake.state.manifest import read_manifest
-from eventlake.work.in_process import InProcess
-from tests.eventlake.archive import track
-from tests.eventlake.runs import SOURCE_ID, Runs
+from tests.support.lakes.archive import track
+from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.runs import SOURCE_ID, Runs
 
 DAYS = [f"2026-10-0{n}" for n in range(1, 6)]
 

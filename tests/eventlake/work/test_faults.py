@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from eventlake.storage import local
-from tests.eventlake.failing_storage import Fault
-from tests.eventlake.fault_cases import CASES, CHANGES_OF_TYPES, COMPACTIONS, SYNCS
-from tests.eventlake.fault_places import Folders
-from tests.eventlake.faults import Case, hold
+from tests.support.faults.cases import CASES, CHANGES_OF_TYPES, COMPACTIONS, SYNCS
+from tests.support.faults.failing_storage import Fault
+from tests.support.faults.faults import Case, hold
+from tests.support.faults.places import Folders
 
 pytestmark = pytest.mark.usefixtures("small_files")
 LONG = [

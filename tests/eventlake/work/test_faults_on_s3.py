@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.aws_server import AwsServer
-from tests.eventlake.failing_storage import Fault
-from tests.eventlake.fault_cases import CASES, COMPACTIONS, REPLAYS, SYNCS
-from tests.eventlake.fault_places import Bucket
-from tests.eventlake.faults import Case, hold
+from tests.support.faults.cases import CASES, COMPACTIONS, REPLAYS, SYNCS
+from tests.support.faults.failing_storage import Fault
+from tests.support.faults.faults import Case, hold
+from tests.support.faults.places import Bucket
+from tests.support.servers.aws import AwsServer
 
 pytestmark = pytest.mark.usefixtures("small_files")
 STEPS_OF_PUBLICATION = (

@@ -3,8 +3,8 @@
 from datetime import timedelta
 
 from eventlake.state.first_seen import expected_first_sync, first_sync_due
-from tests.eventlake.archive import page
-from tests.eventlake.runs import Runs, utc
+from tests.support.lakes.archive import page
+from tests.support.lakes.runs import Runs, utc
 
 NOON = utc("2026-10-20T12:00")
 HOUR = timedelta(hours=1)

@@ -1,7 +1,7 @@
 """A lake beside tables that another product has kept at the same paths."""
 
-from tests.eventlake.archive import identify, track
-from tests.eventlake.runs import Runs
+from tests.support.lakes.archive import identify, track
+from tests.support.lakes.runs import Runs
 
 OTHERS = "segment-data/data/S1/segment_type=identify/day=2026-10-01/hr=07/part-0000.parquet"
 

@@ -15,10 +15,10 @@ from eventlake.runs.failures import failure_of
 from eventlake.state import lease
 from eventlake.storage import LocalStorage
 from eventlake.storage.base import Change
-from tests.eventlake.archive import track
-from tests.eventlake.fault_cases import first_sync, growing_sync, replay
-from tests.eventlake.faults import NOTHING_LEFT, left
-from tests.eventlake.runs import Runs
+from tests.support.faults.cases import first_sync, growing_sync, replay
+from tests.support.faults.faults import NOTHING_LEFT, left
+from tests.support.lakes.archive import track
+from tests.support.lakes.runs import Runs
 
 
 @dataclass(frozen=True)

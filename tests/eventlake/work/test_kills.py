@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.eventlake.failing_storage import Faults
-from tests.eventlake.fault_cases import CASES, REPLAYS, SYNCS
-from tests.eventlake.fault_places import Folders
-from tests.eventlake.faults import Case, break_off, make_good, snapshot, sweep
-from tests.eventlake.killed import killed_step
-from tests.eventlake.runs import Runs
-from tests.injected import injected
+from tests.support.faults.cases import CASES, REPLAYS, SYNCS
+from tests.support.faults.failing_storage import Faults
+from tests.support.faults.faults import Case, break_off, make_good, snapshot, sweep
+from tests.support.faults.killed import killed_step
+from tests.support.faults.places import Folders
+from tests.support.injected import injected
+from tests.support.lakes.runs import Runs
 
 pytestmark = pytest.mark.usefixtures("small_files")
 

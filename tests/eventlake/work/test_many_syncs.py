@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from eventlake.sample import IOS_PROD, SampleSpec
-from tests.eventlake.arrivals import arrivals, message_ids
-from tests.eventlake.runs import Runs
+from tests.support.lakes.archive import arrivals, message_ids
+from tests.support.lakes.runs import Runs
 
 TEN_THOUSAND = SampleSpec(
     days=7, events_per_day=1_400, files_per_day=4, hours=1, faults=False, duplicates=0.08

@@ -7,9 +7,9 @@ import pytest
 from eventlake.catalog.base import CatalogTable
 from eventlake.rules import paths
 from eventlake.rules.errors import InvalidSetting
-from eventlake.work.in_process import InProcess
-from tests.eventlake.archive import identify, page, track
-from tests.eventlake.runs import Runs
+from tests.support.lakes.archive import identify, page, track
+from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.runs import Runs
 
 
 class ThreeTasks(InProcess):

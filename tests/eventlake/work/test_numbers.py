@@ -8,8 +8,8 @@ import pytest
 from msgspec import Raw
 
 from eventlake.rules.counts import CastCounts
-from tests.eventlake.archive import track
-from tests.eventlake.runs import Runs
+from tests.support.lakes.archive import track
+from tests.support.lakes.runs import Runs
 
 Cell = tuple[Any, str]
 FAILED: Cell = (None, "failed")

@@ -18,13 +18,13 @@ from eventlake.sql import LakeSql
 from eventlake.state import lease
 from eventlake.state.manifest import Manifest, RunKind, commit
 from eventlake.storage.s3 import S3Storage
-from eventlake.work.in_process import InProcess
-from tests.aws_server import SECRET, AwsServer
-from tests.eventlake.archive import track
-from tests.eventlake.failing_storage import Broken, FailingS3Storage, Fault, Faults
-from tests.eventlake.fault_cases import first_sync, growing_sync, replay
-from tests.eventlake.retyping import wish
-from tests.eventlake.runs import SOURCE_ID, Runs
+from tests.support.faults.cases import first_sync, growing_sync, replay
+from tests.support.faults.failing_storage import Broken, FailingS3Storage, Fault, Faults
+from tests.support.lakes.archive import track
+from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.retyping import wish
+from tests.support.lakes.runs import SOURCE_ID, Runs
+from tests.support.servers.aws import SECRET, AwsServer
 
 PLACES_AND_TIMES = ("finish_time", "duration_mins", "s3_bucket")
 

@@ -13,8 +13,8 @@ from eventlake.runs.open_runs import OpenRun, close_failed_run, opened_run
 from eventlake.state.lease import Holder, myself
 from eventlake.state.report import Failure
 from eventlake.storage.documents import encode
-from tests.eventlake.archive import track
-from tests.eventlake.runs import SOURCE_ID, Runs
+from tests.support.lakes.archive import track
+from tests.support.lakes.runs import SOURCE_ID, Runs
 
 NOW = datetime(2026, 10, 20, 12, tzinfo=UTC)
 GONE = Holder("another-machine", 1, datetime.now(UTC) - timedelta(minutes=5))

@@ -9,8 +9,8 @@ from eventlake.load.stage_job import RawFile
 from eventlake.rules.errors import UsageError
 from eventlake.runs.plan import plan_replay, plan_sync, raw_files, replay_days
 from eventlake.runs.unit import TASK_BYTES, Unit, Window, tasks
-from tests.eventlake.archive import track
-from tests.eventlake.runs import Runs, utc
+from tests.support.lakes.archive import track
+from tests.support.lakes.runs import Runs, utc
 
 DAY = date.fromisoformat
 

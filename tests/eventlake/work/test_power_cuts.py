@@ -12,9 +12,9 @@ from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.rules import paths
 from eventlake.state.manifest import read_manifest
 from eventlake.storage import local
-from eventlake.work.in_process import InProcess
-from tests.eventlake.fault_cases import first_sync, growing_sync, replay
-from tests.eventlake.runs import SOURCE_ID, Runs
+from tests.support.faults.cases import first_sync, growing_sync, replay
+from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.runs import SOURCE_ID, Runs
 
 
 def test_many_files_are_brought_onto_the_disk_by_one_call_before_the_commit(

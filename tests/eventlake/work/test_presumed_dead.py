@@ -15,9 +15,9 @@ from eventlake.state.lease import Holder, Lease, myself, read_lease
 from eventlake.state.manifest import RunKind, read_manifest
 from eventlake.storage import LocalStorage
 from eventlake.storage.documents import decode, encode
-from tests.eventlake.archive import track
-from tests.eventlake.runs import SOURCE_ID, Runs
 from tests.eventlake.work.test_conflicts import overtaken, warned_of_conflict
+from tests.support.lakes.archive import track
+from tests.support.lakes.runs import SOURCE_ID, Runs
 
 GONE = Holder("another-machine", 1, datetime.now(UTC) - timedelta(minutes=5))
 

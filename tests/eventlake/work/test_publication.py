@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from eventlake.runs import placement
-from eventlake.work.in_process import InProcess
-from tests.eventlake.archive import Line, identify, track
-from tests.eventlake.runs import Runs
+from tests.support.lakes.archive import Line, identify, track
+from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.runs import Runs
 
 TABLE = "segment-data/data/S1/segment_type=track_order"
 HOUR_7 = f"{TABLE}/day=2026-10-01/hr=07"

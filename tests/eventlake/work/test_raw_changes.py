@@ -10,8 +10,8 @@ from eventlake.rules.errors import ConsentNeeded
 from eventlake.runs.sync import replay_units
 from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind
-from tests.eventlake.archive import page, track
-from tests.eventlake.runs import Runs, utc
+from tests.support.lakes.archive import page, track
+from tests.support.lakes.runs import Runs, utc
 
 DAY = ("2026-10-01", "2026-10-02")
 BOTH = ("2026-10-01", "2026-10-03")

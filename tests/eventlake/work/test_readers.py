@@ -7,9 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.eventlake.archive import identify, track
-from tests.eventlake.runs import Runs
-from tests.eventlake.watching import NOTHING, Look, Partition, State, by_locations, by_sql, watched
+from tests.support.lakes.archive import identify, track
+from tests.support.lakes.runs import Runs
+from tests.support.lakes.watching import (
+    NOTHING,
+    Look,
+    Partition,
+    State,
+    by_locations,
+    by_sql,
+    watched,
+)
 
 pytestmark = pytest.mark.usefixtures("small_files")
 DAYS = ("2026-10-01", "2026-10-02")

@@ -12,9 +12,9 @@ from eventlake.runs.failures import failure_told
 from eventlake.runs.sync import sync
 from eventlake.state.manifest import RunKind
 from eventlake.storage import LocalStorage
-from eventlake.work.in_process import InProcess
-from tests.eventlake.archive import track
-from tests.eventlake.runs import SOURCE_ID, Runs
+from tests.support.lakes.archive import track
+from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.runs import SOURCE_ID, Runs
 
 ARROW = (
     "When reading information for key 'segment-logs/S1/a.gz' in bucket 'b': AWS Error "

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from eventlake.rules import paths
-from tests.eventlake.archive import identify, page, track
-from tests.eventlake.runs import SOURCE_ID, Runs
+from tests.support.lakes.archive import identify, page, track
+from tests.support.lakes.runs import SOURCE_ID, Runs
 
 
 def test_a_replay_brings_all_tables_of_its_days_as_the_archive_has_them_now(runs: Runs) -> None:

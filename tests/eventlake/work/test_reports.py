@@ -7,8 +7,8 @@ from typing import Any
 from eventlake.catalog.sync_reports import COLUMNS, DATABASE, NAME
 from eventlake.rules import paths
 from eventlake.runs.sync import sync_units
-from tests.eventlake.archive import identify, page, track
-from tests.eventlake.runs import SOURCE_ID, Runs
+from tests.support.lakes.archive import identify, page, track
+from tests.support.lakes.runs import SOURCE_ID, Runs
 
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}")
 BALANCE = ("row_count", "duplicates", "rejected", "suppressed", "skipped")

@@ -15,11 +15,11 @@ from eventlake.runs.unit import Window
 from eventlake.state import lease
 from eventlake.state.manifest import RunKind
 from eventlake.storage import LocalStorage
-from eventlake.work.in_process import InProcess
-from tests.eventlake.archive import track
-from tests.eventlake.failing_storage import Broken, FailingStorage, Fault, Faults
-from tests.eventlake.retyping import order, seen, wish
-from tests.eventlake.runs import Runs, utc
+from tests.support.faults.failing_storage import Broken, FailingStorage, Fault, Faults
+from tests.support.lakes.archive import track
+from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.retyping import order, seen, wish
+from tests.support.lakes.runs import Runs, utc
 
 FIRST = date(2026, 9, 1)
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.eventlake.archive import identify, page, track
-from tests.eventlake.retyping import (
+from tests.support.lakes.archive import identify, page, track
+from tests.support.lakes.retyping import (
     ALL_DAYS,
     NUMBERS,
     TEXTS,
@@ -16,7 +16,7 @@ from tests.eventlake.retyping import (
     seen,
     wish,
 )
-from tests.eventlake.runs import Runs
+from tests.support.lakes.runs import Runs
 
 
 def test_numbers_become_the_text_that_was_sent_and_numbers_again(runs: Runs) -> None:

@@ -11,9 +11,10 @@ from eventlake.runs.retype import Switches
 from eventlake.runs.unit import Window
 from eventlake.sql import LakeSql
 from eventlake.state.manifest import RunKind
-from eventlake.work.in_process import InProcess
-from tests.eventlake.archive import track
-from tests.eventlake.retyping import (
+from tests.eventlake.work.test_conflicts import overtaken, warned_of_conflict
+from tests.support.lakes.archive import track
+from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.retyping import (
     ALL_DAYS,
     NUMBERS,
     TEXTS,
@@ -23,8 +24,7 @@ from tests.eventlake.retyping import (
     seen,
     wish,
 )
-from tests.eventlake.runs import Runs, utc
-from tests.eventlake.work.test_conflicts import overtaken, warned_of_conflict
+from tests.support.lakes.runs import Runs, utc
 
 
 def test_readers_see_the_old_type_on_every_day_of_the_replay_and_the_new_one_at_its_end(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from eventlake.sample import SampleSource, SampleSpec, write_archive
-from tests.eventlake.runs import Runs
+from tests.support.lakes.runs import Runs
 
 SPEC = SampleSpec(days=3, events_per_day=400, files_per_day=3, hours=5)
 

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from eventlake.sample import IOS_PROD, WEB_SHOP, SampleSource, SampleSpec, write_archive
-from tests.eventlake.raw_sums import raw_sums
-from tests.eventlake.runs import Runs
-from tests.eventlake.sums import lake_sums
+from tests.support.lakes.runs import Runs
+from tests.support.oracles.raw_sums import lake_sums, raw_sums
 
 TWENTY_THOUSAND = SampleSpec(days=2, events_per_day=5_000, hours=1)  # of each of two sources
 

@@ -14,10 +14,10 @@ from eventlake.runs.sync import replay_units, sync_units
 from eventlake.runs.unit import Window
 from eventlake.sample import WEB_SHOP, SampleSpec, write_archive
 from eventlake.state.manifest import RunKind
-from tests.eventlake.archive import identify, page, track
-from tests.eventlake.runs import Runs, utc
-from tests.eventlake.suppressing import suppress, suppress_only
 from tests.eventlake.work.test_resume import Counting, cancel, load_days
+from tests.support.lakes.archive import identify, page, track
+from tests.support.lakes.runs import Runs, utc
+from tests.support.lakes.suppressing import suppress, suppress_only
 
 DAY = ("2026-10-01", "2026-10-02")
 ZOE = {"userId": "zoe"}

@@ -9,9 +9,9 @@ import pytest
 from eventlake.rules.errors import SettingsError
 from eventlake.rules.names import Naming
 from eventlake.runs.resolve import standard_columns
-from eventlake.work.in_process import InProcess
-from tests.eventlake.archive import identify, page, track
-from tests.eventlake.runs import Runs
+from tests.support.lakes.archive import identify, page, track
+from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.runs import Runs
 
 STANDARD = [(c.name, c.type.sql, c.pointer) for c in standard_columns(Naming.NATIVE)]
 

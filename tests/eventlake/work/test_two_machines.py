@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.eventlake.archive import identify, track
-from tests.eventlake.invariants import check_invariants, check_sweep, held_ids
-from tests.eventlake.machines import at_once
-from tests.eventlake.runs import Runs
+from tests.support.faults.machines import at_once
+from tests.support.lakes.archive import identify, track
+from tests.support.lakes.runs import Runs
+from tests.support.oracles.invariants import check_invariants, check_sweep, held_ids
 
 DAYS = ("2026-10-01", "2026-10-02", "2026-10-03")
 ENDS = ("2026-10-02", "2026-10-03", "2026-10-04")

@@ -18,9 +18,9 @@ from eventlake.settings.models import Settings
 from spark_resources.engines.emr.client import Pace
 from spark_resources.engines.emr.run import EmrRun
 from spark_resources.shipping.environment import Target, environment_version
-from tests.aws_server import AwsServer
-from tests.emr_cluster import LocalEmr, local_emr
-from tests.emr_node import PYTHON, without_spark
+from tests.support.servers.aws import AwsServer
+from tests.support.servers.emr_cluster import LocalEmr, local_emr
+from tests.support.servers.emr_node import PYTHON, without_spark
 
 SOURCE = {"id": "S1", "slug": "shop"}
 EVENT = (

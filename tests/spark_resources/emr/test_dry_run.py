@@ -1,8 +1,8 @@
 """A dry run on EMR: a step on the standing cluster, and nothing is changed by it."""
 
 from spark_resources.engines.emr.run import EmrRun
-from tests.emr_node import PYTHON
 from tests.spark_resources.emr.conftest import BOTH_DAYS, EmrLake, Quick
+from tests.support.servers.emr_node import PYTHON
 
 
 def test_a_dry_run_tells_what_a_replay_would_do(emr_lake: EmrLake) -> None:

@@ -9,8 +9,8 @@ from eventlake.rules import paths
 from eventlake.rules.errors import InsufficientPermissions, LakeError
 from spark_resources.engines.emr.listen import StepFailed
 from spark_resources.engines.emr.run import EmrRun
-from tests.emr_node import PYTHON, shell, slowly
 from tests.spark_resources.emr.conftest import BOTH_DAYS, EmrLake, Quick
+from tests.support.servers.emr_node import PYTHON, shell, slowly
 
 
 def test_a_failed_step_is_a_failed_run_with_the_end_of_its_log(emr_lake: EmrLake) -> None:

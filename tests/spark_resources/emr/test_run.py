@@ -16,8 +16,8 @@ from eventlake.rules.errors import InvalidSetting
 from eventlake.runs.open_runs import OpenRun
 from eventlake.storage.documents import decode
 from spark_resources.engines.emr.listen import StepFailed
-from tests.emr_node import Node, shell, slowly, without_spark
 from tests.spark_resources.emr.conftest import BOTH_DAYS, EmrLake, Quick
+from tests.support.servers.emr_node import Node, shell, slowly, without_spark
 
 
 def test_a_sync_is_a_step_on_the_cluster_of_the_settings(emr_lake: EmrLake) -> None:

@@ -1,1 +1,0 @@
-"""Runs: planning units of work, carrying them through the data flow, publishing what they made."""

@@ -1,0 +1,1 @@
+"""Helpers for tests, sorted by what they stand for."""

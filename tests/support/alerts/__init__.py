@@ -1,0 +1,1 @@
+"""Histories of runs for the tests of alerts."""

@@ -1,0 +1,1 @@
+"""AWS as tests see it: policies, recorded answers, the stack."""

@@ -1,0 +1,1 @@
+"""Catalog entries for tests, and changes made by hand."""

@@ -1,0 +1,138 @@
+"""What people do to a lake by hand: in the catalog, whichever it is, and to its files."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
+
+from eventlake.catalog.base import CatalogColumn, CatalogPartition, CatalogTable
+from eventlake.catalog.local import Month
+from eventlake.checks.repair import Mended, mend_catalog
+from eventlake.rules import paths
+from eventlake.storage.documents import decode, encode
+from tests.eventlake.checking.conftest import Checked
+from tests.support.lakes.glue_runs import PLACE, GlueRuns
+from tests.support.lakes.retyping import lake_of
+from tests.support.lakes.runs import Runs
+from tests.support.servers.aws import AwsServer
+
+Columns = list[CatalogColumn]
+Held = list[CatalogPartition]
+Values = tuple[str, ...]
+
+
+class Hand(Protocol):
+    """Somebody with access to the catalog."""
+
+    def columns(self, table: str, change: Callable[[Columns], Columns]) -> None: ...
+
+    def move(self, table: str, location: str) -> None: ...
+
+    def drop(self, table: str) -> None: ...
+
+    def unregister(self, table: str, values: Values) -> None: ...
+
+    def register(self, table: str, values: Values, location: str) -> None: ...
+
+    def move_partition(self, table: str, values: Values, location: str) -> None: ...
+
+
+class HandOnFiles:
+    """Edits the documents of the embedded catalog."""
+
+    def __init__(self, runs: Runs) -> None:
+        self.runs = runs
+
+    def columns(self, table: str, change: Callable[[Columns], Columns]) -> None:
+        entry = self.runs.table(table)
+        self._put(msgspec.structs.replace(entry, columns=tuple(change(list(entry.columns)))))
+
+    def move(self, table: str, location: str) -> None:
+        self._put(msgspec.structs.replace(self.runs.table(table), location=location))
+
+    def drop(self, table: str) -> None:
+        self.runs.storage.delete_folder(paths.catalog_table("shop", table))
+
+    def unregister(self, table: str, values: Values) -> None:
+        self._month(table, values, lambda held: [p for p in held if p.values != values])
+
+    def register(self, table: str, values: Values, location: str) -> None:
+        new = CatalogPartition(values, location, version=-1)
+        self._month(table, values, lambda held: [*held, new])
+
+    def move_partition(self, table: str, values: Values, location: str) -> None:
+        def moved(one: CatalogPartition) -> CatalogPartition:
+            return msgspec.structs.replace(one, location=location) if one.values == values else one
+
+        self._month(table, values, lambda held: list(map(moved, held)))
+
+    def _put(self, entry: CatalogTable) -> None:
+        self.runs.storage.write(paths.catalog_table_file("shop", entry.name), encode(entry))
+
+    def _month(self, table: str, values: Values, change: Callable[[Held], Held]) -> None:
+        retyped = self.runs.table(table).retyped
+        path = paths.catalog_month_file("shop", table, values[0][:7], retyped)
+        month = decode(self.runs.storage.read(path) or b"", Month, path)
+        partitions = tuple(change(list(month.partitions)))
+        self.runs.storage.write(path, encode(msgspec.structs.replace(month, partitions=partitions)))
+
+
+class HandOnGlue:
+    """Calls Glue."""
+
+    def __init__(self, runs: GlueRuns, aws: AwsServer) -> None:
+        self.runs, self.glue = runs, aws.client("glue")
+
+    def columns(self, table: str, change: Callable[[Columns], Columns]) -> None:
+        columns = change(list(self.runs.table(table).columns))
+        told = [{"Name": c.name, "Type": c.type, "Comment": c.comment} for c in columns]
+        self._update(table, Columns=told)
+
+    def move(self, table: str, location: str) -> None:
+        self._update(table, Location=f"{PLACE}/{location}")
+
+    def drop(self, table: str) -> None:
+        self.glue.delete_table(DatabaseName="shop", Name=table)
+
+    def unregister(self, table: str, values: Values) -> None:
+        self.glue.delete_partition(
+            DatabaseName="shop", TableName=table, PartitionValues=list(values)
+        )
+
+    def register(self, table: str, values: Values, location: str) -> None:
+        stored = self._table(table)["StorageDescriptor"] | {"Location": f"{PLACE}/{location}"}
+        wanted = {"Values": list(values), "StorageDescriptor": stored}
+        self.glue.create_partition(DatabaseName="shop", TableName=table, PartitionInput=wanted)
+
+    def move_partition(self, table: str, values: Values, location: str) -> None:
+        where = {"DatabaseName": "shop", "TableName": table}
+        got = self.glue.get_partition(**where, PartitionValues=list(values))["Partition"]
+        wanted = {key: got[key] for key in ("Values", "StorageDescriptor", "Parameters")}
+        wanted["StorageDescriptor"]["Location"] = f"{PLACE}/{location}"
+        self.glue.update_partition(**where, PartitionValueList=list(values), PartitionInput=wanted)
+
+    def _table(self, table: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.glue.get_table(DatabaseName="shop", Name=table)["Table"]
+        return found
+
+    def _update(self, table: str, **stored: Any) -> None:
+        got = self._table(table)
+        known = ("Name", "Description", "TableType", "PartitionKeys", "Parameters")
+        wanted = {key: got[key] for key in known if key in got}
+        wanted["StorageDescriptor"] = got["StorageDescriptor"] | stored
+        self.glue.update_table(DatabaseName="shop", TableInput=wanted, SkipArchive=True)
+
+
+def mend(checked: Checked) -> Mended:
+    def nobody_is_at_work(lease: object) -> None:
+        raise AssertionError(f"waits for {lease}")
+
+    return mend_catalog(lake_of(checked.runs), checked.runs.source, nobody_is_at_work)
+
+
+def columns_and_places(told: dict[str, Any]) -> dict[str, Any]:
+    """What readers go by, of all that a catalog says."""
+    return {
+        name: (entry.columns, entry.location, [(p.values, p.location, p.rows) for p in partitions])
+        for name, (entry, partitions) in told.items()
+    }

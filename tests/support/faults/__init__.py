@@ -1,0 +1,1 @@
+"""Faults: storage that fails, processes that are killed, machines that compete."""

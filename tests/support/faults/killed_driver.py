@@ -1,0 +1,32 @@
+"""A program that carries out a step on Spark and is killed on the way, if it is told where.
+
+Arguments: the lake's folder, the step, and where: the number of a change of the store, how such a
+change begins, or nothing. Whoever is not killed prints the changes, one a line.
+"""
+
+import sys
+from pathlib import Path
+
+from dagster_pyspark import LazyPySparkResource
+
+from eventlake.runs import placement
+from spark_resources.engines.class_archive import with_archive
+from spark_resources.engines.local import SPARK_CONFIG, LocalEngine
+from tests.support.faults.cases import CASES
+from tests.support.faults.killed import KillingStorage, Kills
+from tests.support.lakes.runs import Runs
+
+
+def main(root: str, step: str, where: str = "") -> None:
+    placement.SPLIT_BYTES = 220  # small lakes have several files, too
+    kills = Kills(at=int(where)) if where.isdecimal() else Kills(where=where or None)
+    config = with_archive(SPARK_CONFIG) | {"spark.master": "local[2]"}
+    engine = LocalEngine(pyspark=LazyPySparkResource(spark_config=config))
+    runs = Runs(Path(root), first_run=10, store=KillingStorage(root, kills))
+    runs.flow = engine.dataflow
+    next(case for case in CASES if case.name == step).step(runs)
+    print("\n".join(kills.log))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

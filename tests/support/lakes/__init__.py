@@ -1,0 +1,1 @@
+"""Small archives and lakes, and ways to run syncs over them."""

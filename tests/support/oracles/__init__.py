@@ -1,0 +1,1 @@
+"""Independent answers that results are compared with."""

@@ -1,0 +1,75 @@
+"""The statements of docs/query.md, and a lake on the local AWS that they can be asked of."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from datalake_assets.assets.running import new_job
+from eventlake.lake import Lake
+from eventlake.runs.context import Silent
+from eventlake.runs.unit import Window
+from eventlake.sample import IOS_PROD, SampleSpec, write_archive
+from eventlake.settings.file import load_settings
+from spark_resources.dataflow.job import LakeJob, run_job
+from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.runs import utc
+from tests.support.servers.aws import AwsServer
+
+PAGE = Path(__file__).parents[1] / "docs" / "query.md"
+BUCKET = "acme-events"  # as on the page
+_BLOCK = re.compile(r"<!-- runs: ([a-z ]+) -->\n```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SETTINGS = f"""\
+workspace_id: W1
+storage: s3://{BUCKET}
+catalog: glue
+sources:
+  - id: {IOS_PROD.id}
+    slug: {IOS_PROD.slug}
+"""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A block of the page, and what runs it."""
+
+    runs: frozenset[str]
+    language: str
+    text: str
+
+    def __str__(self) -> str:
+        return " ".join(self.text.split())[:60]
+
+
+EXAMPLES = [
+    Example(frozenset(runs.split()), language, text)
+    for runs, language, text in _BLOCK.findall(PAGE.read_text("utf-8"))
+]
+
+
+def examples(runner: str) -> list[Example]:
+    return [example for example in EXAMPLES if runner in example.runs]
+
+
+def lake_on_aws(folder: Path, aws: AwsServer) -> Lake:
+    """A lake of the sample's phones: two syncs, and a replay that has moved half of it."""
+    aws.bucket(BUCKET)
+    (folder / "lake.yaml").write_text(SETTINGS)
+    lake = Lake.open(load_settings(folder / "lake.yaml", {}, folder))
+    source = lake.settings.sources[0]
+    spec = SampleSpec(days=2, events_per_day=160, files_per_day=1, hours=2)
+    for arrived in (1, 2):
+        write_archive(folder / "raw", spec, arrived=arrived, sources=[IOS_PROD])
+        for file in (path for path in (folder / "raw").rglob("*") if path.is_file()):
+            lake.storage.create(str(file.relative_to(folder / "raw")), file.read_bytes())
+        _carry_out(lambda: new_job(lake.settings, source, ""))
+    first = utc("2026-10-01")
+    window = Window(first, first + timedelta(days=1))
+    _carry_out(lambda: new_job(lake.settings, source, "", window=window, accept_changes=True))
+    return lake
+
+
+def _carry_out(job: Callable[[], LakeJob]) -> None:
+    for _ in run_job(job(), InProcess, Silent()):
+        pass

@@ -1,0 +1,130 @@
+"""What an EMR node has, for steps of tests: `aws`, `spark-submit` with S3, a bare Python."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+
+from tests.support.servers.aws import AwsServer
+
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+Command = Callable[["Node", Path, list[str]], list[str]]
+"""From the folder and the arguments of a step to the command that is run for it, there."""
+
+_AWS = f"""#!{sys.executable}
+import sys
+from urllib.parse import urlparse
+from eventlake.aws.access import AwsAccess
+source, target = sys.argv[-2:]
+place = urlparse(source)
+body = AwsAccess().client("s3").get_object(Bucket=place.netloc, Key=place.path[1:])["Body"]
+with open(target, "wb") as out:
+    for chunk in body.iter_chunks(1 << 20):
+        out.write(chunk)
+"""
+
+
+@dataclass
+class Node:
+    """The machine that steps run on: a folder for each, and what lies on its disk."""
+
+    folder: Path
+    server: AwsServer
+
+    def __post_init__(self) -> None:
+        self._script("aws", _AWS)
+        base = getattr(sys, "_base_executable", sys.executable)
+        self._script(f"python{PYTHON}", f'#!/bin/sh\nexec {base} -S "$@"\n')
+        (self.folder / "tmp").mkdir()
+
+    def _script(self, name: str, content: str) -> None:
+        script = self.folder / "bin" / name
+        script.parent.mkdir(exist_ok=True)
+        script.write_text(content)
+        script.chmod(0o755)
+
+    def environment(self) -> dict[str, str]:
+        kept = {k: v for k, v in os.environ.items() if k in ("HOME", "JAVA_HOME", "LANG")}
+        return {
+            **kept,
+            **self.server.environment,
+            "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
+            "TMPDIR": str(self.folder / "tmp"),
+            "SPARK_HOME": str(Path(pyspark.__file__).parent),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }
+
+    def localized(self, uri: str) -> Path:
+        """A file of S3 on the disk, as Hadoop brings it there."""
+        target = self.folder / "cache" / uri.removeprefix("s3://")
+        if not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            subprocess.run(
+                [str(self.folder / "bin" / "aws"), uri, str(target)],
+                check=True,
+                env={**os.environ, **self.server.environment},
+            )
+        return target
+
+    def unpacked(self, uri: str) -> Path:
+        """An archive of S3, unpacked, as YARN does it for executors."""
+        archive = self.localized(uri)
+        folder = archive.with_suffix("")
+        if not folder.exists():
+            with zipfile.ZipFile(archive) as packages:
+                packages.extractall(folder)
+        return folder
+
+
+def spark_submit(node: Node, folder: Path, args: list[str]) -> list[str]:
+    """The step's own command, on this machine instead of on YARN."""
+    assert args[0] == "spark-submit"
+    command = [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--master", "local[2]"]
+    rest = iter(args[1:])
+    for arg in rest:
+        if arg == "--archives":
+            uri, _, alias = next(rest).partition("#")
+            (folder / alias).symlink_to(node.unpacked(uri))
+        elif arg.startswith("s3://") and arg.endswith(".py"):
+            fewer = ["--conf", "spark.default.parallelism=2"]  # what this machine has
+            return [*command, *fewer, str(node.localized(arg)), *rest]
+        elif arg.startswith("s3://"):
+            command.append(str(node.localized(arg)))
+        else:
+            command.append(arg)
+    raise AssertionError("the step runs no Python file")
+
+
+def without_spark(node: Node, folder: Path, args: list[str]) -> list[str]:
+    """The same job, its tasks one after the other in its own process."""
+    return _plain_python(args, "from tests.support.lakes.in_process import InProcess as Flow")
+
+
+def slowly(node: Node, folder: Path, args: list[str]) -> list[str]:
+    """The same, but each unit of work takes some seconds."""
+    flow = (
+        "import time\n"
+        "from tests.support.lakes.in_process import InProcess\n"
+        "class Flow(InProcess):\n"
+        "    def stage(self, job, tasks):\n"
+        "        time.sleep(4)\n"
+        "        return super().stage(job, tasks)"
+    )
+    return _plain_python(args, flow)
+
+
+def _plain_python(args: list[str], flow: str) -> list[str]:
+    start = next(n for n, arg in enumerate(args) if arg.endswith("emr_start.py"))
+    main = "import sys\nfrom spark_resources.workers.emr_main import main"
+    code = f"{flow}\n{main}\nsys.exit(main(sys.argv[1:], Flow))"
+    return [sys.executable, "-c", code, *args[start + 2 :]]
+
+
+def shell(script: str) -> Command:
+    """Something else instead of the job."""
+    return lambda node, folder, args: ["sh", "-c", script]

@@ -1,0 +1,1 @@
+"""A simulated deployment: days of events, faults and time."""
