@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from eventlake.audit.audit import audit
 from eventlake.audit.scope import Scope, Span
 from eventlake.lake import Lake
-from tests.eventlake.test_reference import play
+from tests.eventlake.runs.test_reference import play
 from tests.support.lakes.random_archives import Replay, Story, stories
 from tests.support.lakes.runs import Runs, utc
 

@@ -16,7 +16,7 @@ from eventlake.runs.resolve import RESCUED
 from eventlake.runs.sync import replay_units
 from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind
-from tests.eventlake.test_reference import DAY, Told, check_index, check_lake, micros, play
+from tests.eventlake.runs.test_reference import DAY, Told, check_index, check_lake, micros, play
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.random_archives import DAYS, Story, Sync, stories
 from tests.support.lakes.retyping import lake_of

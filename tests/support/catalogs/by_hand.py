@@ -10,7 +10,7 @@ from eventlake.catalog.local import Month
 from eventlake.checks.repair import Mended, mend_catalog
 from eventlake.rules import paths
 from eventlake.storage.documents import decode, encode
-from tests.eventlake.checking.conftest import Checked
+from tests.eventlake.checks.conftest import Checked
 from tests.support.lakes.glue_runs import PLACE, GlueRuns
 from tests.support.lakes.retyping import lake_of
 from tests.support.lakes.runs import Runs

@@ -1,0 +1,278 @@
+"""The checks of what is published find whatever people and machines do to a lake."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventlake.catalog.base import CatalogColumn
+from eventlake.checks.view import PARTITIONS_AT_MOST, sample, share_of, slices
+from eventlake.rules import paths
+from eventlake.runs.publish import catch_up
+from eventlake.state.source_state import read_state
+from tests.eventlake.catalog.test_glue_runs import story, told
+from tests.eventlake.checks.conftest import Checked, with_history
+from tests.support.catalogs.by_hand import columns_and_places, mend
+from tests.support.lakes.archive import track
+from tests.support.lakes.runs import SOURCE_ID
+
+SEVEN, EIGHT, NEXT_DAY = ("2026-10-01", "07"), ("2026-10-01", "08"), ("2026-10-02", "00")
+ORDERS = "segment-data/data/S1/segment_type=track_order"
+
+
+@pytest.mark.parametrize("lake", ["empty", "empty_on_glue"])
+def test_a_lake_after_syncs_replays_and_other_types_passes(
+    lake: str, request: pytest.FixtureRequest
+) -> None:
+    """And it does once more after its catalog was lost, and made anew from the manifests."""
+    empty: Checked = request.getfixturevalue(lake)
+    story(empty.runs)
+    results = empty.results(datetime.now(UTC) + timedelta(days=2))
+    assert [str(result) for result in results.values() if not result.passed] == []
+    assert {table for table, _ in results} == {"identify", "page", "track_order"}
+    assert results["track_order", "partitions"].evidence == {
+        "problems": 0,
+        "partitions": 2,
+        "looked_into": 2,
+        "all_looked_into_after_days": 1,
+        "files_read": 2,
+        "rows_registered": 3,
+        "rows_published": 3,
+    }
+    drift = results["track_order", "drift"].evidence
+    assert (
+        drift["columns"]
+        == drift["columns_in_catalog"]
+        == len(empty.runs.table("track_order").columns)
+    )
+    assert drift["footers"] == 2
+
+    rows = {table: empty.runs.rows(table) for table in empty.runs.tables()}
+    for table in rows:
+        empty.hand.drop(table)
+    assert sorted(mend(empty).entries) == [f"shop.{table}" for table in sorted(rows)]
+    assert empty.failed() == {}
+    assert {table: empty.runs.rows(table) for table in empty.runs.tables()} == rows
+
+
+def without(name: str) -> Callable[[list[CatalogColumn]], list[CatalogColumn]]:
+    return lambda columns: [column for column in columns if column.name != name]
+
+
+def as_text(name: str) -> Callable[[list[CatalogColumn]], list[CatalogColumn]]:
+    def change(columns: list[CatalogColumn]) -> list[CatalogColumn]:
+        text = {name: {"type": "string"}}
+        return [msgspec.structs.replace(c, **text.get(c.name, {})) for c in columns]
+
+    return change
+
+
+def last_first(columns: list[CatalogColumn]) -> list[CatalogColumn]:
+    return [columns[-1], *columns[:-1]]
+
+
+def one_more(columns: list[CatalogColumn]) -> list[CatalogColumn]:
+    return [*columns, CatalogColumn("notes", "string")]
+
+
+def file_of(checked: Checked, values: tuple[str, ...]) -> str:
+    location = checked.runs.partitions("track_order")[values].location
+    return checked.runs.storage.files(location)[0].path
+
+
+def write(checked: Checked, path: str, table: pa.Table) -> None:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, store_schema=False)
+    checked.runs.storage.write(path, sink.getvalue().to_pybytes())
+
+
+def in_floats(checked: Checked) -> None:
+    """Somebody wrote a file anew, with numbers as floats."""
+    path = file_of(checked, SEVEN)
+    with checked.runs.storage.open_input(path) as stream:
+        rows = pq.ParquetFile(stream).read()
+    at = rows.column_names.index("properties_n")
+    floats = rows["properties_n"].cast(pa.float64())
+    write(checked, path, rows.set_column(at, "properties_n", floats))
+
+
+def one_file_more(checked: Checked) -> None:
+    data = checked.runs.storage.read(file_of(checked, SEVEN)) or b""
+    checked.runs.storage.write(f"{ORDERS}/day=2026-10-01/hr=07/mine.parquet", data)
+
+
+BROKEN: dict[str, tuple[Callable[[Checked], object], dict[str, list[str]]]] = {
+    "a column gone from the catalog": (
+        lambda lake: lake.hand.columns("track_order", without("properties_n")),
+        {"track_order.drift": ["properties_n bigint is not in the catalog"]},
+    ),
+    "a column of another type": (
+        lambda lake: lake.hand.columns("track_order", as_text("properties_n")),
+        {"track_order.drift": ["properties_n is string in the catalog, bigint in the schema"]},
+    ),
+    "a column of somebody else": (
+        lambda lake: lake.hand.columns("track_order", one_more),
+        {"track_order.drift": ["notes string is in the catalog, and in no schema of the lake"]},
+    ),
+    "columns in another order": (
+        lambda lake: lake.hand.columns("track_order", last_first),
+        {
+            "track_order.drift": [
+                "the catalog has properties_coupon in another place than the schema"
+            ]
+        },
+    ),
+    "a table that points elsewhere": (
+        lambda lake: lake.hand.move("track_order", "segment-data/data/S1/elsewhere"),
+        {"track_order.drift": [f"location segment-data/data/S1/elsewhere, published: {ORDERS}"]},
+    ),
+    "a partition no longer registered": (
+        lambda lake: lake.hand.unregister("track_order", SEVEN),
+        {
+            "track_order.partitions": [
+                "day=2026-10-01/hr=07 is not registered (run R1, manifest 1, put it into "
+                f"{ORDERS}/day=2026-10-01/hr=07, 1 files, 1 rows)",
+                "the registered partitions have 3 rows, 4 were published",
+            ]
+        },
+    ),
+    "a partition registered by hand": (
+        lambda lake: lake.hand.register("track_order", ("2026-10-03", "00"), "somewhere"),
+        {
+            "track_order.partitions": [
+                "day=2026-10-03/hr=00 was registered by somebody else",
+            ]
+        },
+    ),
+    "a partition that points to files of another": (
+        lambda lake: lake.hand.move_partition(
+            "track_order", SEVEN, f"{ORDERS}/day=2026-10-02/hr=00"
+        ),
+        {
+            "track_order.partitions": [
+                f"day=2026-10-01/hr=07 is registered with {ORDERS}/day=2026-10-02/hr=00, 1 files, "
+                f"1 rows (run R1, manifest 1, put it into {ORDERS}/day=2026-10-01/hr=07, 1 files, "
+                "1 rows)",
+                "*bytes*",
+            ]
+        },
+    ),
+    "a file gone": (
+        lambda lake: lake.runs.storage.delete(file_of(lake, EIGHT)),
+        {"track_order.partitions": ["day=2026-10-01/hr=08: 1 files in its folder, 2 published"]},
+    ),
+    "a file too many": (
+        one_file_more,
+        {"track_order.partitions": ["day=2026-10-01/hr=07: 2 files in its folder, 1 published"]},
+    ),
+    "a file cut off": (
+        lambda lake: lake.runs.storage.write(file_of(lake, NEXT_DAY), b"PAR1 and no more"),
+        {"track_order.partitions": ["*cannot be read: *", "*16 bytes in its files, *"]},
+    ),
+    "a file with other types": (
+        in_floats,
+        {
+            "track_order.drift": ["*properties_n: double in the file, int64 in the table"],
+            "track_order.partitions": ["*bytes in its files, *"],
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_what_is_broken_is_found_and_named(checked: Checked, broken: str) -> None:
+    assert checked.failed() == {}
+    break_and_find(checked, broken)
+    assert checked.waited == 0
+
+
+def break_and_find(checked: Checked, broken: str) -> None:
+    break_it, expected = BROKEN[broken]
+    break_it(checked)
+    found = checked.failed()
+    assert found.keys() == expected.keys(), broken
+    for check, problems in expected.items():
+        assert len(found[check]) == len(problems), found[check]
+        for said, wanted in zip(found[check], problems, strict=True):
+            parts = wanted.split("*")
+            assert said == wanted or (len(parts) > 1 and all(part in said for part in parts)), said
+
+
+def test_the_same_is_found_in_glue_and_mended(empty_on_glue: Checked) -> None:
+    """One after the other, since a lake on S3 takes its time."""
+    checked = with_history(empty_on_glue)
+    before = told(checked.runs)
+    for broken in (name for name in BROKEN if "file " not in name):
+        break_and_find(checked, broken)
+        assert mend(checked)
+        assert checked.failed() == {}, broken
+    assert columns_and_places(told(checked.runs)) == columns_and_places(before)
+    break_and_find(checked, "a file gone")
+    checked.runs.replay("2026-10-01", "2026-10-02")
+    assert checked.failed() == {}
+
+
+def test_a_table_dropped_from_the_catalog_is_missed_by_both_checks(checked: Checked) -> None:
+    checked.hand.drop("track_order")
+    found = checked.failed()
+    assert found["track_order.drift"] == ["the table is not in the catalog"]
+    assert found["track_order.partitions"][-1] == (
+        "the registered partitions have 0 rows, 4 were published"
+    )
+    assert found.keys() == {"track_order.drift", "track_order.partitions"}
+
+
+def half_published(checked: Checked) -> Callable[[], Any]:
+    """A commit that nothing follows yet; the way to finish it."""
+    runs = checked.runs
+    storage, state = runs.storage, read_state(runs.storage, SOURCE_ID)
+    partition = runs.partitions("track_order")[SEVEN]
+    runs.archive.day("2026-10-03").file("c", track("Order", "m6", "2026-10-01T07:10", n=5))
+    runs.sync()
+    assert runs.partitions("track_order")[SEVEN] != partition
+    from eventlake.storage.documents import encode
+
+    storage.write(paths.state_file(SOURCE_ID), encode(state))
+    checked.hand.unregister("track_order", SEVEN)
+    return lambda: catch_up(storage, runs.catalog, SOURCE_ID)
+
+
+def test_who_looks_while_a_run_publishes_looks_again(checked: Checked) -> None:
+    finish = half_published(checked)
+    results = checked.results(meanwhile=finish)
+    assert results["track_order", "partitions"].passed
+    assert checked.waited == 1
+
+
+def test_a_commit_that_nobody_finishes_is_told_after_some_patience(checked: Checked) -> None:
+    half_published(checked)
+    found = checked.results()["track_order", "partitions"]
+    assert "(run R3, manifest 3, put it into" in found.evidence["first_problems"][0]
+    assert checked.waited == 10
+    assert checked.results()["identify", "partitions"].passed
+
+
+@given(st.integers(0, 3_000), st.integers(2, 500), st.integers(0, 800_000))
+def test_the_newest_always_and_all_the_others_in_turn(items: int, share: int, turn: int) -> None:
+    everything = range(items)
+    newest = set(everything[-(share // 2) :])
+    seen: set[int] = set()
+    for one in range(turn, turn + slices(items, share)):
+        found = sample(everything, share, one)
+        assert len(found) <= share
+        assert found == sorted(set(found))
+        assert newest <= set(found)
+        seen |= set(found)
+    assert seen == set(everything)
+
+
+@given(st.integers(0, PARTITIONS_AT_MOST // 4))
+def test_many_tables_share_what_is_looked_into(tables: int) -> None:
+    assert share_of(tables) >= 4
+    assert share_of(tables) * tables <= PARTITIONS_AT_MOST

@@ -1,0 +1,168 @@
+"""Filter, search and sample the records of a run."""
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from eventlake.lake import Lake
+from eventlake.load.record_log import SCHEMA, BatchType, RecordLog
+from eventlake.records import logs
+from eventlake.records.logs import LogFile, RunLog, batch_types, run_log
+from eventlake.rules import paths
+from eventlake.rules.errors import UsageError
+from eventlake.storage import Storage
+from tests.eventlake.records.conftest import FILE
+from tests.support.lakes.runs import Row
+
+LOADED, REJECTED, DUPLICATE, NULL, SUPPRESSED, SKIPPED = BatchType
+
+
+@pytest.fixture
+def log(lake: Lake) -> RunLog:
+    return run_log(lake, lake.settings.sources, "R1")
+
+
+def rows(tables: list[pa.Table]) -> list[Row]:
+    return [row for table in tables for row in table.to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ([], {*BatchType}),
+        (["succeeded"], {LOADED}),
+        (["loaded"], {LOADED}),
+        (["rejected"], {REJECTED, SUPPRESSED, SKIPPED}),
+        (["records_rejected"], {REJECTED}),
+        (["suppressed"], {SUPPRESSED}),
+        (["skipped"], {SKIPPED}),
+        (["NULL"], {NULL}),
+        (["null"], {NULL}),
+        (["DUPLICATE"], {DUPLICATE}),
+        (["Duplicate", "null"], {DUPLICATE, NULL}),
+    ],
+)
+def test_a_status_means_these_batch_types(words: list[str], meant: set[BatchType]) -> None:
+    assert batch_types(words) == meant
+
+
+def test_what_is_no_status_is_refused_with_those_there_are() -> None:
+    with pytest.raises(UsageError, match=r"'failed' is no status\. Allowed are succeeded"):
+        batch_types(["succeeded", "failed"])
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ("succeeded", [("m1", 1), ("m2", 7)]),
+        ("DUPLICATE", [("m1", 2)]),
+        ("NULL", [(f"{FILE}:5", 5)]),
+        ("rejected", [(f"{FILE}:3", 3), ("d1", 6), ("p1", 4)]),
+        ("skipped", [("p1", 4)]),
+        ("suppressed", []),
+    ],
+)
+def test_records_of_a_status(
+    lake: Lake, log: RunLog, status: str, expected: list[tuple[str, int]]
+) -> None:
+    found = rows(list(logs.read(lake.storage, log.of(batch_types([status])))))
+    assert [(row["identifier"], row["raw_line"]) for row in found] == expected
+
+
+def test_they_are_counted_without_being_read(lake: Lake, log: RunLog) -> None:
+    assert logs.count(lake.storage, log.files) == {
+        LOADED: 2,
+        REJECTED: 2,
+        DUPLICATE: 1,
+        NULL: 1,
+        SKIPPED: 1,
+    }
+
+
+def test_an_identifier_is_found_in_every_file_that_has_it(lake: Lake, log: RunLog) -> None:
+    found = logs.search(lake.storage, log.files, "m1")
+    assert [(file.batch_type, rows([table])) for file, table in found] == [
+        (LOADED, rows(list(logs.read(lake.storage, log.files)))[:1]),
+        (DUPLICATE, rows(list(logs.read(lake.storage, log.of([DUPLICATE]))))),
+    ]
+    assert logs.search(lake.storage, log.files, "M1") == []
+    assert logs.search(lake.storage, [], "m1") == []
+
+
+def written(storage: Storage, *counts: int) -> list[LogFile]:
+    """Files of so many records, which are numbered through: n0, n1, …"""
+    files, start = [], 0
+    for number, count in enumerate(counts):
+        with RecordLog(storage, f"log/{number}", "append") as log:
+            names = [f"n{n}" for n in range(start, start + count)]
+            log.add(LOADED, pa.table({"identifier": names}), "test")
+        (file,) = storage.files(f"log/{number}")
+        files.append(LogFile(file.path, LOADED, number))
+        start += count
+    return files
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        (1, ["n5"]),
+        (2, ["n2", "n7"]),
+        (3, ["n1", "n5", "n8"]),
+        (10, [f"n{n}" for n in range(10)]),
+        (99, [f"n{n}" for n in range(10)]),
+    ],
+)
+def test_a_sample_is_spread_over_all_files(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, size: int, expected: list[str]
+) -> None:
+    monkeypatch.setattr(logs, "BATCH", 2)
+    files = written(lake.storage, 3, 1, 6)
+    for _ in range(2):  # the same every time
+        found = rows(list(logs.sample(lake.storage, files, size)))
+        assert [row["identifier"] for row in found] == expected
+
+
+@pytest.mark.parametrize(("most", "expected"), [(1, 1), (2, 2), (3, 3), (10, 10), (11, 10)])
+def test_no_more_than_asked_for(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, most: int, expected: int
+) -> None:
+    monkeypatch.setattr(logs, "BATCH", 2)
+    tables = logs.read(lake.storage, written(lake.storage, 3, 1, 6))
+    assert [row["identifier"] for row in rows(list(logs.first(tables, most)))] == [
+        f"n{n}" for n in range(expected)
+    ]
+
+
+def test_the_query_of_the_format_s_own_documentation_runs(lake: Lake) -> None:
+    folder = lake.storage.full(paths.tracking("W1", "S1", "R1"))
+    with duckdb.connect() as connection:
+        query = f"""
+        SELECT status_message, ARRAY_AGG(identifier) AS rejected_records
+        FROM read_parquet('{folder}/*.parquet', union_by_name=True)
+        WHERE status = 'rejected'
+        GROUP BY 1
+        """
+        found = connection.execute(query).fetchall()
+    assert sorted(found) == [
+        ("Its table is listed in `skip_events`.", ["p1"]),
+        (
+            "The line is not JSON: expecting property name enclosed in double quotes at "
+            "character 2.",
+            [f"{FILE}:3"],
+        ),
+        ('`type` is none of track, identify, page, screen, group, alias: it is "delete".', ["d1"]),
+    ]
+
+
+def test_all_files_have_the_same_columns(lake: Lake, log: RunLog) -> None:
+    for file in log.files:
+        (table,) = logs.read(lake.storage, [file])
+        assert table.schema == SCHEMA
+
+
+def test_a_file_says_which_identifiers_it_lacks(lake: Lake) -> None:
+    files = written(lake.storage, 1000, 1000)
+    listed = [lake.storage.full(file.path) for file in files]
+    query = "SELECT bloom_filter_excludes FROM parquet_bloom_probe(?, 'identifier', 'n1500')"
+    with duckdb.connect() as connection:
+        assert connection.execute(query, [listed]).fetchall() == [(True,), (False,)]
