@@ -3,7 +3,6 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.eventlake.upkeep.conftest import CleanAfter
 
 from eventlake.load.blobs import Shares
 from eventlake.load.write import LoadedFile, LoadJob
@@ -12,6 +11,7 @@ from eventlake.runs.open_runs import OpenRun
 from eventlake.state.lease import Holder, myself
 from eventlake.storage.documents import encode
 from tests.eventlake.runs.test_conflicts import overtaken
+from tests.eventlake.upkeep.conftest import CleanAfter
 from tests.support.faults.lying import lying, needed
 from tests.support.lakes.archive import track
 from tests.support.lakes.in_process import InProcess

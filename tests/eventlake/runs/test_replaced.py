@@ -6,12 +6,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.eventlake.upkeep.conftest import CleanAfter
 
 from eventlake.rules import paths
 from eventlake.runs import clean_up, placement
 from eventlake.runs.publish import catch_up
 from eventlake.state.manifest import commit, read_manifest
+from tests.eventlake.upkeep.conftest import CleanAfter
 from tests.support.faults.failing_storage import Fault, Faults
 from tests.support.faults.faults import break_off
 from tests.support.faults.lying import lying, needed
