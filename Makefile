@@ -35,7 +35,7 @@ test-spark: setup  ## the tests that start Spark
 	$(BIN)/pytest $(TWO_MODULES) -m "spark and not soak"
 
 # Where readers of tables, kills and start-up are tried, the version matters little.
-ON_CLUSTERS := $(addprefix tests/spark/test_,sync_on_spark.py sync_on_s3.py emr.py cluster.py)
+ON_CLUSTERS := $(addprefix tests/spark_resources/engines/test_,local.py local_on_s3.py emr.py cluster.py)
 
 test-spark40: setup .spark40/.done  ## syncs on PySpark 4.0, which clusters run
 	@PYTHONPATH=$(CURDIR)/.spark40 $(BIN)/python -c 'import pyspark, sys; \
@@ -59,9 +59,10 @@ postgres:  ## install the programs of Postgres for tests, if they are missing
 browser:  ## install Chromium for them, if it is missing
 	@scripts/browser
 
-lint: setup  ## ruff: rules and format
+lint: setup  ## ruff, format, and the layers (import-linter)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-cache
 
 types: setup  ## mypy, strict
 	$(BIN)/mypy

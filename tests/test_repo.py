@@ -26,34 +26,8 @@ def imports(path: Path) -> Iterator[str]:
             yield node.module
 
 
-@pytest.mark.parametrize(
-    ("folder", "forbidden"),
-    [
-        (
-            "eventlake",
-            {"dagster", "dagster_pyspark", "pyspark", "spark_resources", "datalake_assets"},
-        ),
-        ("spark_resources", {"datalake_assets"}),
-        ("spark_resources/jobs", {"dagster", "dagster_aws", "dagster_pyspark"}),
-    ],
-)
-def test_imports_point_one_way(folder: str, forbidden: set[str]) -> None:
-    wrong = {
-        (str(path.relative_to(ROOT)), name)
-        for path in (ROOT / folder).rglob("*.py")
-        for name in imports(path)
-        if name.partition(".")[0] in forbidden
-    }
-    assert wrong == set()
-
-
 def test_annotations_are_real_objects_since_dagster_reads_them() -> None:
     assert [path for path in MODULES if "__future__" in imports(path)] == []
-
-
-def test_no_module_outgrows_300_lines() -> None:
-    lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in MODULES}
-    assert {name: lines for name, lines in lengths.items() if lines > 300} == {}
 
 
 def pins(name: str) -> dict[str, str]:

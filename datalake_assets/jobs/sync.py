@@ -7,9 +7,9 @@ import dagster as dg
 
 from datalake_assets.assets.events import RunEvents, check_evaluation
 from datalake_assets.assets.keys import SOURCE_TAG, sync_job_name
+from datalake_assets.assets.process import sign
 from datalake_assets.assets.running import DagsterListener, heard_of, new_job, told_as_failure
 from datalake_assets.instance.snapshot import refresh_snapshot
-from datalake_assets.sensors.dead_runs import sign
 from eventlake.lake import Lake
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.times import parse_hour, touched_days

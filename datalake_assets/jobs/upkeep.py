@@ -11,8 +11,8 @@ from dagster._core.storage.dagster_run import FINISHED_STATUSES
 
 from datalake_assets.assets.keys import SOURCE_TAG, upkeep_job_name, upkeep_key
 from datalake_assets.assets.metadata import upkeep_numbers
+from datalake_assets.assets.process import sign
 from datalake_assets.assets.running import DagsterListener, told_as_failure
-from datalake_assets.sensors.dead_runs import sign
 from eventlake.lake import Lake
 from eventlake.runs.context import now
 from eventlake.settings.models import Source

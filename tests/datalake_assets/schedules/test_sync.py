@@ -20,11 +20,11 @@ from dagster._utils.schedules import cron_string_iterator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from datalake_assets.assets.process import PROCESS_TAG
 from datalake_assets.definitions import build
 from datalake_assets.instance.snapshot import Snapshot
 from datalake_assets.schedules import sync
 from datalake_assets.schedules.sync import FIRST_SYNCS
-from datalake_assets.sensors.dead_runs import PROCESS_TAG
 from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.schedules import TWELVE_A_DAY, next_due

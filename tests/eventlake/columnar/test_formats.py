@@ -23,9 +23,9 @@ def test_buffers_are_where_arrow_has_them(count: int) -> None:
     buffers = [buffer for column in read.columns for buffer in column.buffers()]
     found = buffers_of(written)
     assert len(found) == len(buffers)
-    for (address, size), buffer in zip(found.tolist(), buffers, strict=True):
+    for (start, size), buffer in zip(found.tolist(), buffers, strict=True):
         if buffer is not None and buffer.size:
-            assert (address, size) == (buffer.address, buffer.size)
+            assert (start, size) == (buffer.address, buffer.size)
     assert body_size(written) == sum(-(-size // 8) * 8 for _, size in found.tolist())
 
 

@@ -11,11 +11,10 @@ from eventlake.runs.open_runs import OpenRun
 from eventlake.state.lease import Holder, myself
 from eventlake.storage.documents import encode
 from tests.eventlake.runs.test_conflicts import overtaken
-from tests.eventlake.upkeep.conftest import CleanAfter
 from tests.support.faults.lying import lying, needed
 from tests.support.lakes.archive import track
 from tests.support.lakes.in_process import InProcess
-from tests.support.lakes.runs import SOURCE_ID, Runs
+from tests.support.lakes.runs import SOURCE_ID, CleanAfter, Runs
 
 
 class FailsAfterLoading(InProcess):

@@ -11,7 +11,6 @@ from eventlake.rules import paths
 from eventlake.runs import clean_up, placement
 from eventlake.runs.publish import catch_up
 from eventlake.state.manifest import commit, read_manifest
-from tests.eventlake.upkeep.conftest import CleanAfter
 from tests.support.faults.failing_storage import Fault, Faults
 from tests.support.faults.faults import break_off
 from tests.support.faults.lying import lying, needed
@@ -19,7 +18,7 @@ from tests.support.faults.places import Folders
 from tests.support.lakes.archive import identify, track
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.retyping import days_of_a_replay, wish
-from tests.support.lakes.runs import SOURCE_ID, Runs
+from tests.support.lakes.runs import SOURCE_ID, CleanAfter, Runs
 
 HOUR_7 = f"segment-data/data/{SOURCE_ID}/segment_type=track_order/day=2026-10-01/hr=07"
 

@@ -16,10 +16,9 @@ from eventlake.state.manifest import Manifest, RunKind, commit, read_pruned
 from eventlake.storage.documents import encode
 from eventlake.upkeep import retention
 from eventlake.upkeep.retention import drop_index_days, prune_manifests, remove_expired_logs
-from tests.eventlake.upkeep.conftest import CleanAfter
 from tests.support.faults.lying import lying, needed
 from tests.support.lakes.archive import track
-from tests.support.lakes.runs import SOURCE_ID, Runs, utc
+from tests.support.lakes.runs import SOURCE_ID, CleanAfter, Runs, utc
 
 
 def drop_days(runs: Runs, at: str) -> list[str]:

@@ -14,6 +14,7 @@ from eventlake.catalog.base import Catalog, CatalogPartition, CatalogTable
 from eventlake.catalog.local import LocalCatalog
 from eventlake.rules import paths
 from eventlake.rules.counts import UnitReport
+from eventlake.runs.clean_up import CleanUp
 from eventlake.runs.context import Dataflow, RunContext
 from eventlake.runs.run import Run
 from eventlake.runs.sync import replay, sync
@@ -32,6 +33,8 @@ from tests.support.lakes.in_process import InProcess
 
 SOURCE_ID = "S1"
 Row = dict[str, Any]
+CleanAfter = Callable[[float], CleanUp]
+"""Cleans up as if this many hours had passed."""
 
 
 def utc(text: str) -> datetime:
