@@ -10,7 +10,7 @@ from eventlake.storage import LocalStorage
 VARIABLE = "DAGSTER_HOME"
 URL_VARIABLE = "DAGSTER_PG_URL"
 """`postgresql://user:password@host:port/database`: it holds a password, so it is in no file."""
-_INSTANCE_FILE = Path(__file__).with_name("dagster.yaml")
+_INSTANCE_FILE = Path(__file__).parents[1] / "dagster.yaml"
 _NAME, _SHIPPED = "dagster.yaml", ".dagster.yaml.shipped"
 
 

@@ -10,8 +10,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from eventlake.columnar.parquet.data_file import Footers, WrittenFile
-from eventlake.columnar.parquet.writer import TableFiles, table_files
+from eventlake.columnar.parquet.data_file import Footers, TableFiles, WrittenFile
 from eventlake.columnar.typed import TypedColumns
 from eventlake.load.blobs import Blob, divided, parts_of, split_key, table_of
 from eventlake.load.record_log import BatchType, RecordLog
@@ -210,13 +209,13 @@ class _Writer:
 
     @cached_property
     def _with_rescued(self) -> TableFiles:
-        return table_files(self._rows, self._files)
+        return _table_files(self._rows, self._files)
 
     @cached_property
     def _without_rescued(self) -> TableFiles:
         if self._rescued is None:
             return self._with_rescued
-        return table_files(self._rows.without(RESCUED_DATA), self._files)
+        return _table_files(self._rows.without(RESCUED_DATA), self._files)
 
 
 def _written(out: pa.NativeFile, data: memoryview) -> WrittenFile:
@@ -261,3 +260,9 @@ def _records(
     if payloads is not None:
         columns["record_payload"] = payloads
     return pa.table(columns)
+
+
+def _table_files(columns: TypedColumns, files: int) -> TableFiles:
+    from eventlake.columnar.parquet.writer import table_files  # compiled: only workers need it
+
+    return table_files(columns, files)

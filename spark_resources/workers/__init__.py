@@ -1,1 +1,1 @@
-"""Code that runs on the nodes of a cluster: worker start, the EMR driver, job events. No Dagster."""
+"""Code that runs on the nodes of a cluster: worker start, EMR driver, job events. No Dagster."""

@@ -15,8 +15,8 @@ from datalake_assets.instance.storage import Bookkeeping
 from datalake_assets.jobs.sync import SCHEDULES_VARIABLE
 from datalake_assets.sensors.reload import WEBSERVER_VARIABLE
 from eventlake.settings.file import FILE_VARIABLE
+from tests.support.repo import ROOT
 
-ROOT = Path(__file__).parents[3]
 DEPLOY = ROOT / "deploy"
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 DOCKERFILE = (DEPLOY / "Dockerfile").read_text()

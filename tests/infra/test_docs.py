@@ -16,9 +16,9 @@ from datalake_assets.cli.app import app
 from eventlake.settings.file import load_settings
 from tests.support.aws import by_hand
 from tests.support.aws.stack import TEMPLATE, deploy, template
+from tests.support.repo import ROOT
 from tests.support.servers.aws import AwsServer
 
-ROOT = Path(__file__).parents[2]
 DOC = ROOT / "docs/aws.md"
 TEXT = DOC.read_text()
 EVERYWHERE = {"--region", "--output", "--query"}  # options of all commands of the AWS command line

@@ -12,9 +12,9 @@ from botocore import xform_name
 from eventlake.aws.permissions import action_of
 from tests.support.aws.policies import actions
 from tests.support.aws.stack import deploy
+from tests.support.repo import ROOT
 from tests.support.servers.aws import AwsServer
 
-ROOT = Path(__file__).parents[2]
 # A client's name, and what the actions of its service begin with.
 SERVICES = {"s3": "s3", "glue": "glue", "emr": "elasticmapreduce"}
 

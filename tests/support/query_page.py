@@ -15,9 +15,10 @@ from eventlake.settings.file import load_settings
 from spark_resources.dataflow.job import LakeJob, run_job
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.runs import utc
+from tests.support.repo import ROOT
 from tests.support.servers.aws import AwsServer
 
-PAGE = Path(__file__).parents[1] / "docs" / "query.md"
+PAGE = ROOT / "docs" / "query.md"
 BUCKET = "acme-events"  # as on the page
 _BLOCK = re.compile(r"<!-- runs: ([a-z ]+) -->\n```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SETTINGS = f"""\

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from datalake_assets.cli import main
-
-ROOT = Path(__file__).parents[3]
+from tests.support.repo import ROOT
 
 
 @dataclass(frozen=True)

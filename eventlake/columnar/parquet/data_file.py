@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import UnsupportedOperation
-from typing import NamedTuple, Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -176,3 +176,11 @@ class _Ends:
             yield
         except Exception as error:
             self.error = error
+
+
+class TableFiles(Protocol):
+    def data(self, rows: slice) -> memoryview | None:
+        """A file of some of the rows, until the next is asked for; None: it is too large."""
+
+    def write(self, out: pa.NativeFile, rows: slice) -> WrittenFile:
+        """Such a file bit by bit, if it is too large to be made in memory."""

@@ -4,7 +4,6 @@ from array import array
 from collections.abc import Iterable, Sequence
 from functools import cache, cached_property, lru_cache
 from io import BytesIO
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +26,7 @@ from eventlake.columnar.parquet.columns import (
 from eventlake.columnar.parquet.data_file import (
     ROW_GROUP,
     FileEncoding,
+    TableFiles,
     WrittenFile,
     before_rows,
     varint,
@@ -305,14 +305,6 @@ def warm_up() -> None:
     """Have the code of the kernel ready: from its cache or, the first time, by compiling it."""
     text = TypedColumns.of(pa.table({"text": ["a"]}))
     KernelFiles(text, 1).data(slice(0, 1))
-
-
-class TableFiles(Protocol):
-    def data(self, rows: slice) -> memoryview | None:
-        """A file of some of the rows, until the next is asked for; None: it is too large."""
-
-    def write(self, out: pa.NativeFile, rows: slice) -> WrittenFile:
-        """Such a file bit by bit, if it is too large to be made in memory."""
 
 
 def table_files(columns: TypedColumns, files: int) -> TableFiles:

@@ -16,7 +16,8 @@ import pytest
 
 from datalake_assets.instance.home import claim, is_claimed
 from tests.datalake_assets.cli.conftest import SETTINGS, SampleLake
-from tests.support.terminal import ROOT, Terminal
+from tests.support.repo import ROOT
+from tests.support.terminal import Terminal
 
 
 @dataclass

@@ -9,7 +9,8 @@ import pytest
 
 from datalake_assets.cli.app import globals_first
 from tests.datalake_assets.cli.conftest import SETTINGS, SampleLake
-from tests.support.terminal import ROOT, Terminal, program
+from tests.support.repo import ROOT
+from tests.support.terminal import Terminal, program
 
 COMMANDS = ["init", "check", "sync", "replay", "status", "reports", "tables", "sql", "demo", "dev"]
 

@@ -22,8 +22,8 @@ from eventlake.state.source_state import read_state
 from eventlake.storage import LocalStorage
 from tests.support.injected import injected
 from tests.support.lakes.archive import Archive, identify, track
+from tests.support.repo import ROOT
 
-REPO = Path(__file__).parents[2]
 SOURCE_ID, SLUG = "S1", "shop"
 SETTINGS = f"""\
 workspace_id: WS
@@ -56,7 +56,7 @@ class Platform:
                 "DATALAKE_CONFIG": str(self.folder / "lake.yaml"),
                 "DAGSTER_HOME": str(self.folder / "home"),
             },
-            cwd=REPO,
+            cwd=ROOT,
             capture_output=True,
             text=True,
             check=False,

@@ -5,7 +5,7 @@ from datetime import timedelta
 from eventlake.checks.drift import made
 from eventlake.runs.verify import Severity
 from eventlake.state.manifest import read_manifest
-from tests.eventlake.checks.conftest import Checked
+from tests.support.catalogs.by_hand import Checked
 from tests.support.lakes.archive import page, track
 
 

@@ -17,8 +17,7 @@ from eventlake.rules import paths
 from eventlake.runs.publish import catch_up
 from eventlake.state.source_state import read_state
 from tests.eventlake.catalog.test_glue_runs import story, told
-from tests.eventlake.checks.conftest import Checked, with_history
-from tests.support.catalogs.by_hand import columns_and_places, mend
+from tests.support.catalogs.by_hand import Checked, columns_and_places, mend, with_history
 from tests.support.lakes.archive import track
 from tests.support.lakes.runs import SOURCE_ID
 

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from eventlake.columnar import compiled
 from eventlake.columnar.parquet import writer
-from eventlake.columnar.parquet.data_file import ROW_GROUP, Footer, Footers
-from eventlake.columnar.parquet.writer import PAGE, KernelFiles, LargeFiles, TableFiles, table_files
+from eventlake.columnar.parquet.data_file import ROW_GROUP, Footer, Footers, TableFiles
+from eventlake.columnar.parquet.writer import PAGE, KernelFiles, LargeFiles, table_files
 from eventlake.columnar.typed import SparseColumn, TypedColumns
 from tests.support.oracles.parquet_pages import check_chunks, page_at
 

@@ -21,7 +21,8 @@ from eventlake.load.blobs import (
     packed_message,
     rows_key,
 )
-from eventlake.load.gather import StagedPart, gathered, gathered_by_arrow, gathered_by_kernel
+from eventlake.load.gather import gathered_by_kernel
+from eventlake.load.staged_part import StagedPart, gathered, gathered_by_arrow
 
 FIELDS = {
     "/text": (Encoding.TEXT, st.text(max_size=40)),

@@ -153,7 +153,8 @@ def test_a_lake_without_a_catalog_answers_too(tmp_path: Path) -> None:
 def test_a_program_that_asks_ends_without_a_word_on_stderr(shop: SmallLake) -> None:
     program = (
         "from eventlake.sql import LakeSql; from eventlake.catalog.local import LocalCatalog\n"
-        "from eventlake.storage import LocalStorage; from eventlake.rules.errors import UsageError\n"
+        "from eventlake.storage import LocalStorage\n"
+        "from eventlake.rules.errors import UsageError\n"
         f"s = LocalStorage({shop.storage.uri!r}); sql = LakeSql(LocalCatalog(s), s)\n"
         "print(sql.query('SELECT message_id FROM shop.track_order').to_pylist())\n"
         "try: sql.query('SELECT nope FROM shop.track_order')\n"

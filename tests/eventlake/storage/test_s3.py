@@ -14,7 +14,7 @@ from botocore.awsrequest import AWSResponse
 
 from eventlake.aws.access import AwsAccess, forget_sessions
 from eventlake.rules.errors import InsufficientPermissions, InvalidSetting, ServiceTrouble
-from eventlake.storage import s3
+from eventlake.storage import s3 as s3_module
 from eventlake.storage.s3 import S3Storage
 from tests.support.servers.aws import AwsServer
 
@@ -140,7 +140,7 @@ class TestUploads:
 
     @pytest.fixture(autouse=True)
     def _small_parts(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(s3, "PART_BYTES", FIVE_MB)
+        monkeypatch.setattr(s3_module, "PART_BYTES", FIVE_MB)
 
     def test_one_that_fails_is_aborted(self, aws: AwsServer, s3: S3Storage) -> None:
         with pytest.raises(RuntimeError), s3.open_output("o/x") as out:
@@ -171,8 +171,8 @@ class TestUploads:
     def test_what_is_too_large_for_one_copy_goes_in_parts(
         self, aws: AwsServer, s3: S3Storage, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(s3, "LARGEST", 2 * FIVE_MB)
-        monkeypatch.setattr(s3, "COPY_PART_BYTES", FIVE_MB)
+        monkeypatch.setattr(s3_module, "LARGEST", 2 * FIVE_MB)
+        monkeypatch.setattr(s3_module, "COPY_PART_BYTES", FIVE_MB)
         data = bytes(range(256)) * (FIVE_MB // 64)
         s3.write("a", data)
         with answers(s3, "UploadPartCopy", done=False) as parts:

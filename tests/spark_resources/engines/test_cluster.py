@@ -28,10 +28,10 @@ from tests.support.injected import injected
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.on_spark import run
 from tests.support.lakes.runs import Runs
+from tests.support.repo import ROOT
 from tests.support.servers.aws import AwsServer
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
-REPO = Path(__file__).parents[2]
 SAMPLE = SampleSpec(days=1, events_per_day=200, files_per_day=4, hours=3)
 
 
@@ -120,7 +120,7 @@ def test_machines_that_are_lost_on_the_way_change_nothing(
     root = tmp_path / "hurt"
     runs = lakes["hurt"]
     runs.storage = Deadly(str(root), os.getpid())
-    conf = {"spark.executorEnv.PYTHONPATH": str(REPO)}  # the store is needed there, too
+    conf = {"spark.executorEnv.PYTHONPATH": str(ROOT)}  # the store is needed there, too
     chosen = settings(cluster, str(root), conf=conf)
     cluster.add_workers(1)
     with ClusterSession(chosen, runs.storage, Silent()) as session:

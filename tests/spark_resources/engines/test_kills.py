@@ -21,9 +21,9 @@ from tests.support.faults.places import Folders
 from tests.support.injected import injected
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.runs import Runs
+from tests.support.repo import ROOT
 
 pytestmark = pytest.mark.spark
-REPO = Path(__file__).parents[2]
 STEPS = {
     "staging is known": "update segment-data/_state/sources/S1/lease.json",
     "the commit": "create segment-data/_state/sources/S1/manifests",
@@ -69,7 +69,7 @@ def run_driver(root: Path, case: Case, where: str = "") -> subprocess.CompletedP
         case.name,
         where,
     ]
-    return subprocess.run(command, cwd=REPO, capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 def kill_driver(lake: Undisturbed, where: str) -> None:

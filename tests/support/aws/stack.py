@@ -4,15 +4,15 @@ import json
 from ast import literal_eval
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from eventlake.aws.access import AwsAccess
+from tests.support.repo import ROOT
 from tests.support.servers.aws import AwsServer
 
-TEMPLATE = Path(__file__).parents[2] / "infra/aws/datalake.yaml"
+TEMPLATE = ROOT / "infra/aws/datalake.yaml"
 REGION = "us-east-1"  # the local EMR looks for the region in host names, and takes this for all
 DAGSTER = "arn:aws:iam::123456789012:role/dagster"
 

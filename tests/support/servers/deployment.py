@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 
 import yaml
 
-ROOT = Path(__file__).parents[3]
+from tests.support.repo import ROOT
+
 COMPOSE = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text())
 PARTS = ("code", "webserver", "daemon")
 T = TypeVar("T")

@@ -12,9 +12,8 @@ import pyarrow.feather as feather
 
 from eventlake.catalog.base import CatalogColumn, CatalogPartition, CatalogTable
 from eventlake.storage import Storage
+from tests.support.repo import ROOT
 from tests.support.servers.aws import AwsServer
-
-REPO = Path(__file__).parents[2]
 
 
 class Hive:
@@ -29,7 +28,7 @@ class Hive:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                cwd=REPO,
+                cwd=ROOT,
             )
 
     def sql(self, statement: str) -> pa.Table:

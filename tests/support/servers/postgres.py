@@ -13,7 +13,8 @@ from typing import Any
 
 import psycopg2  # type: ignore[import-untyped]
 
-ROOT = Path(__file__).parent.parent
+from tests.support.repo import ROOT
+
 _USER = "postgres"  # who runs it if we are root, which Postgres refuses to be run by
 
 
