@@ -27,6 +27,7 @@ from eventlake.columnar.fill import (
     count_columns,
     fill_columns,
 )
+from eventlake.columnar.group_messages import GroupMessages, RowOrigins
 from eventlake.columnar.id_hashes import ID_BYTES, hash_id
 from eventlake.columnar.id_kernel import BLOCK, hash_ids
 from eventlake.columnar.kinds import ARROW_TYPES, Encoding, Kind
@@ -39,7 +40,6 @@ from eventlake.columnar.layout import (
     rare_fields,
 )
 from eventlake.columnar.line_blocks import LineBlock
-from eventlake.columnar.messages import GroupMessages, RowOrigins
 from eventlake.columnar.values import ESCAPED, MILLIS
 from eventlake.load.parts import Arrays, Origins, PartColumn
 from eventlake.load.seen import Place

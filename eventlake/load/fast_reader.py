@@ -15,8 +15,8 @@ from eventlake.columnar.events import (
     read_events,
 )
 from eventlake.columnar.fields import MOST_FIELDS, NONE, Fields, new_fields, path_of
+from eventlake.columnar.group_messages import RowOrigins
 from eventlake.columnar.line_blocks import LineBlock
-from eventlake.columnar.messages import RowOrigins
 from eventlake.columnar.timestamps import UNREAD
 from eventlake.load.blobs import HASH
 from eventlake.load.columns import Block, columns_of

@@ -39,7 +39,9 @@ def values_of(staged: Blob) -> dict[str, Any]:
             assert before.keys().isdisjoint(sparse.rows.tolist())
             before |= dict(zip(sparse.rows.tolist(), values, strict=True))
     order = sorted(range(len(rows)), key=lambda row: (found["#file"][row], found["#line"][row]))
+    # A field without a value in these rows may be an empty column or none at all.
     return {
         str(name): [values.get(row) for row in order]
         for name, values in sorted(found.items(), key=str)
+        if any(value is not None for value in values.values())
     }

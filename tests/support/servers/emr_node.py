@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyspark
 
+from tests.support.repo import ROOT
 from tests.support.servers.aws import AwsServer
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -120,8 +121,9 @@ def slowly(node: Node, folder: Path, args: list[str]) -> list[str]:
 
 def _plain_python(args: list[str], flow: str) -> list[str]:
     start = next(n for n, arg in enumerate(args) if arg.endswith("emr_start.py"))
-    main = "import sys\nfrom spark_resources.workers.emr_main import main"
-    code = f"{flow}\n{main}\nsys.exit(main(sys.argv[1:], Flow))"
+    main = "from spark_resources.workers.emr_main import main"
+    path = f"import sys\nsys.path.append({str(ROOT)!r})"
+    code = f"{path}\n{flow}\n{main}\nsys.exit(main(sys.argv[1:], Flow))"
     return [sys.executable, "-c", code, *args[start + 2 :]]
 
 
