@@ -50,8 +50,8 @@ soak: setup postgres  ## large archives on Spark, every fault at every call (hou
 	$(BIN)/pytest -n auto -m "soak and not spark and not e2e" --durations=0
 	$(BIN)/pytest -m "soak and (spark or e2e)" --durations=0
 
-bench: setup .bench-venv/.done  ## ours beside DuckDB, dlt and PySpark (BENCH="--events 50000")
-	$(BIN)/python -m benchmarks $(BENCH)
+bench: setup .bench-venv/.done  ## compare the engine with DuckDB, dlt and PySpark (BENCH="--events 50000")
+	$(BIN)/python -m benchmarks peers $(BENCH)
 
 postgres:  ## install the programs of Postgres for tests, if they are missing
 	@scripts/postgres
@@ -88,7 +88,7 @@ clean:  ## remove what set-up, tests and tools made (not your lakes)
 		--target .spark40 -r $<
 	@touch $@
 
-# Peers whose dependencies do not go with ours live apart.
+# The dependencies of dlt conflict with ours, so it has its own environment.
 .bench-venv/.done: pyproject.toml
 	@echo "installing the peers of the benchmarks into .bench-venv"
 	@$(BIN)/python -m venv --clear .bench-venv

@@ -1,1 +1,1 @@
-"""Ours and what a user could pick instead, on the same archive, held to the same result."""
+"""Compares our engine with alternatives on the same archive and verifies every result."""

@@ -1,4 +1,4 @@
-"""Runs of contestants on an archive, each in a folder and processes of its own, each checked."""
+"""Runs contestants one after the other, each in its own folder, and verifies every result."""
 
 import atexit
 import os
@@ -12,35 +12,35 @@ import msgspec
 from benchmarks.archive import Archive
 from benchmarks.contestants import Contestant
 from benchmarks.measure import Measurement, measure
-from benchmarks.verify import wrongs
+from benchmarks.verify import errors_in
 
 
 class Run(msgspec.Struct, frozen=True):
-    """One run of one contestant, with what it left behind; wrong if `wrongs` says anything."""
+    """One run of one contestant; the result is wrong if there are `errors`."""
 
     contestant: str
     round: int
-    load: float  # of the machine when it began: running programs, on average of a minute
+    load: float  # average load of the machine in the minute before the run
     measured: Measurement
     files: int
     bytes: int
-    wrongs: list[str]
+    errors: list[str]
 
 
 def contest(
     archive: Archive, contestants: Sequence[Contestant], folder: Path, rounds: int
 ) -> Iterator[Run]:
-    """One after the other, round by round; what the last round made stays in the folder."""
+    """Run all contestants in each round; the results of the last round stay in the folder."""
     for round in range(1, rounds + 1):
         for contestant in contestants:
             yield run(archive, contestant, folder / contestant.name, round)
 
 
 def run(archive: Archive, contestant: Contestant, folder: Path, round: int = 1) -> Run:
-    _make_way(folder)
+    _set_aside(folder)
     folder.mkdir(parents=True)
     contestant.prepare(folder, archive)
-    os.sync()  # so that nobody pays for what the one before has written
+    os.sync()  # do not measure writes of the previous run
     load = os.getloadavg()[0]
     command = contestant.command(archive.folder, folder)
     measured = measure(command, folder, contestant.environment(folder))
@@ -53,13 +53,13 @@ def run(archive: Archive, contestant: Contestant, folder: Path, round: int = 1) 
         measured=measured,
         files=len(sizes),
         bytes=sum(sizes),
-        wrongs=wrongs(tables, archive.truth, hours=contestant.has_hours),
+        errors=errors_in(tables, archive.truth, hours=contestant.has_hours),
     )
 
 
-def _make_way(folder: Path) -> None:
-    """Have what an earlier run left out of the way, and removed when all runs are over: for some
-    minutes after many files are removed, some file systems (ext4) take long to make new ones."""
+def _set_aside(folder: Path) -> None:
+    """Rename the folder of an earlier run and remove it when this program ends: some file systems
+    (ext4) create files slowly for minutes after many were removed."""
     if folder.exists():
         old = folder.with_name(f"{folder.name}-{uuid4().hex}")
         folder.rename(old)

@@ -1,53 +1,51 @@
-"""Who takes part: how each is started, and where its tables are to be found afterwards."""
+"""The contestants: how to start each of them, and where to find its tables."""
 
 import json
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeAlias
 
-from benchmarks.archive import RAW, Archive
-from benchmarks.recipe import SOURCE
+from benchmarks.archive import RAW, SOURCE, Archive
+from benchmarks.verify import Tables
 
 ROOT = Path(__file__).absolute().parent.parent
-Tables: TypeAlias = dict[str, list[Path]]
-
+_PEERS_BIN = ROOT / ".bench-venv" / "bin"
+PY_SPY = _PEERS_BIN / "py-spy"
 _BIN = Path(sys.executable).parent
-_PEERS_PYTHON = ROOT / ".bench-venv" / "bin" / "python"
-_MOST_TABLES = 100_000
+_MAX_TABLES = 100_000
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """A program that makes tables in a folder of its own out of an archive."""
+    """A program that turns an archive into tables, in its own folder."""
 
     name: str
-    command: Callable[[Path, Path], list[str]]  # from the archive's and its own folder
+    command: Callable[[Path, Path], list[str]]  # given the archive and the contestant's folder
     tables: Callable[[Path], Tables]
     prepare: Callable[[Path, Archive], None] = lambda folder, archive: None
     environment: Callable[[Path], Mapping[str, str]] = field(default=lambda folder: {})
-    has_hours: bool = True  # whether its tables are partitioned by day and hour
+    has_hours: bool = True  # tables are partitioned by day and hour
 
 
 def lake_folder(folder: Path, archive: Archive) -> None:
-    """A lake with the archive and nothing else in it."""
+    """Create a lake that contains the archive and nothing else."""
     archive.link_into(folder / "lake")
     settings = {
         "workspace_id": "BENCH",
         "storage": "./lake",
-        "limits": {"tables": _MOST_TABLES},
+        "limits": {"tables": _MAX_TABLES},
         "sources": [{"id": SOURCE.id, "slug": SOURCE.slug}],
     }
-    (folder / "lake.yaml").write_text(json.dumps(settings))  # which is YAML, too
+    (folder / "lake.yaml").write_text(json.dumps(settings))  # JSON is also YAML
 
 
 def engine_command(archive: Path, folder: Path) -> list[str]:
-    return [sys.executable, "-m", "benchmarks.ours.engine", str(folder / "lake.yaml")]
+    return [sys.executable, "-m", "benchmarks.programs.engine", str(folder / "lake.yaml")]
 
 
 def lake_tables(folder: Path) -> Tables:
-    """Of a lake in which every partition was written once."""
+    """The tables of a lake in which every partition was written once."""
     data = folder / "lake" / "segment-data" / "data" / SOURCE.id
     return _parquet_by_folder(data, "segment_type=")
 
@@ -65,10 +63,8 @@ def _dagster_home(folder: Path) -> Mapping[str, str]:
 
 def _peer(python: Path, module: str) -> Callable[[Path, Path], list[str]]:
     def command(archive: Path, folder: Path) -> list[str]:
-        return [
-            *(str(python), "-m", f"benchmarks.peers.{module}"),
-            *(str(archive / RAW), str(folder / "tables")),
-        ]
+        program = [str(python), "-m", f"benchmarks.programs.{module}"]
+        return [*program, str(archive / RAW), str(folder / "tables")]
 
     return command
 
@@ -90,15 +86,26 @@ def _parquet_by_folder(above: Path, prefix: str = "") -> Tables:
     }
 
 
-_OURS = Path(sys.executable)
 ENGINE = Contestant("engine", engine_command, lake_tables, lake_folder)
+COMMAND = Contestant("command", _datalake, lake_tables, lake_folder, _dagster_home)
 CONTESTANTS = {
     contestant.name: contestant
     for contestant in (
         ENGINE,
-        Contestant("command", _datalake, lake_tables, lake_folder, _dagster_home),
-        Contestant("duckdb", _peer(_OURS, "duckdb_peer"), _peer_tables),
-        Contestant("pyspark", _peer(_OURS, "pyspark_peer"), _peer_tables),
-        Contestant("dlt", _peer(_PEERS_PYTHON, "dlt_peer"), _dlt_tables, has_hours=False),
+        COMMAND,
+        Contestant("duckdb", _peer(Path(sys.executable), "duckdb_peer"), _peer_tables),
+        Contestant("pyspark", _peer(Path(sys.executable), "pyspark_peer"), _peer_tables),
+        Contestant("dlt", _peer(_PEERS_BIN / "python", "dlt_peer"), _dlt_tables, has_hours=False),
     )
 }
+
+
+def engine_on_cluster(workers: int) -> Contestant:
+    """The engine on a standalone cluster that is started for this run only."""
+
+    def command(archive: Path, folder: Path) -> list[str]:
+        program = [sys.executable, "-m", "benchmarks.programs.cluster"]
+        return [*program, str(folder / "lake.yaml"), str(workers)]
+
+    name = "1 worker" if workers == 1 else f"{workers} workers"
+    return replace(ENGINE, name=name, command=command)

@@ -1,10 +1,6 @@
-"""The least that any way takes: unpack the archive, parse every line once, write the Parquet.
-
-`python -m benchmarks.floor ARCHIVE LAKE` tells it alone, for a lake made of that archive.
-"""
+"""The minimum that any loader takes: unpack the archive, parse every line, write the Parquet."""
 
 import gc
-import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -29,21 +25,18 @@ class Floor(msgspec.Struct, frozen=True):
     parse: float
     write: float
 
-    @property
-    def all(self) -> float:
-        return self.gunzip + self.parse + self.write
-
-    def told(self, runs: Iterable[Run]) -> str:
-        ours = [run.measured.cpu for run in runs if run.contestant == ENGINE.name]
-        text = (
-            f"The floor: {self.all:.1f} CPU seconds (gunzip {self.gunzip:.1f}, "
-            f"parse {self.parse:.1f}, write {self.write:.1f})"
+    def summary(self, runs: Iterable[Run]) -> str:
+        total = self.gunzip + self.parse + self.write
+        cpu = median(run.measured.cpu for run in runs if run.contestant == ENGINE.name)
+        return (
+            f"The floor: {total:.1f} CPU seconds (gunzip {self.gunzip:.1f}, "
+            f"parse {self.parse:.1f}, write {self.write:.1f}); "
+            f"the engine took {cpu / total:.1f} times that"
         )
-        return f"{text}; the engine took {median(ours) / self.all:.1f} times that" if ours else text
 
 
 class Stopwatch:
-    """Adds up the CPU seconds of the blocks under it."""
+    """Adds up the CPU seconds of the blocks that it wraps."""
 
     def __init__(self) -> None:
         self.total = 0.0
@@ -57,9 +50,8 @@ class Stopwatch:
 
 
 def measure_floor(archive: Path, lake: Path) -> Floor:
-    """By one process, one thing after the other; what is written are the tables of the lake."""
-    # Collecting garbage while objects only pile up is no part of the work.
-    gc.disable()
+    """Measure in this process, one step after the other; writes copies of the lake's tables."""
+    gc.disable()  # garbage collection is not part of the work
     decode = msgspec.json.Decoder().decode
     unpacking, parsing, writing = Stopwatch(), Stopwatch(), Stopwatch()
     for path in raw_files(archive):
@@ -78,7 +70,3 @@ def measure_floor(archive: Path, lake: Path) -> Floor:
                 pq.write_table(table, target, compression="zstd")
     gc.enable()
     return Floor(unpacking.total, parsing.total, writing.total)
-
-
-if __name__ == "__main__":
-    print(measure_floor(Path(sys.argv[1]), Path(sys.argv[2])).told([]))

@@ -1,1 +1,1 @@
-"""Helpers for tests, sorted by what they stand for."""
+"""Helpers that tests and benchmarks share."""

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.standalone import Standalone, standalone
 from datalake_assets.assets.running import new_job
 from datalake_assets.preflight import findings
 from eventlake.lake import Lake
@@ -30,6 +29,7 @@ from tests.support.lakes.on_spark import run
 from tests.support.lakes.runs import Runs
 from tests.support.repo import ROOT
 from tests.support.servers.aws import AwsServer
+from tests.support.standalone_cluster import Standalone, standalone
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 SAMPLE = SampleSpec(days=1, events_per_day=200, files_per_day=4, hours=3)

@@ -1,8 +1,8 @@
-"""A dlt pipeline for the same work: its own inference and flattening, Parquet on the file system.
+"""The same task as a dlt pipeline that infers and flattens, and writes Parquet to the file system.
 
-Runs in an environment of its own. What is done before dlt sees an event spares it work: of copies
-only the first is passed on (its `merge` needs a database or Delta), arrays become text (it would
-make tables of their own of them), and events come in pages, sorted into tables.
+Runs in its own environment. Some work is done before dlt receives an event: duplicates are dropped
+(its `merge` needs a database or Delta), arrays become text (dlt would make child tables of them),
+and events arrive in pages, grouped by table.
 """
 
 import gzip
@@ -16,8 +16,7 @@ from typing import Any
 import dlt
 import orjson
 
-from benchmarks.marks import Marks
-from benchmarks.peers.raw import arguments, table_name
+from benchmarks.programs.common import Marks, peer_arguments, table_name
 
 WORKERS = 2
 PAGE = 20_000
@@ -35,14 +34,14 @@ SETTINGS = {
 def main() -> None:
     marks = Marks()
     os.environ.update(SETTINGS)
-    files, out = arguments()
+    files, out = peer_arguments()
     pipeline = dlt.pipeline(
         pipeline_name="events",
         pipelines_dir=str(out.with_name("pipelines")),
         destination=dlt.destinations.filesystem(bucket_url=str(out)),
         dataset_name="events",
     )
-    marks.is_ready()
+    marks.set_ready()
     with marks.step("extract"):
         pipeline.extract(dlt.resource(pages(files), name="events"), loader_file_format="parquet")
     with marks.step("normalize"):
@@ -53,7 +52,7 @@ def main() -> None:
 
 
 def pages(files: list[Path]) -> Iterator[Any]:
-    """Pages of events with the name of their table."""
+    """Pages of events, each with the name of its table."""
     seen: set[str] = set()
     lines = (line for file in files for line in _lines(file))
     while page := list(islice(lines, PAGE)):

@@ -1,4 +1,4 @@
-"""Plain PySpark for the same work: text, first copies, per table a schema and `from_json`."""
+"""The same task in plain PySpark: drop duplicates, then a schema and `from_json` per table."""
 
 import os
 import sys
@@ -11,11 +11,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StringType, StructField, StructType
 
-from benchmarks.marks import Marks
-from benchmarks.peers.raw import arguments, snake, table_name
+from benchmarks.programs.common import TIMES, Marks, peer_arguments, snake, table_name
 
 TABLES_AT_ONCE = 6
-TIMES = ("receivedAt", "sentAt", "timestamp", "originalTimestamp")
 CONFIG: dict[str, bool | float | int | str | None] = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
@@ -31,12 +29,12 @@ CONFIG: dict[str, bool | float | int | str | None] = {
 
 def main() -> None:
     marks = Marks()
-    files, out = arguments()
+    files, out = peer_arguments()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[2]").appName("peer")
     spark = builder.config(map=CONFIG).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    marks.is_ready()
+    marks.set_ready()
     staged = out.with_name("staged")
     with marks.step("stage"):
         stage(spark, files, staged)
@@ -48,7 +46,7 @@ def main() -> None:
 
 
 def stage(spark: SparkSession, files: list[Path], staged: Path) -> None:
-    """The first copy of each event, in a folder per table."""
+    """Write the first copy of each event to a folder per table."""
     lines = spark.read.text([str(file) for file in files])
     fields = F.from_json("value", "messageId string, receivedAt string, type string, event string")
     events = lines.select("value", fields.alias("f")).select("value", "f.*")
@@ -60,7 +58,7 @@ def stage(spark: SparkSession, files: list[Path], staged: Path) -> None:
 
 
 def table_column(events: DataFrame) -> Column:
-    """Tables by what events call themselves: a handful of names, so no Python per row."""
+    """The table name from a map of the few (type, event) pairs, so that no Python runs per row."""
     pairs = events.select("type", F.coalesce("event", F.lit(""))).distinct().collect()
     names = [part for kind, event in pairs for part in (kind + event, table_name(kind, event))]
     spelled = F.concat("kept.type", F.coalesce("kept.event", F.lit("")))
@@ -73,7 +71,7 @@ def write_table(spark: SparkSession, staged: Path, out: Path, name: str) -> None
     events = lines.select(F.from_json("value", schema).alias("event")).select(*columns(schema))
     day = F.date_format("received_at", "yyyy-MM-dd").alias("day")
     hour = F.date_format("received_at", "HH").alias("hr")
-    # A table was staged as one file, so there is one task, and one file for each hour.
+    # Each table was staged as one file, so one task writes one file per hour.
     events.select("*", day, hour).write.partitionBy("day", "hr").parquet(str(out / name))
 
 
@@ -94,7 +92,7 @@ def leaves(schema: StructType, above: tuple[str, ...] = ()) -> Iterator[tuple[st
 
 
 def arrays_as_text(schema: StructType) -> StructType:
-    """A string is read as the JSON text of what is there."""
+    """Replace array types by string, which makes `from_json` return the JSON text."""
 
     def changed(type: DataType) -> DataType:
         if isinstance(type, StructType):

@@ -1,9 +1,9 @@
-"""A sync on local Spark, without Dagster: `python -m … LAKE_YAML`."""
+"""Sync on local Spark without Dagster: `python -m benchmarks.programs.engine LAKE_YAML`."""
 
 import sys
 from pathlib import Path
 
-from benchmarks.marks import Marks
+from benchmarks.programs.common import Marks
 from eventlake.rules.clock import new_run_id, now
 from eventlake.runs.context import Silent
 from eventlake.settings.file import load_settings
@@ -19,7 +19,7 @@ def main(settings_file: Path) -> None:
 
     def dataflow() -> ShelfDataflow:
         ready = local_dataflow(with_archive(SPARK_CONFIG))
-        marks.is_ready()
+        marks.set_ready()
         return ready
 
     for source in settings.sources:

@@ -1,11 +1,10 @@
-"""A sync on a standalone cluster of this machine: `python -m … LAKE_YAML WORKERS`."""
+"""Sync on a local cluster: `python -m benchmarks.programs.cluster LAKE_YAML WORKERS`."""
 
 import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.marks import Marks
-from benchmarks.standalone import standalone
+from benchmarks.programs.common import Marks
 from datalake_assets.assets.running import new_job
 from eventlake.lake import Lake
 from eventlake.runs.context import Silent
@@ -13,6 +12,7 @@ from eventlake.settings.file import load_settings
 from eventlake.settings.models import Settings
 from spark_resources.dataflow.job import run_job
 from spark_resources.engines.cluster.engine import ClusterSession
+from tests.support.standalone_cluster import standalone
 
 
 def main(settings_file: Path, workers: int) -> None:
@@ -20,12 +20,12 @@ def main(settings_file: Path, workers: int) -> None:
     marks = Marks()
     with tempfile.TemporaryDirectory() as folder, standalone(Path(folder), workers) as cluster:
         spark = {"python": sys.executable}
-        told = {**found.model_dump(mode="json"), "engine": cluster.url, "spark": spark}
-        settings = Settings.model_validate(told)
+        fields = {**found.model_dump(mode="json"), "engine": cluster.url, "spark": spark}
+        settings = Settings.model_validate(fields)
         storage = Lake.open(settings).storage
         with ClusterSession(settings, storage, Silent()) as session:
-            session.try_storage("segment-stage")  # which has all workers begin, and compile
-            marks.is_ready()
+            session.try_storage("segment-stage")  # starts all workers and compiles their code
+            marks.set_ready()
             job = new_job(settings, settings.sources[0], "")
             rows = sum(unit.report.row_count for unit in run_job(job, session.dataflow, Silent()))
     print(f"{rows} rows on {workers} workers")

@@ -1,4 +1,4 @@
-"""A DuckDB script for the same work: load, drop duplicates, infer per table, flatten, copy."""
+"""The same task as a DuckDB script: load, drop duplicates, infer per table, flatten, copy."""
 
 import json
 from collections.abc import Iterator
@@ -9,11 +9,9 @@ from typing import Any
 
 import duckdb
 
-from benchmarks.marks import Marks
-from benchmarks.peers.raw import arguments, snake
+from benchmarks.programs.common import TIMES, Marks, peer_arguments, snake
 
 THREADS = 2
-TIMES = ("receivedAt", "sentAt", "timestamp", "originalTimestamp")
 NAME_RULE = """
 CREATE MACRO snake(name) AS lower(array_to_string(
     regexp_extract_all(name, '[A-Z0-9]+[a-z0-9]*|[a-z0-9]+'), '_'));
@@ -35,7 +33,7 @@ DELETE FROM events WHERE rowid IN (
     WHERE message_id IN (SELECT message_id FROM events GROUP BY ALL HAVING count(*) > 1)
     QUALIFY row_number() OVER (PARTITION BY message_id ORDER BY received_at, rowid) > 1)
 """
-# For one table at a time: for all at once, it costs more time and twice the memory.
+# One table at a time: inference over all tables at once is slower and takes twice the memory.
 INFER = "SELECT json_group_structure(json) FROM events WHERE name = $name"
 COPY = """
 COPY (
@@ -48,17 +46,17 @@ TO '{folder}' (FORMAT parquet, COMPRESSION zstd, PARTITION_BY (day, hr))
 
 def main() -> None:
     marks = Marks()
-    files, out = arguments()
+    files, out = peer_arguments()
     out.mkdir()
     with duckdb.connect() as connection:
         connection.execute(f"SET threads = {THREADS}; SET preserve_insertion_order = false")
         connection.execute(NAME_RULE)
-        marks.is_ready()
+        marks.set_ready()
         with marks.step("load"):
             connection.execute(LOAD, {"files": [str(file) for file in files]})
         with marks.step("dedup"):
             connection.execute(DROP_LATER_COPIES)
-        # The largest first, so that none of the threads is left with it at the end.
+        # Largest table first, so that no thread starts it when the others are done.
         names = connection.execute("SELECT name FROM events GROUP BY name ORDER BY -count(*)")
         with marks.step("infer and copy"), ThreadPoolExecutor(THREADS) as pool:
             list(pool.map(partial(copy_table, connection, out), [n for (n,) in names.fetchall()]))
@@ -78,7 +76,7 @@ def copy_table(connection: duckdb.DuckDBPyConnection, out: Path, name: str) -> N
 
 
 def without_empties(structure: dict[str, Any]) -> dict[str, Any]:
-    """Arrays stay JSON, numbers get one of two types; what never has a value is no column."""
+    """The structure without fields that never have a value; arrays stay JSON."""
     shape: dict[str, Any] = {}
     for key, inner in structure.items():
         if isinstance(inner, dict):

@@ -1,1 +1,0 @@
-"""How the same sync gains by a second worker of a standalone cluster."""

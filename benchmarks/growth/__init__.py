@@ -1,1 +1,0 @@
-"""How time and memory of a sync grow with events, tables, hours, columns and history."""

@@ -1,1 +1,0 @@
-"""The lake itself, as a contestant."""

@@ -1,0 +1,1 @@
+"""The programs that the benchmarks start and measure: ours, and the peers."""
