@@ -1,10 +1,11 @@
 # `make` alone lists the targets. CI runs the same ones: see .ci/run.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test test-fast test-spark test-spark40 test-browser browser postgres soak bench \
+.PHONY: help setup demo dev test test-fast test-spark test-spark40 test-browser browser postgres soak mutants bench \
 	lint types format pin clean
 
 PORT ?= 3000
 DEMO ?= demo
+COUNT ?= 20
 BIN := .venv/bin
 
 ##@ Use it
@@ -52,6 +53,9 @@ soak: setup postgres  ## large archives on Spark, every fault at every call (hou
 
 bench: setup .bench-venv/.done  ## compare the engine with DuckDB, dlt and PySpark (BENCH="--events 50000")
 	$(BIN)/python -m benchmarks peers $(BENCH)
+
+mutants: setup postgres  ## break the code at random places, see which no test notices (SEED=7 COUNT=20)
+	$(BIN)/python -m tests.mutants --count $(COUNT) $(if $(SEED),--seed $(SEED))
 
 postgres:  ## install the programs of Postgres for tests, if they are missing
 	@scripts/postgres

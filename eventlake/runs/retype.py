@@ -1,12 +1,13 @@
 """Retype: switches a table to the requested types, all of its files and the catalog in one commit.
 
 A replay that leaves out no day of the table writes shadows of its partitions, day by day, and at
-its end moves all partitions there. Days that no replay can be asked for, because they lie before the source's first day or in the future, are taken along.
+its end moves all partitions there. Days that no replay can be asked for, because they lie before
+the source's first day or in the future, are taken along.
 
 From the first day of a replay that is to switch a table until the switch, no unit changes a
-partition and leaves a shadow of it behind that holds something else: a replay writes the partitions
-it makes anew twice, and a sync those that are new and those that have a shadow. What a manifest
-changes without saying more is without a shadow from then on.
+partition and leaves a shadow of it behind that holds something else: a replay writes the
+partitions it makes anew twice, and a sync those that are new and those that have a shadow. What a
+manifest changes without saying more is without a shadow from then on.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -13,6 +13,7 @@ from errno import ENOENT
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
+from threading import get_ident
 
 import pyarrow as pa
 from pyarrow import fs as pafs
@@ -67,8 +68,6 @@ MANY = 500
 
 def settle_all(files: Sequence[str], folders: Sequence[str], root: str) -> None:
     """Wait until files below a root, and what stands in folders, would outlive a power cut."""
-    for begun in _begun.pop(root, []):
-        begun.result()
     if len(files) > MANY and sync_all(root):
         return
     every = [*files, *folders]
@@ -80,16 +79,23 @@ def settle_all(files: Sequence[str], folders: Sequence[str], root: str) -> None:
 
 
 def begin_to_settle(files: int, root: str) -> None:
-    """Have many files written onto the disk while other work is done.
+    """Sync many files in the background, while the thread that wrote them does other work.
 
-    Linux tells of what went wrong only once: whoever settles files hears it from this call.
+    Linux reports a disk error only once, here to this sync. The thread has to call
+    `finish_early_syncs` before it commits the files.
     """
     if files > MANY:
-        _begun.setdefault(root, []).append(_ahead.submit(sync_all, root))
+        _begun.setdefault((root, get_ident()), []).append(_ahead.submit(sync_all, root))
+
+
+def finish_early_syncs(root: str) -> None:
+    """Wait for the early syncs of this thread; raise the error of one that failed."""
+    for begun in _begun.pop((root, get_ident()), []):
+        begun.result()
 
 
 _ahead = ThreadPoolExecutor(1)
-_begun: dict[str, list[Future[bool]]] = {}  # by root
+_begun: dict[tuple[str, int], list[Future[bool]]] = {}  # by root and thread
 
 
 def sync_all(at: str) -> bool:
@@ -308,6 +314,7 @@ class LocalStorage(Storage):
         begin_to_settle(files, self.uri)
 
     def settle(self, paths: Sequence[str]) -> None:
+        finish_early_syncs(self.uri)
         files = [self.full(path) for path in paths]
         by_folder: dict[str, set[str]] = {}
         for file in files:

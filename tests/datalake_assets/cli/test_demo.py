@@ -1,7 +1,7 @@
 """`datalake demo`: on real Spark, as a user runs it; twice."""
 
 import re
-import time
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,8 @@ from eventlake.sample import SampleSpec, write_archive
 from tests.datalake_assets.cli.conftest import SampleLake
 from tests.eventlake.sql import test_sync_reports as asked
 from tests.support.terminal import Said, Terminal, everything_below, program
+
+SAMPLE = SampleSpec(days=2, events_per_day=1000)
 
 
 def test_a_folder_that_is_not_its_own_is_left_alone(terminal: Terminal, tmp_path: Path) -> None:
@@ -62,7 +64,6 @@ class Demo:
 
     parent: Path
     said: Said
-    seconds: float
 
     def run(self, *words: str) -> Said:
         return program("--config", "demo/lake.yaml", *words, cwd=self.parent)
@@ -71,21 +72,25 @@ class Demo:
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Demo:
     parent = tmp_path_factory.mktemp("demo")
-    begun = time.monotonic()
-    said = program("demo", "--events", "1000", cwd=parent)
-    return Demo(parent, said, time.monotonic() - begun)
+    return Demo(parent, program("demo", "--events", str(SAMPLE.events_per_day), cwd=parent))
 
 
 @pytest.mark.e2e
-def test_it_tells_its_story_in_under_three_minutes(ran: Demo) -> None:
+def test_it_describes_each_of_its_steps(ran: Demo, tmp_path: Path) -> None:
     assert ran.said.code == 0, ran.said.err
-    assert ran.seconds < 180
     steps = re.findall(r"^(\d)  ", ran.said.out, flags=re.MULTILINE)
     assert steps == list("1234567")
     assert "table   track_gift_card_redeemed" in ran.said.out
     assert "table   track_widget_added" in ran.said.out
     assert re.search(r"column  \S+\.properties_\S+", ran.said.out)
-    assert re.search(r"✓ [\d,]+ rows in 48 tables", ran.said.out)
+    account = write_archive(tmp_path, SAMPLE, arrived=SAMPLE.days)
+    loaded = [
+        sum((added.rows for added in account.per_sync(source.id)), Counter())
+        for source in SAMPLE.sources
+    ]
+    rows = sum(rows.total() for rows in loaded)
+    tables = sum(len({slot.table for slot in rows}) for rows in loaded)
+    assert f"✓ {rows:,} rows in {tables} tables" in ran.said.out
     assert "datalake_assets.cli dev" in ran.said.out or "datalake dev" in ran.said.out
 
 
@@ -95,20 +100,6 @@ def test_its_terminal_is_quiet_but_for_its_own_words(ran: Demo) -> None:
     # Where pandas is newer than pins allow, PySpark warns of it.
     foreign = [line for line in ran.said.err.splitlines() if not own.match(line)]
     assert [line for line in foreign if "pandas" not in line] == []
-
-
-@pytest.mark.e2e
-def test_a_sync_with_nothing_new_is_a_quick_success(ran: Demo) -> None:
-    data = ran.parent / "demo/lake/segment-data/data"
-    before = everything_below(data)
-    begun = time.monotonic()
-    said = ran.run("sync", "--json")
-    assert time.monotonic() - begun < 15
-    assert [(r["status"], r["row_count"], r["raw_files"]) for r in said.json] == [
-        ("finished", 0, 0),
-        ("finished", 0, 0),
-    ]
-    assert everything_below(data) == before
 
 
 @pytest.mark.e2e
@@ -123,9 +114,9 @@ def test_the_original_questions_have_answers(ran: Demo, sql: str) -> None:
 def test_a_second_time_it_starts_clean_and_ends_the_same(ran: Demo) -> None:
     (ran.parent / "demo/notes.txt").write_text("mine")
     tables = ran.run("tables", "--json").json
-    again = program("demo", "--events", "1000", cwd=ran.parent)
+    again = program("demo", "--events", str(SAMPLE.events_per_day), cwd=ran.parent)
     assert again.code == 0, again.err
     assert [t["rows"] for t in ran.run("tables", "--json").json] == [t["rows"] for t in tables]
     lake = SampleLake(ran.parent / "demo", None).lake  # type: ignore[arg-type]
-    assert len(list(newest_reports(lake))) == 4
+    assert len(list(newest_reports(lake))) == len(SAMPLE.sources) * SAMPLE.days
     assert (ran.parent / "demo/notes.txt").read_text() == "mine"

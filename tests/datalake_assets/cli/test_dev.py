@@ -16,6 +16,7 @@ import pytest
 
 from datalake_assets.instance.home import claim, is_claimed
 from tests.datalake_assets.cli.conftest import SETTINGS, SampleLake
+from tests.support.ports import reserved_port
 from tests.support.repo import ROOT
 from tests.support.terminal import Terminal
 
@@ -46,10 +47,9 @@ def busy_port() -> Iterator[int]:
 
 
 @pytest.fixture
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
+def free_port() -> Iterator[int]:
+    with reserved_port() as port:
+        yield port
 
 
 def test_a_port_in_use_is_refused_before_anything_is_written(

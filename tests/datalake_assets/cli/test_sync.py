@@ -2,6 +2,7 @@
 
 from datetime import date
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -56,8 +57,12 @@ def test_one_source_and_some_days_only(terminal: Terminal, unsynced: SampleLake)
 
 @a_resource_in_a_resource
 def test_with_nothing_new_no_spark_starts_and_no_file_is_added(
-    terminal: Terminal, filled: SampleLake
+    terminal: Terminal, filled: SampleLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def start(*_: object) -> NoReturn:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr("spark_resources.engines.local.local_dataflow", start)
     data = filled.folder / "data/segment-data/data"
     before = everything_below(data)
     reports = terminal.run("sync", "--json").json

@@ -9,7 +9,7 @@ import pytest
 from datalake_assets.instance.home import URL_VARIABLE, VARIABLE, ensure_home
 from eventlake.rules.errors import ServiceTrouble, UsageError
 from eventlake.settings.models import Settings
-from tests.support.servers.deployment import free_port
+from tests.support.ports import reserved_port
 from tests.support.servers.postgres import Postgres, running_postgres
 
 
@@ -78,10 +78,10 @@ def test_a_url_of_something_else_is_refused_without_showing_it(
 def test_a_server_that_does_not_answer_is_named_without_its_password(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    port = free_port()
-    monkeypatch.setenv(URL_VARIABLE, f"postgresql://me:secret@127.0.0.1:{port}/dagster")
-    with pytest.raises(ServiceTrouble, match=f"127.0.0.1:{port}/dagster, from") as told:
-        known(home)
+    with reserved_port() as port:
+        monkeypatch.setenv(URL_VARIABLE, f"postgresql://me:secret@127.0.0.1:{port}/dagster")
+        with pytest.raises(ServiceTrouble, match=f"127.0.0.1:{port}/dagster, from") as told:
+            known(home)
     assert "secret" not in str(told.value)
 
 

@@ -1,6 +1,7 @@
 """The sensor `alerts`: what Dagster knows of failures and checks comes to people, once."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,12 @@ import pytest
 
 from datalake_assets.definitions import build
 from datalake_assets.instance.snapshot import Snapshot
+from datalake_assets.sensors import alerts
 from datalake_assets.sensors.alerts import owner_of
 from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.errors import ServiceTrouble
-from eventlake.runs.context import Published
+from eventlake.runs.context import Published, now
 from eventlake.sample import IOS_PROD, WEB_SHOP
 from spark_resources.dataflow.job import LakeJob
 from tests.datalake_assets.conftest import InProcessEngine, MakePlatform, Platform, settings_of
@@ -99,6 +101,24 @@ def test_a_run_that_failed_before_it_began_is_told_too_and_once(
     payload = hook.posts[0]["metadata"]["event_payload"]
     assert payload["dagster_run_id"] == run
     assert "no room" in payload["error"]
+
+
+def test_a_run_that_failed_during_a_long_downtime_is_reported_afterwards(
+    watched: Watched, hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched.failed_before_it_began()
+    later = now() + timedelta(hours=5)
+    monkeypatch.setattr(alerts, "now", lambda: later)
+    watched.tick()
+    assert hook.titles == ["web_shop: sync failed"]
+
+
+def test_each_tick_continues_where_the_last_one_stopped(watched: Watched) -> None:
+    before = watched.cursor
+    assert before
+    watched.failed_before_it_began()
+    watched.tick()
+    assert watched.cursor not in (None, before)
 
 
 def test_a_run_that_dagster_tries_again_is_told_only_if_that_fails_as_well(

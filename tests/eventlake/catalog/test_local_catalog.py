@@ -54,6 +54,12 @@ def test_a_damaged_file_is_named(catalog: LocalCatalog) -> None:
         catalog.tables("shop")
 
 
+def test_a_table_that_is_just_being_created_is_not_listed(catalog: LocalCatalog) -> None:
+    file = paths.catalog_table_file("shop", "track_new")
+    Path(catalog.storage.full(file)).parent.mkdir()
+    assert catalog.tables("shop") == [ORDERS]
+
+
 def test_applying_again_writes_nothing(catalog: LocalCatalog) -> None:
     def stamp() -> str:
         [file] = catalog.storage.files(paths.catalog_months("shop", "track_order"))

@@ -28,30 +28,6 @@ def ids(count: int) -> list[str]:
     return [str(UUID(int=number * 0x9E3779B97F4A7C15 % 2**128)) for number in range(count)]
 
 
-@pytest.mark.parametrize(
-    ("values", "compression", "dictionary"),
-    [
-        (["web", "ios"] * 1000, "SNAPPY", True),
-        ([None] * 1000, "SNAPPY", False),
-        (["web", "ios"] * 10, "SNAPPY", False),
-        ([True, False, None, True], "SNAPPY", False),
-        (ids(1000), "ZSTD", False),
-        (ids(10), "SNAPPY", False),
-        ([*(["same"] * 300), *ids(1000)], "ZSTD", False),  # not judged by its beginning
-        (list(range(1000)), "ZSTD", False),
-        ([7], "SNAPPY", False),
-    ],
-)
-def test_how_a_column_is_encoded_follows_its_values(
-    values: list[Any], compression: str, dictionary: bool
-) -> None:
-    file = written(pa.table({"column": values}))
-    chunk = file.metadata.row_group(0).column(0)
-    assert chunk.compression == compression
-    assert chunk.has_dictionary_page is dictionary
-    assert file.read()["column"].to_pylist() == values
-
-
 def test_what_goes_to_many_files_is_small_in_each() -> None:
     rows = pa.table({"id": ids(1000)})
     assert FileEncoding.of(rows, files=1).various == {"id"}

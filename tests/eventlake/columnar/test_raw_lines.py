@@ -5,12 +5,16 @@ import io
 import random
 import tracemalloc
 import zlib
+from dataclasses import dataclass
 from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eventlake.columnar import gunzip
 from eventlake.columnar.raw_lines import RawLines
 
 LIMIT = 100
@@ -96,13 +100,43 @@ def test_damage_in_the_second_member_keeps_the_first_and_its_padding() -> None:
     assert broken is not None
 
 
-def test_damage_late_in_a_large_file_is_found_quickly() -> None:
+@dataclass
+class CountedZlib:
+    """Decompresses like zlib and notes the size of each input, also of copies."""
+
+    inner: Any
+    sizes: list[int]
+
+    def decompress(self, data: bytes, most: int) -> bytes:
+        self.sizes.append(len(data))
+        piece: bytes = self.inner.decompress(data, most)
+        return piece
+
+    def copy(self) -> "CountedZlib":
+        return CountedZlib(self.inner.copy(), self.sizes)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+def test_damage_late_in_a_large_file_is_found_by_halving(monkeypatch: pytest.MonkeyPatch) -> None:
     noise = random.Random(1).randbytes(3 << 20).replace(b"\n", b"")
     packed = bytearray(gzip.compress(noise[: 2 << 20] + b"\nend\n" + noise, compresslevel=1))
     packed[-8] ^= 0xFF  # nothing before the checksum is lost
+    sizes: list[int] = []
+    counted = SimpleNamespace(
+        error=zlib.error,
+        decompressobj=lambda wbits: CountedZlib(zlib.decompressobj(wbits), sizes),
+    )
+    monkeypatch.setattr(gunzip, "zlib", counted)
     lines, broken = read(bytes(packed))
     assert [lines[0], lines[1]] == [noise[: LIMIT + 1], b"end"]
     assert broken is not None
+    pieces = len(packed) // gunzip.PIECE + 1
+    halvings = gunzip.PIECE.bit_length()
+    # Each halving fails once and succeeds at most twice before the next.
+    assert halvings < len(sizes) <= 2 * pieces + 3 * halvings
+    assert sum(sizes) < 3 * len(packed)
 
 
 @pytest.mark.parametrize("gzipped", [True, False])

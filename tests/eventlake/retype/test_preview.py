@@ -64,14 +64,17 @@ def test_a_lossy_cell_is_judged_by_what_it_was(runs: Runs) -> None:
 
 def test_a_rescued_value_that_belongs_to_another_column_does_not_count(runs: Runs) -> None:
     load(runs, 1)
+    runs.archive.day("2026-10-01").file("a", track("Order", "m0", "2026-10-01T07:00", price=1))
+    runs.sync()
     runs.archive.day("2026-10-01").file(
         "b",
+        track("Order", "null here", "2026-10-01T07:00", price="dear"),
         track("Order", "m1", "2026-10-01T07:00", n=2, N="loser", other=1),
         track("Order", "m2", "2026-10-01T07:00", N="two", day="no column"),
         track("Order", "m3", "2026-10-01T07:00", N="2026-10-01", n="loses to nobody"),
     )
     runs.sync()
-    assert shown(runs, LakeType.STRING) == PartitionPreview((), 4, CastCounts(exact=4), 2)
+    assert shown(runs, LakeType.STRING) == PartitionPreview((), 6, CastCounts(exact=4), 2)
     assert shown(runs, LakeType.TIMESTAMP).casts == CastCounts(failed=4)
 
 

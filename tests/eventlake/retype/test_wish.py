@@ -2,8 +2,11 @@
 
 from datetime import date
 
+import pytest
+
 from eventlake.retype.request import days_to_replay, record_wish
 from eventlake.rules import paths
+from eventlake.rules.errors import SettingsError
 from eventlake.rules.types import LakeType
 from eventlake.state.lease import Lease, held_lease
 from eventlake.state.manifest import RunKind, read_manifest
@@ -64,6 +67,16 @@ def test_a_wish_that_came_true_in_the_meantime_is_none(runs: Runs) -> None:
     runs.replay("2026-10-01", "2026-10-02")
     record_wish(lake_of(runs), before, LakeType.STRING, print)
     assert runs.state().wishes == {}
+
+
+@pytest.mark.parametrize("changed", [{"date_partition": "day"}, {"naming": "warehouse"}])
+def test_a_changed_layout_or_naming_is_refused(runs: Runs, changed: dict[str, str]) -> None:
+    load(runs, "2026-10-01T07:00")
+    runs.set(**changed)
+    [name] = changed
+    with pytest.raises(SettingsError, match=f"{name}: .* were made with"):
+        wish(runs, "track_order.a", "string")
+    assert (runs.state().wishes, runs.state().manifest) == ({}, 1)
 
 
 def test_the_days_to_replay_are_those_of_the_table_that_a_replay_can_name(runs: Runs) -> None:

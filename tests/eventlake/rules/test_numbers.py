@@ -51,6 +51,8 @@ def test_a_bigint_is_the_number_cut_towards_zero(text: str) -> None:
 @example("0.0000015")
 @example("0.00000050000001")
 @example("-0.0000004")
+@example("-0.000001")
+@example("-1e-6")
 @example("99999999999999999999999999999999.9999994")
 @example("99999999999999999999999999999999.9999995")
 @example("99999999999999999999999999999999.9999985")

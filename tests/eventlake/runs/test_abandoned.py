@@ -100,6 +100,24 @@ def test_what_was_published_and_then_replaced_keeps_its_own_grace_time(
     assert lying(runs) == needed(runs)
 
 
+def test_index_files_of_another_run_at_work_are_kept(runs: Runs, clean_after: CleanAfter) -> None:
+    two_days(runs)
+    runs.flow = FailsAfterLoading
+    with pytest.raises(OSError, match="network"):
+        runs.replay("2026-10-01", "2026-10-02")
+
+    class CleanedUpMeanwhile(InProcess):
+        def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
+            assert clean_after(25).abandoned.files
+            return super().load(job, shares)
+
+    runs.flow = CleanedUpMeanwhile
+    runs.archive.day("2026-10-03").file("a", track("Order", "new", "2026-10-03T07:00"))
+    runs.sync()
+    assert [*runs.index()] == ["2026-10-01", "2026-10-02", "2026-10-03"]
+    assert needed(runs) <= lying(runs)
+
+
 @pytest.mark.parametrize("alive", [True, False])
 def test_a_run_that_is_not_over_is_not_cleaned_up_after(
     runs: Runs, clean_after: CleanAfter, alive: bool

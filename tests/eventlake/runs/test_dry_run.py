@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from eventlake.rules.counts import UnitReport
+from eventlake.rules.errors import SettingsError
 from eventlake.rules.types import LakeType
 from eventlake.runs import placement
 from eventlake.runs.dry_run import PlannedUnit, dry_replay, dry_sync
@@ -161,6 +162,20 @@ def test_of_an_interrupted_replay_only_the_days_that_are_left(
         "replay of 2026-09-02T00 to 2026-09-03T00",
         "replay of 2026-09-03T00 to 2026-09-04T00",
     ]
+
+
+@pytest.mark.parametrize("replayed", [(), DAY], ids=["sync", "replay"])
+@pytest.mark.parametrize("changed", [{"date_partition": "day"}, {"naming": "warehouse"}])
+def test_a_changed_layout_or_naming_is_refused_as_by_the_run(
+    runs: Runs, replayed: tuple[str, ...], changed: dict[str, str]
+) -> None:
+    runs.archive.day(DAY[0]).file("a", track("Order", "m1", "2026-10-01T07:00"))
+    runs.sync()
+    runs.archive.day(DAY[0]).file("b", track("Order", "m2", "2026-10-01T07:00"))
+    runs.set(**changed)
+    [name] = changed
+    with pytest.raises(SettingsError, match=f"{name}: .* were made with"):
+        planned(runs, *replayed)
 
 
 def test_what_others_commit_meanwhile_is_said(runs: Runs) -> None:

@@ -2,14 +2,17 @@
 
 import errno
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from eventlake.load.blobs import Shares
+from eventlake.load.record_log import LogJob, NotLoaded
 from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.rules import paths
+from eventlake.state import lease
 from eventlake.state.manifest import read_manifest
 from eventlake.storage import local
 from tests.support.faults.cases import first_sync, growing_sync, replay
@@ -20,40 +23,62 @@ from tests.support.lakes.runs import SOURCE_ID, Runs
 def test_many_files_are_brought_onto_the_disk_by_one_call_before_the_commit(
     runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    order: list[tuple[str, bool]] = []  # and whether the manifest was there by then
-    manifest = runs.root / paths.manifest(SOURCE_ID, 1)
+    synced: list[set[str]] = []  # the files that each call finds
     sync_all = local.sync_all
 
     def note(at: str) -> bool:
-        order.append((at, manifest.exists()))
+        assert at == str(runs.root)
+        synced.append({file.path for file in runs.storage.files("")})
         return sync_all(at)
 
-    monkeypatch.setattr(local, "MANY", 0)
+    monkeypatch.setattr(local, "MANY", 1)  # what a run writes one by one is synced by itself
     monkeypatch.setattr(local, "sync_all", note)
     first_sync(runs)
-    assert manifest.exists()
-    # Once as soon as the tables are written, once when all is.
-    assert order[:2] == [(str(runs.root), False)] * 2
+    manifest = read_manifest(runs.storage, SOURCE_ID, 1)
+    assert manifest is not None
+    data = {file.written for change in manifest.partitions for file in change.added}
+    # As soon as the tables are written, and again when everything is.
+    early, final = synced[:2]
+    assert data and data <= early
+    assert {*manifest.written} <= final
+    assert paths.manifest(SOURCE_ID, 1) not in final
 
 
-def test_a_disk_that_fails_while_other_work_is_done_fails_the_run(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch
+class RenewsTheLease(InProcess):
+    """The lease is renewed between the early sync and the commit."""
+
+    def log(self, job: LogJob, tasks: Sequence[Sequence[NotLoaded]]) -> None:
+        super().log(job, tasks)
+        before = job.storage.read(paths.lease(SOURCE_ID))
+        deadline = time.monotonic() + 60
+        while job.storage.read(paths.lease(SOURCE_ID)) == before:
+            assert time.monotonic() < deadline, "the lease was not renewed"
+            time.sleep(0.01)
+
+
+@pytest.mark.parametrize(("flow", "renewal"), [(InProcess, 3600), (RenewsTheLease, 0.01)])
+def test_a_disk_error_in_the_early_sync_stops_the_commit(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, flow: type[InProcess], renewal: float
 ) -> None:
-    calls: list[str] = []
+    synced: list[set[str]] = []
 
     def fails_once(at: str) -> bool:
-        calls.append(at)
-        if len(calls) == 1:  # Linux tells of it once, and then no more
+        synced.append({file.path for file in runs.storage.files("")})
+        if len(synced) == 1:  # Linux reports the error once
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         return True
 
-    monkeypatch.setattr(local, "MANY", 0)
+    monkeypatch.setattr(local, "MANY", 1)
     monkeypatch.setattr(local, "sync_all", fails_once)
+    monkeypatch.setattr(lease, "RENEWAL_SECONDS", renewal)
+    runs.flow = flow
     with pytest.raises(OSError, match=os.strerror(errno.EIO)):
         first_sync(runs)
-    assert not (runs.root / paths.manifest(SOURCE_ID, 1)).exists()
+    assert any("segment_type=track_order" in path for path in synced[0])
+    assert not runs.storage.exists(paths.manifest(SOURCE_ID, 1))
+    runs.flow = InProcess
     first_sync(runs)
-    assert (runs.root / paths.manifest(SOURCE_ID, 1)).exists()
+    assert runs.ids("track_order") == ["m1", "m3"]
 
 
 def test_a_system_without_that_call_does_them_one_by_one(

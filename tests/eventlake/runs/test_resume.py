@@ -16,7 +16,7 @@ from eventlake.state import lease
 from eventlake.state.manifest import RunKind
 from eventlake.storage import LocalStorage
 from tests.support.faults.failing_storage import Broken, FailingStorage, Fault, Faults
-from tests.support.lakes.archive import track
+from tests.support.lakes.archive import identify, track
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.retyping import order, seen, wish
 from tests.support.lakes.runs import Runs, utc
@@ -245,6 +245,21 @@ def test_a_day_that_another_replay_has_made_anew_is_not_done(runs: Runs) -> None
     runs.replay(*span)
     assert Counting.units == 3 + 1 + 2
     assert len(runs.ids("track_order")) == 3 * 6 + 1 + 3
+
+
+@pytest.mark.parametrize(
+    ("tables", "days_left"), [(["identify"], 2), (["identify", "track_order"], 3), ([], 3)]
+)
+def test_a_replay_of_other_tables_leaves_finished_days_alone(
+    runs: Runs, tables: list[str], days_left: int
+) -> None:
+    runs.archive.day(f"{FIRST}").file("b", identify("i1", f"{FIRST}T07:00"))
+    span = (*load_days(runs, 3), "track_order")
+    cancel(runs, 2, *span)
+    runs.replay("2026-09-01", "2026-09-02", *tables)
+    Counting.units = 0
+    runs.replay(*span)
+    assert Counting.units == days_left
 
 
 def test_hours_are_gone_on_with_too(runs: Runs) -> None:

@@ -1,5 +1,6 @@
 """The lease: one run at a time, the living are waited for and the dead are not."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from eventlake.storage import LocalStorage, Storage
 from eventlake.storage.base import Change
 from eventlake.storage.documents import encode
 from eventlake.storage.s3 import S3Storage
+from tests.eventlake.lease_clock import LeaseClock
 from tests.support.servers.aws import AwsServer
 
 LATER = datetime.now(UTC) + timedelta(days=1)
@@ -109,6 +111,22 @@ def test_what_remains_of_a_killed_process_is_dead() -> None:
     assert birth(process.pid) is None
 
 
+def test_the_lease_of_a_process_of_another_user_is_not_taken(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave_lease(storage, myself())
+
+    def refused(pid: int, signal: int) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "kill", refused)
+    waited = pytest.raises(AssertionError, match="waited for sync")
+    with waited, held_lease(storage, "S1", "R2", "sync", nobody):
+        pass
+    found = read_lease(storage, "S1")
+    assert found is not None and found.run_id == "R1"
+
+
 def test_a_holder_written_by_an_earlier_release_is_known_by_its_number(storage: Storage) -> None:
     host, pid = myself().host, os.getpid()
     lease = f'{{"host": "{host}", "pid": {pid}, "expires": "{LATER.isoformat()}"}}'
@@ -137,15 +155,37 @@ def test_whoever_lost_the_lease_does_not_take_it_from_its_new_holder(storage: St
     assert found.run_id == "R2"
 
 
-def test_the_lease_is_renewed_while_its_holder_works(
-    storage: Storage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def renewals(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:
+    """Released after each update of the storage; leases are renewed all the time."""
+    updates = threading.Semaphore(0)
+    update = type(storage).update
+
+    def counted(self: Storage, path: str, change: Change) -> None:
+        try:
+            update(self, path, change)
+        finally:
+            updates.release()
+
     monkeypatch.setattr(lease, "RENEWAL_SECONDS", 0.001)
+    monkeypatch.setattr(type(storage), "update", counted)
+    return updates
+
+
+def await_renewal(renewals: threading.Semaphore) -> None:
+    """Wait for a renewal that begins after this call."""
+    while renewals.acquire(blocking=False):
+        pass
+    for _ in range(2):  # the first one may have begun before
+        assert renewals.acquire(timeout=60)
+
+
+def test_the_lease_is_renewed_while_its_holder_works(
+    storage: Storage, renewals: threading.Semaphore
+) -> None:
     with held_lease(storage, "S1", "R1", "sync", nobody):
         first = read_lease(storage, "S1")
-        deadline = time.monotonic() + 10
-        while read_lease(storage, "S1") == first and time.monotonic() < deadline:
-            time.sleep(0.001)
+        await_renewal(renewals)
         renewed = read_lease(storage, "S1")
     assert first is not None
     assert renewed is not None
@@ -156,29 +196,26 @@ def test_a_renewal_that_fails_once_is_tried_again(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lease, "RENEWAL_SECONDS", 0.001)
-    tries: list[int] = []
+    tries = threading.Semaphore(0)
+    errors = iter([None, OSError("the network is gone for a moment")])  # the first takes the lease
 
     def update(self: Storage, path: str, change: Change) -> None:
-        tries.append(1)
-        if len(tries) == 2:  # the first one takes the lease
-            raise OSError("the network is gone for a moment")
+        tries.release()
+        if error := next(errors, None):
+            raise error
 
     monkeypatch.setattr(type(storage), "update", update)
     with held_lease(storage, "S1", "R1", "sync", nobody):
-        deadline = time.monotonic() + 10
-        while len(tries) < 4 and time.monotonic() < deadline:
-            time.sleep(0.001)
-    assert len(tries) >= 4
+        assert all(tries.acquire(timeout=60) for _ in range(4))
 
 
-def test_whoever_lost_the_lease_does_not_renew_it_against_its_new_holder(
-    storage: Storage, monkeypatch: pytest.MonkeyPatch
+def test_a_run_that_lost_the_lease_does_not_renew_it_against_its_new_holder(
+    storage: Storage, renewals: threading.Semaphore
 ) -> None:
-    monkeypatch.setattr(lease, "RENEWAL_SECONDS", 0.001)
     with held_lease(storage, "S1", "R1", "sync", nobody):
         # As everybody takes it: not between a renewal's look and its write.
         storage.update(paths.lease("S1"), lambda _: encode(Lease("R2", "sync", myself())))
-        time.sleep(0.05)
+        await_renewal(renewals)
         found = read_lease(storage, "S1")
         assert found is not None and found.run_id == "R2"
 
@@ -216,28 +253,25 @@ def test_who_waits_leaves_a_sign_until_it_has_the_lease(
         assert storage.files(paths.waiting("S1")) == []
 
 
-def test_who_takes_the_lease_again_and_again_lets_others_have_it_first(
+def test_a_run_that_takes_the_lease_repeatedly_lets_a_waiting_run_have_it_first(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other looks every 300 ms; the first gives the lease back for a moment only."""
-    monkeypatch.setattr(lease, "POLL_SECONDS", 0.3)
+    """The replay gives the lease back only for a moment; the sync polls for it."""
+    clock = LeaseClock(monkeypatch)
     order: list[str] = []
-    waits = threading.Event()
 
-    def wait_in_line() -> None:
-        with held_lease(storage, "S1", "sync", "sync", lambda _: waits.set()):
+    def sync() -> None:
+        with held_lease(storage, "S1", "sync", "sync", lambda _: None):
             order.append("sync")
 
-    thread = threading.Thread(target=wait_in_line)
     for day in range(4):
         if day:
             make_way(storage, "S1", "replay")
         with held_lease(storage, "S1", "replay", "replay", lambda _: None):
             order.append("day")
             if day == 1:
-                thread.start()
-                assert waits.wait(10)
-    thread.join()
+                clock.start(sync)
+    clock.join()
     assert order == ["day", "day", "sync", "day", "day"]
 
 

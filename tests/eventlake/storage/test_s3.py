@@ -168,6 +168,60 @@ class TestUploads:
         s3.delete_folder("stage/R1")
         assert uploads(aws) == ["lake/stage/R10/x"]
 
+    def test_an_abort_that_is_refused_is_raised(self, aws: AwsServer, s3: S3Storage) -> None:
+        begin(aws, "lake/d/_v/R1/x")
+        refused = pytest.raises(InsufficientPermissions)
+        with answers(s3, "AbortMultipartUpload", 403, done=False), refused:
+            s3.abandon("d", "R1")
+        assert uploads(aws) == ["lake/d/_v/R1/x"]
+
+    def test_one_that_another_process_has_just_aborted_is_done(
+        self, aws: AwsServer, s3: S3Storage, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        begin(aws, "lake/d/_v/R1/x", "lake/d/_v/R1/y")
+        listing = s3.client.list_multipart_uploads
+
+        def then_aborted(**asked: Any) -> Any:
+            page = listing(**asked)
+            for found in page["Uploads"]:
+                s3.client.abort_multipart_upload(
+                    Bucket="lake-bucket", Key=found["Key"], UploadId=found["UploadId"]
+                )
+            return page
+
+        monkeypatch.setattr(s3.client, "list_multipart_uploads", then_aborted)
+        s3.abandon("d", "R1")
+        monkeypatch.undo()
+        assert uploads(aws) == []
+
+    @pytest.mark.parametrize(
+        ("size", "parts"), [(5 * 1024**3, 0), (5 * 1024**3 + 1, 11), (6 * 1024**3, 12)]
+    )
+    def test_s3_copies_up_to_5_gib_in_one_request(
+        self, s3: S3Storage, size: int, parts: int
+    ) -> None:
+        """Such files are too large for a test, so the answers of S3 are made up."""
+        bodies: dict[str, dict[str, Any]] = {
+            "HeadObject": {"ContentLength": size, "ETag": "e"},
+            "CreateMultipartUpload": {"UploadId": "u"},
+            "UploadPartCopy": {"CopyPartResult": {"ETag": "e"}},
+        }
+        asked: list[str] = []
+        copied: list[tuple[int, int]] = []
+
+        def answer(model: Any, params: Any, **_: Any) -> tuple[AWSResponse, dict[str, Any]]:
+            asked.append(model.name)
+            if model.name == "UploadPartCopy":
+                first, last = params["headers"]["x-amz-copy-source-range"][6:].split("-")
+                copied.append((int(first), int(last)))
+            return AWSResponse("", 200, {}, _Body(b"")), bodies.get(model.name, {})
+
+        s3.client.meta.events.register("before-call.s3", answer)
+        s3.copy("a", "b")
+        assert asked.count("CopyObject") == (parts == 0)
+        assert len(copied) == parts
+        assert sum(last + 1 - first for first, last in copied) == (size if parts else 0)
+
     def test_what_is_too_large_for_one_copy_goes_in_parts(
         self, aws: AwsServer, s3: S3Storage, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -231,6 +285,19 @@ class TestListing:
         found = [(f"lake/{f.path}", f.size, f.stamp, f.modified_ns / 1e9) for f in s3.files("odd")]
         assert found == expected
         assert len(found) == len(odd)
+
+    def test_pages_are_read_by_our_own_reader(self, s3: S3Storage) -> None:
+        s3.write("a", b"x")
+        assert [file.path for file in s3.files("")] == ["a"]
+        page = s3.client.list_objects_v2(Bucket="lake-bucket", Prefix="lake/a")
+        [found] = page["Contents"]
+        assert isinstance(found["LastModified"], str)  # botocore makes a datetime of it
+
+    def test_an_error_that_is_not_xml_is_left_to_botocore(self, s3: S3Storage) -> None:
+        s3.write("a", b"x")
+        with answers(s3, "ListObjectsV2", 503, 500, done=False) as asked:
+            assert [file.path for file in s3.files("")] == ["a"]
+        assert len(asked) == 3
 
     def test_folders_go_over_many_pages_and_many_are_deleted(self, filled: S3Storage) -> None:
         assert len(filled.folders("raw")) == self.DAYS + 1

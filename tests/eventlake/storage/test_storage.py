@@ -1,5 +1,7 @@
 """What every store does alike: the same tests on a folder and on S3."""
 
+import errno
+import os
 import pickle
 import threading
 from collections.abc import Callable
@@ -262,6 +264,31 @@ def test_what_a_killed_task_left_is_gone_once_its_file_is_settled(tmp_path: Path
     put(storage, "o/x", "o/y", "o/.x.0123", "o/.z.0123", "o/.lock")
     storage.settle(["o/x", "o/y"])
     assert {path.name for path in (tmp_path / "o").iterdir()} == {"x", "y", ".z.0123", ".lock"}
+
+
+def test_the_error_of_an_early_sync_is_raised_only_where_the_same_thread_settles_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = LocalStorage(str(tmp_path))
+    put(storage, "o/x")
+    failing = True
+
+    def sync_all(at: str) -> bool:
+        if failing:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return True
+
+    monkeypatch.setattr(local, "sync_all", sync_all)
+    storage.settle_soon(local.MANY + 1)
+    local._ahead.submit(int).result()  # the early sync has ended
+    failing = False
+    put(storage, "lease")
+    with ThreadPoolExecutor(1) as another:
+        another.submit(put, storage, "lease").result()
+        another.submit(storage.settle, ["o/x"]).result()
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        storage.settle(["o/x"])
+    storage.settle(["o/x"])
 
 
 def test_a_file_is_placed_once(storage: Storage) -> None:

@@ -81,8 +81,22 @@ def test_where_memory_is_short_some_files_wait_and_no_row_is_lost(
     assert found["id"].to_pylist() == [f"{file}-{row}" for file in range(3) for row in range(3)]
 
 
-def test_rows_are_cut_into_groups_of_one_size() -> None:
-    tables = [pa.table({"n": list(range(first, first + 5))}) for first in (0, 5, 10)]
-    groups = list(in_groups(iter(tables), 7))
-    assert [len(group) for group in groups] == [7, 7, 1]
-    assert pa.concat_tables(groups)["n"].to_pylist() == list(range(15))
+@pytest.mark.parametrize(
+    ("lengths", "groups"),
+    [
+        ([5, 5, 5], [7, 7, 1]),
+        ([7], [7]),
+        ([14], [7, 7]),
+        ([6, 1], [7]),
+        ([6, 8, 7], [7, 7, 7]),
+        ([6], [6]),
+        ([0], []),
+        ([], []),
+    ],
+)
+def test_rows_are_cut_into_groups_of_one_size(lengths: list[int], groups: list[int]) -> None:
+    rows = pa.table({"n": range(sum(lengths))})
+    tables = [rows[sum(lengths[:n]) :][:length] for n, length in enumerate(lengths)]
+    found = list(in_groups(iter(tables), 7))
+    assert [len(group) for group in found] == groups
+    assert pa.concat_tables([rows[:0], *found]) == rows

@@ -1,15 +1,20 @@
 """The whole upkeep of a source: what it does, what it tells, and what it leaves alone."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from eventlake.lake import Lake
 from eventlake.rules import clock, paths
 from eventlake.rules.clock import now
+from eventlake.runs.open_runs import OpenRun
+from eventlake.state.lease import Holder
 from eventlake.state.manifest import RunKind
 from eventlake.status import source_status
+from eventlake.storage.documents import encode
 from eventlake.storage.s3 import S3Storage
 from eventlake.upkeep import upkeep
 from eventlake.upkeep import upkeep as upkeep_report
@@ -59,6 +64,19 @@ def test_all_that_is_due_is_done_and_reported(
     [newest, first] = newest_upkeeps(runs.storage, SOURCE_ID)
     assert (newest, first) == (second, report)
     check_sweep(runs)
+
+
+def test_its_messages_and_warnings_reach_the_user(runs: Runs) -> None:
+    scattered(runs)
+    facts = replace(runs.context().facts, run_id="R0")
+    expired = Holder("another-machine", 1, now() - timedelta(minutes=5))
+    runs.storage.write(paths.open_run(SOURCE_ID, "R0"), encode(OpenRun(facts, 0, expired)))
+    runs.logged.clear()
+    report = runs.upkeep("2026-12-24")
+    assert runs.logged == ["Compacted 3 partitions: 9 files are 3"]
+    [warning] = runs.warnings
+    assert "Run R0 had died without a report" in warning
+    assert report.warnings == (warning,)
 
 
 def test_a_dry_run_says_the_same_and_changes_nothing(runs: Runs) -> None:

@@ -2,11 +2,9 @@
 
 import os
 import signal
-import threading
-import time
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
@@ -219,24 +217,37 @@ def test_a_replay_in_dagster_has_its_own_cluster_and_tells_its_id(aws_lake: Aws)
     assert days == {"2026-10-01", "2026-10-02"}
 
 
-def test_a_cancelled_run_ends_its_step_and_has_a_failed_report(aws_lake: Aws) -> None:
+@dataclass(frozen=True)
+class InterruptingPace(Pace):
+    """Sends this process the interrupt of a keyboard, once, as soon as it is `due`."""
+
+    due: Callable[[], object] = lambda: False
+    sent: list[bool] = field(default_factory=list)
+
+    def sleep(self, seconds: float) -> None:
+        if not self.sent and self.due():
+            self.sent.append(True)
+            os.kill(os.getpid(), signal.SIGINT)
+        super().sleep(seconds)
+
+
+def test_a_cancelled_run_ends_its_step_and_has_a_failed_report(
+    aws_lake: Aws, monkeypatch: pytest.MonkeyPatch
+) -> None:
     aws_lake.emr.command = spark_submit
     extra = f"{paths.raw_root(SOURCE.id)}/{paths.day_folder(date(2026, 10, 2))}/late.json"
     aws_lake.lake.storage.write(extra, b'{"type":"page","messageId":"x"}\n')
     steps_before = len(aws_lake.emr.steps(aws_lake.cluster_id))
 
-    def interrupt() -> None:
-        while not (aws_lake.emr.at_work and aws_lake.emr.logs(last_step())):
-            time.sleep(0.1)
-        os.kill(os.getpid(), signal.SIGINT)
+    def step_writes_its_log() -> bool:
+        new = aws_lake.emr.steps(aws_lake.cluster_id)[steps_before:]
+        return bool(aws_lake.emr.at_work and new and aws_lake.emr.logs(new[0].id))
 
-    def last_step() -> str:
-        return aws_lake.emr.steps(aws_lake.cluster_id)[-1].id
-
-    threading.Thread(target=interrupt, daemon=True).start()
+    pace = InterruptingPace(0.5, 1.0, 5.0, 20.0, step_writes_its_log)
+    monkeypatch.setattr(QuickEmr, "pace", lambda _: pace)
     result = aws_lake.sync()
 
-    assert not result.success
+    assert pace.sent and not result.success
     step = aws_lake.emr.steps(aws_lake.cluster_id)[steps_before]
     assert dict(aws_lake.emr.cancelled)[step.id] == "SEND_INTERRUPT"
     assert step.state == "CANCELLED" and not aws_lake.emr.at_work

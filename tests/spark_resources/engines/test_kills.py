@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 
 from eventlake.runs import placement
 from eventlake.storage import LocalStorage
@@ -134,7 +135,7 @@ def test_a_worker_is_killed_when_it_is_to(tmp_path: Path, engine: LocalEngine, c
     root = lake.copy("killed")
     runs = Runs(root, first_run=10, store=KillsAWorker(str(root), call, os.getpid()))
     runs.flow = engine.dataflow
-    with pytest.raises(Exception, match=r"(?s)."):
+    with pytest.raises(Py4JJavaError, match="Python worker exited unexpectedly"):
         lake.case.step(runs)
     assert (root / "killed").exists()
     [line] = Runs(root).reports()["R10"]

@@ -26,13 +26,9 @@ def test_an_archive_is_handed_to_java_beside_its_other_options(
     monkeypatch.setattr("sys.prefix", str(tmp_path))
     class_archive.archive().parent.mkdir(parents=True)
     class_archive.archive().touch()
-    options = with_archive({JAVA_OPTIONS: "-Xmx1g"})[JAVA_OPTIONS].split()
-    assert options == [
-        "-Xmx1g",
-        f"-XX:SharedArchiveFile={class_archive.archive()}",
-        "-Xshare:auto",
-        "-Xlog:disable",
-    ]
+    given, *added = with_archive({JAVA_OPTIONS: "-Xmx1g"})[JAVA_OPTIONS].split()
+    assert given == "-Xmx1g"
+    assert f"-XX:SharedArchiveFile={class_archive.archive()}" in added
 
 
 @pytest.fixture

@@ -7,29 +7,66 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 from eventlake.load.blobs import Shares
 from eventlake.load.write import LoadedFile, LoadJob
+from eventlake.rules import paths
 from eventlake.runs import run
 from eventlake.state import lease
+from eventlake.storage import Storage
 from tests.support.lakes.in_process import InProcess
-from tests.support.lakes.runs import Runs
+from tests.support.lakes.runs import SOURCE_ID, Runs
 
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(["tests.lake.machines"])
 
 Work = Callable[[Runs, random.Random], None]
 
+_PATIENCE = 60.0  # seconds until a test fails that waits for another machine
+
+
+class Meeting:
+    """Makes machines conflict at least once, however the system schedules them.
+
+    With leases, the first machine that loads waits until another one waits for its lease. Without
+    them, a number of machines wait for each other in their first load: only one of them can commit
+    what it loaded.
+    """
+
+    def __init__(self, leases: bool, machines: int) -> None:
+        self._leases = leases
+        self._barrier = _FORKS.Barrier(machines)
+        self._over = _FORKS.Event()
+
+    def before_load(self, storage: Storage, is_first: bool) -> None:
+        if not self._leases and is_first:
+            self._barrier.wait(_PATIENCE)
+        elif self._leases and not self._over.is_set():
+            deadline = time.monotonic() + _PATIENCE
+            while not storage.files(paths.waiting(SOURCE_ID)):
+                assert time.monotonic() < deadline, "no other machine waits for the lease"
+                time.sleep(0.005)
+            self._over.set()
+
 
 class Machine:
     """Works on a lake until it is done; `join` raises if it failed."""
 
-    def __init__(self, root: Path, number: int, seed: int, work: Work, leases: bool) -> None:
+    def __init__(
+        self,
+        root: Path,
+        number: int,
+        seed: int,
+        work: Work,
+        leases: bool,
+        meeting: Meeting | None,
+    ) -> None:
         self._pipe, theirs = _FORKS.Pipe()
-        arguments = (root, number, seed, work, leases, theirs)
+        arguments = (root, number, seed, work, leases, meeting, theirs)
         self._process = _FORKS.Process(target=_work, args=arguments)
         self._process.start()
         theirs.close()
@@ -51,9 +88,17 @@ class Machine:
         return heard
 
 
-def _work(root: Path, number: int, seed: int, work: Work, leases: bool, boss: Any) -> None:
+def _work(
+    root: Path,
+    number: int,
+    seed: int,
+    work: Work,
+    leases: bool,
+    meeting: Meeting | None,
+    boss: Any,
+) -> None:
     runs = Runs(root, first_run=number * 1_000)
-    runs.flow = Slow
+    runs.flow = _Flows(meeting)
     boss.send("ready")
     boss.recv()
     try:
@@ -68,10 +113,28 @@ def _work(root: Path, number: int, seed: int, work: Work, leases: bool, boss: An
         boss.send((traceback.format_exc(), []))
 
 
-class Slow(InProcess):
-    """Gives others the time to come in between."""
+@dataclass
+class _Flows:
+    """The dataflows of one machine."""
+
+    meeting: Meeting | None
+    loads: int = 0
+
+    def __call__(self) -> InProcess:
+        return _Slow(self)
+
+
+class _Slow(InProcess):
+    """Gives other machines the time to commit in between."""
+
+    def __init__(self, flows: _Flows) -> None:
+        super().__init__()
+        self._flows = flows
 
     def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
+        if self._flows.meeting is not None:
+            self._flows.meeting.before_load(job.storage, is_first=self._flows.loads == 0)
+        self._flows.loads += 1
         time.sleep(0.02)
         return super().load(job, shares)
 
@@ -82,9 +145,16 @@ def _no_lease(*arguments: object) -> Iterator[None]:
     yield
 
 
-def at_once(root: Path, works: Sequence[Work], seed: int, leases: bool) -> list[str]:
-    """All of them at the same time; what they were told."""
-    machines = [Machine(root, n + 1, seed, work, leases) for n, work in enumerate(works)]
+def at_once(
+    root: Path, works: Sequence[Work], seed: int, leases: bool, conflicting: int = 0
+) -> list[str]:
+    """Run all of them at the same time; returns their log messages and warnings.
+
+    If a number of `conflicting` machines is given, that many machines load something, and at least
+    one conflict between them is certain.
+    """
+    meeting = Meeting(leases, conflicting) if conflicting else None
+    machines = [Machine(root, n + 1, seed, work, leases, meeting) for n, work in enumerate(works)]
     for machine in machines:
         machine.go()
     return [line for machine in machines for line in machine.join()]

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -106,7 +107,12 @@ def refuse(constant: str) -> NoReturn:
 
 def snake(name: str) -> str:
     words = re.findall("[A-Z0-9]+[a-z0-9]*|[a-z0-9]+", name)
-    return "_".join(words).lower() or {"注册": "x_c4fb6220"}[name]
+    return "_".join(words).lower() or hashed(name)
+
+
+def hashed(name: str) -> str:
+    """The name of a table whose event has no letter that a name may have."""
+    return f"x_{sha256(name.encode()).hexdigest()[:8]}"
 
 
 def moment(text: Any) -> Any:

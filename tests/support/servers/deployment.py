@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,17 +16,12 @@ from typing import Any, TypeVar
 
 import yaml
 
+from tests.support.ports import reserved_port
 from tests.support.repo import ROOT
 
 COMPOSE = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text())
 PARTS = ("code", "webserver", "daemon")
 T = TypeVar("T")
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 @dataclass(frozen=True)
@@ -87,9 +81,10 @@ def environment(folder: Path, ports: dict[str, int], postgres_url: str | None) -
 @contextmanager
 def deployed(folder: Path, postgres_url: str | None) -> Iterator[Deployment]:
     """All parts, until the block ends; they have to end by themselves when told to."""
-    ports = {"code": free_port(), "webserver": free_port()}
-    variables = {**os.environ, **environment(folder, ports, postgres_url), "PYTHONPATH": str(ROOT)}
     with ExitStack() as stack:
+        ports = {part: stack.enter_context(reserved_port()) for part in ("code", "webserver")}
+        here = environment(folder, ports, postgres_url)
+        variables = {**os.environ, **here, "PYTHONPATH": str(ROOT)}
         processes = {}
         for part in PARTS:
             log = stack.enter_context((folder / f"{part}.log").open("wb"))

@@ -106,17 +106,25 @@ def without_spark(node: Node, folder: Path, args: list[str]) -> list[str]:
     return _plain_python(args, "from tests.support.lakes.in_process import InProcess as Flow")
 
 
-def slowly(node: Node, folder: Path, args: list[str]) -> list[str]:
-    """The same, but each unit of work takes some seconds."""
+def gated(gate: Path, units: int) -> Command:
+    """The same, but only the first units of work pass before the file `gate` exists.
+
+    After a minute the job fails, so that a broken test does not wait forever.
+    """
     flow = (
-        "import time\n"
+        "import os, time\n"
         "from tests.support.lakes.in_process import InProcess\n"
         "class Flow(InProcess):\n"
+        f"    passing = {units}\n"
         "    def stage(self, job, tasks):\n"
-        "        time.sleep(4)\n"
+        "        Flow.passing -= 1\n"
+        "        end = time.monotonic() + 60\n"
+        f"        while Flow.passing < 0 and not os.path.exists({str(gate)!r}):\n"
+        "            assert time.monotonic() < end, 'the gate was not opened'\n"
+        "            time.sleep(0.05)\n"
         "        return super().stage(job, tasks)"
     )
-    return _plain_python(args, flow)
+    return lambda node, folder, args: _plain_python(args, flow)
 
 
 def _plain_python(args: list[str], flow: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -13,6 +12,7 @@ from typing import Any
 
 import psycopg2  # type: ignore[import-untyped]
 
+from tests.support.ports import reserved_port
 from tests.support.repo import ROOT
 
 _USER = "postgres"  # who runs it if we are root, which Postgres refuses to be run by
@@ -42,9 +42,11 @@ class Postgres:
 @contextmanager
 def running_postgres(durable: bool = False) -> Iterator[Postgres]:
     """What is written may be lost with the machine's power, unless it is to be durable."""
-    programs = _programs()
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    with reserved_port() as port:
+        yield from _running(_programs(), port, durable)
+
+
+def _running(programs: Path, port: int, durable: bool) -> Iterator[Postgres]:
     folder = Path(tempfile.mkdtemp(prefix="datalake-postgres-"))
     data = folder / "data"
     try:

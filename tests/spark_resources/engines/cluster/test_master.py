@@ -7,6 +7,7 @@ import pytest
 
 from eventlake.rules.errors import InvalidSetting, ServiceTrouble
 from spark_resources.engines.cluster.master import Master, masters, own_address_to, reach
+from tests.support.ports import reserved_port
 
 
 @pytest.fixture
@@ -15,23 +16,26 @@ def listening() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-def unused() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
+@pytest.fixture
+def unused() -> Iterator[int]:
+    with reserved_port() as port:
+        yield port
 
 
 def test_there_may_be_several_masters() -> None:
     assert masters("spark://one:7077,other:7078") == [Master("one", 7077), Master("other", 7078)]
 
 
-def test_the_first_that_answers_is_taken_and_tells_our_own_address(listening: int) -> None:
-    reached = reach(f"spark://127.0.0.1:{unused()},127.0.0.1:{listening}")
+def test_the_first_that_answers_is_taken_and_tells_our_own_address(
+    listening: int, unused: int
+) -> None:
+    reached = reach(f"spark://127.0.0.1:{unused},127.0.0.1:{listening}")
     assert reached.master.port == listening
     assert reached.own_address == "127.0.0.1"
 
 
-def test_nobody_there_is_told_at_once_with_what_to_do() -> None:
-    engine = f"spark://127.0.0.1:{unused()}"
+def test_nobody_there_is_told_at_once_with_what_to_do(unused: int) -> None:
+    engine = f"spark://127.0.0.1:{unused}"
     with pytest.raises(ServiceTrouble) as caught:
         reach(engine)
     told = str(caught.value)

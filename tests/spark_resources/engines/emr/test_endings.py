@@ -1,5 +1,7 @@
 """Runs on EMR that end before they are done: failed, silent, cancelled, refused."""
 
+from pathlib import Path
+
 import pytest
 from moto.core.exceptions import JsonRESTError
 from moto.core.responses import ActionResult
@@ -10,7 +12,7 @@ from eventlake.rules.errors import InsufficientPermissions, LakeError
 from spark_resources.engines.emr.listen import StepFailed
 from spark_resources.engines.emr.run import EmrRun
 from tests.spark_resources.engines.emr.conftest import BOTH_DAYS, EmrLake, Quick
-from tests.support.servers.emr_node import PYTHON, shell, slowly
+from tests.support.servers.emr_node import PYTHON, gated, shell
 
 
 def test_a_failed_step_is_a_failed_run_with_the_end_of_its_log(emr_lake: EmrLake) -> None:
@@ -76,10 +78,12 @@ def test_a_step_that_says_nothing_is_a_failure_even_if_emr_is_content(emr_lake: 
     assert emr_lake.report()[0]["status"] == "failed"
 
 
-def test_what_a_job_published_before_it_died_is_in_its_report(emr_lake: EmrLake) -> None:
+def test_what_a_job_published_before_it_died_is_in_its_report(
+    emr_lake: EmrLake, tmp_path: Path
+) -> None:
     emr_lake.put_day("2026-10-01", 3)
     emr_lake.put_day("2026-10-02", 4)
-    emr_lake.emr.command = slowly
+    emr_lake.emr.command = gated(tmp_path / "never", units=1)
     units = emr_lake.run(window=BOTH_DAYS)
     first = next(units)
     emr_lake.emr.kill_all()
@@ -127,11 +131,12 @@ def test_a_run_that_is_left_is_cancelled_on_the_cluster(emr_lake: EmrLake) -> No
     assert emr_lake.files("segment-stage") == []
 
 
-def test_a_cancelled_replay_leaves_no_cluster_behind(emr_lake: EmrLake) -> None:
+def test_a_cancelled_replay_leaves_no_cluster_behind(emr_lake: EmrLake, tmp_path: Path) -> None:
     emr_lake.put_day("2026-10-01", 3)
-    emr_lake.emr.command = slowly
+    emr_lake.emr.command = gated(tmp_path / "never", units=1)
     units = emr_lake.run(window=BOTH_DAYS)
     first = next(units)
+    assert emr_lake.emr.at_work
 
     with pytest.raises(KeyboardInterrupt):
         units.throw(KeyboardInterrupt())  # type: ignore[attr-defined]
