@@ -21,14 +21,13 @@ def init(
       datalake init --config shop/lake.yaml
     """
     from eventlake.rules.errors import UsageError
-    from eventlake.settings.file import DEFAULT_FILE
-    from eventlake.settings.template import STARTER
+    from eventlake.settings.file import DEFAULT_FILE, template
 
     file = invocation(context).file()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("w" if force else "x", encoding="utf-8") as out:
-            out.write(STARTER)
+            out.write(template())
     except FileExistsError:
         raise UsageError(
             f"{file} is there already and was left as it is. To write it anew, losing what is in "

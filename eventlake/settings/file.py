@@ -6,6 +6,7 @@ Every scalar stays text (null apart), and the settings' own types read it: `slug
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import Any, get_args
 
@@ -240,6 +241,14 @@ def _shown(value: object) -> str:
 
 DEFAULT_FILE = "lake.yaml"
 FILE_VARIABLE = "DATALAKE_CONFIG"
+
+
+def template() -> str:
+    """The commented `lake.yaml` that `datalake init` writes.
+
+    A comment starts with `# `. A disabled setting starts with `#`: remove it to enable the setting.
+    """
+    return resources.files("eventlake.settings").joinpath("template.yaml").read_text("utf-8")
 
 
 def load_settings(path: Path | None, env: Mapping[str, str], cwd: Path) -> Settings:

@@ -1,13 +1,14 @@
-"""The `lake.yaml` that `datalake init` writes: it works as it is, and shows every setting."""
+"""The `lake.yaml` that `datalake init` writes: it works unchanged and shows every setting."""
 
 import re
 from pathlib import Path
 from typing import Any
 
 from eventlake.settings.alerts import Alerts
-from eventlake.settings.file import load_settings
+from eventlake.settings.file import load_settings, template
 from eventlake.settings.models import Compaction, Limits, Retention, Settings, Source, Spark
-from eventlake.settings.template import STARTER
+
+STARTER = template()
 
 
 def load(folder: Path, text: str) -> Settings:
