@@ -1,6 +1,6 @@
-"""The days of a replay, one after the other, and what ends it."""
+"""A replay: its days one after the other, its progress, and what ends it."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import groupby
@@ -10,10 +10,10 @@ import msgspec
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import CommitConflict
 from eventlake.runs.context import Published, RunContext, now
-from eventlake.runs.plan import RawFiles, plan_replay, raw_files
+from eventlake.runs.plan import RawFiles, plan_replay, raw_files, replay_days
 from eventlake.runs.raw_changes import RawChange, agreed, raw_changes, refusal, rows_held
 from eventlake.runs.retype import Switches
-from eventlake.runs.run import Run
+from eventlake.runs.run import Run, run_to_end
 from eventlake.runs.unit import Window
 from eventlake.settings.models import Source
 from eventlake.state.manifest import Manifest, read_manifest
@@ -28,6 +28,41 @@ _IMMATERIAL = {
     *("region", "emr_cluster_id", "glue_catalog_id", "iam_role_arn", "external_id"),
 }
 """Settings that change nothing in the tables; any other begins a replay anew."""
+
+
+def replay(
+    context: RunContext,
+    window: Window,
+    tables: frozenset[str] | None = None,
+    accept_changes: bool = False,
+) -> UnitReport:
+    """Load a past range again from the raw archive, replacing what the range held, day by day."""
+    return run_to_end(replay_units(context, window, tables, accept_changes))
+
+
+def replay_units(
+    context: RunContext,
+    window: Window,
+    tables: frozenset[str] | None = None,
+    accept_changes: bool = False,
+) -> Generator[Published, None, None]:
+    """A replay, day by day, each as soon as it is in the lake; then the types that were wished.
+
+    Raw files that changed since they were loaded need consent.
+    """
+    run = Run(context)
+    days = replay_days(context.source, window)
+    replaying = Replaying(run, tables, accept_changes)
+    raw = replaying.look(window)  # refused before anything begins
+    identity = replay_of(context.source, run.state, window, tables, run.suppression)
+    with run.reported(identity):
+        first_day = raw.archive.start(context.source, run.state)
+        switches = Switches(context, run.state, window, tables, first_day)
+        unready = switches.unready(run.state)
+        replaying.progress = progress(context, run.state, raw, identity, days, unready)
+        yield from replaying.days(days, switches)
+        if not run.finished:
+            yield from replaying.ending(switches)
 
 
 @dataclass(frozen=True, slots=True)

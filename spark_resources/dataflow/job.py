@@ -11,7 +11,8 @@ from eventlake.lake import Lake
 from eventlake.runs.context import Dataflow, Listener, Published, RunContext
 from eventlake.runs.dry_run import PlannedUnit, dry_replay, dry_sync
 from eventlake.runs.failures import failure_told
-from eventlake.runs.sync import replay_units, sync_units
+from eventlake.runs.replay import replay_units
+from eventlake.runs.sync import sync_units
 from eventlake.runs.unit import Window
 from eventlake.settings.models import Settings, Source
 from eventlake.state.manifest import RunKind

@@ -13,7 +13,8 @@ from datalake_assets.preflight.storage import bucket_findings, bucket_region
 from eventlake.aws.access import forget_sessions
 from eventlake.lake import Lake
 from eventlake.runs.context import RunContext, Silent
-from eventlake.runs.sync import replay, sync
+from eventlake.runs.replay import replay
+from eventlake.runs.sync import sync
 from eventlake.runs.unit import Window
 from eventlake.settings.models import Settings
 from eventlake.state.manifest import RunKind

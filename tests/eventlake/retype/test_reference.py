@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from eventlake.retype.request import find_column, record_wish
 from eventlake.rules.names import RESCUED_DATA, STANDARD_COLUMNS
 from eventlake.rules.types import LakeType
+from eventlake.runs.replay import replay_units
 from eventlake.runs.resolve import RESCUED
-from eventlake.runs.sync import replay_units
 from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind
 from tests.eventlake.runs.test_reference import DAY, Told, check_index, check_lake, micros, play

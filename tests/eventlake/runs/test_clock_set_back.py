@@ -9,7 +9,8 @@ from eventlake.audit.audit import audit
 from eventlake.audit.scope import Scope
 from eventlake.lake import Lake
 from eventlake.runs.context import RunContext
-from eventlake.runs.sync import replay, sync
+from eventlake.runs.replay import replay
+from eventlake.runs.sync import sync
 from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind, read_manifest
 from tests.support.lakes.archive import page

@@ -8,7 +8,7 @@ from eventlake.load.blobs import Shares
 from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.rules import paths
 from eventlake.runs import placement
-from eventlake.runs.sync import replay_units
+from eventlake.runs.replay import replay_units
 from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind
 from tests.support.lakes.archive import track

@@ -7,7 +7,7 @@ import pytest
 
 from eventlake.rules import paths
 from eventlake.rules.errors import ConsentNeeded
-from eventlake.runs.sync import replay_units
+from eventlake.runs.replay import replay_units
 from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind
 from tests.support.lakes.archive import page, track

@@ -10,7 +10,7 @@ from eventlake.load.blobs import Shares
 from eventlake.load.seen import Seen
 from eventlake.load.stage_job import RawFile, StageJob
 from eventlake.load.write import LoadedFile, LoadJob
-from eventlake.runs.sync import replay_units
+from eventlake.runs.replay import replay_units
 from eventlake.runs.unit import Window
 from eventlake.state import lease
 from eventlake.state.manifest import RunKind

@@ -10,7 +10,8 @@ from eventlake.audit.scope import Scope
 from eventlake.lake import Lake
 from eventlake.records.find import find
 from eventlake.rules import paths
-from eventlake.runs.sync import replay_units, sync_units
+from eventlake.runs.replay import replay_units
+from eventlake.runs.sync import sync_units
 from eventlake.runs.unit import Window
 from eventlake.sample import WEB_SHOP, SampleSpec, write_archive
 from eventlake.state.manifest import RunKind

@@ -9,7 +9,7 @@ from eventlake.lake import Lake
 from eventlake.retype.request import Target, find_column, parse_type, record_wish
 from eventlake.rules.names import Naming
 from eventlake.runs.context import Published
-from eventlake.runs.sync import replay_units
+from eventlake.runs.replay import replay_units
 from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind
 from tests.support.lakes.archive import track

@@ -16,8 +16,9 @@ from eventlake.rules import paths
 from eventlake.rules.counts import UnitReport
 from eventlake.runs.clean_up import CleanUp
 from eventlake.runs.context import Dataflow, RunContext
+from eventlake.runs.replay import replay
 from eventlake.runs.run import Run
-from eventlake.runs.sync import replay, sync
+from eventlake.runs.sync import sync
 from eventlake.runs.unit import Window
 from eventlake.settings.models import Settings, Source
 from eventlake.state.id_index import read_index

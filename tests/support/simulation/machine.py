@@ -18,7 +18,8 @@ from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import ServiceTrouble
 from eventlake.rules.schedules import next_due
 from eventlake.runs.context import Dataflow, RunContext
-from eventlake.runs.sync import replay, sync_units
+from eventlake.runs.replay import replay
+from eventlake.runs.sync import sync_units
 from eventlake.runs.unit import Window
 from eventlake.runs.verify import CheckResult, Severity
 from eventlake.settings.models import Source
