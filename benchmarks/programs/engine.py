@@ -9,7 +9,7 @@ from eventlake.runs.context import Silent
 from eventlake.settings.file import load_settings
 from spark_resources.dataflow.job import LakeJob, run_job
 from spark_resources.dataflow.local import ShelfDataflow
-from spark_resources.engines.class_archive import with_archive
+from spark_resources.engines.java import with_archive
 from spark_resources.engines.local import SPARK_CONFIG, local_dataflow
 
 

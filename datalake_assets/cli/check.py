@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import dagster as dg
 
     from datalake_assets.preflight import Finding
-    from datalake_assets.preflight.operations import Schedules
+    from datalake_assets.preflight.archive import Schedules
     from eventlake.lake import Lake
     from eventlake.rules.errors import LakeError
     from eventlake.settings.models import Source
@@ -81,7 +81,7 @@ def look(file: Path, lake: "Lake") -> "list[Finding]":
 def _schedules(lake: "Lake") -> "Schedules | None":
     """Of the Dagster that has run here; where there was none, there is nothing to say."""
     from datalake_assets.instance.home import VARIABLE, home_of
-    from datalake_assets.preflight.operations import Schedules
+    from datalake_assets.preflight.archive import Schedules
 
     home = home_of(lake.settings)
     if not (home / "dagster.yaml").exists():

@@ -63,7 +63,7 @@ def demo(
     from eventlake.lake import Lake
     from eventlake.sample import SampleSpec
     from eventlake.settings.file import load_settings
-    from spark_resources.engines.base import require_java
+    from spark_resources.engines.java import require_java
 
     begun = time.monotonic()
     require_java()

@@ -91,7 +91,7 @@ def _require_free(host: str, port: int) -> None:
 
 def _warn_without_java() -> None:
     from eventlake.rules.errors import LakeError
-    from spark_resources.engines.base import require_java
+    from spark_resources.engines.java import require_java
 
     try:
         require_java()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import dagster as dg
 
 from datalake_assets.preflight import Finding, findings
-from datalake_assets.preflight.operations import Schedules
+from datalake_assets.preflight.archive import Schedules
 from eventlake.catalog.sync_reports import ensure_reports_table
 from eventlake.lake import Lake
 

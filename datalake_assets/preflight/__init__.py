@@ -1,6 +1,114 @@
-"""Whether runs can work, found out before they are tried, and without changes that last."""
+"""Preflight checks: whether runs can work, found out before they start, without lasting changes."""
 
-from datalake_assets.preflight.finding import Finding
-from datalake_assets.preflight.looking import before_run, findings, require
+import os
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from datalake_assets.preflight.archive import Schedules, archive_findings
+from datalake_assets.preflight.aws import account_findings, catalog_finding, glue_findings, uses_aws
+from datalake_assets.preflight.finding import Finding, looked
+from datalake_assets.preflight.storage import folder_finding
+from eventlake.lake import Lake
+from eventlake.rules.errors import (
+    InsufficientPermissions,
+    InvalidSetting,
+    ServiceTrouble,
+    UsageError,
+)
+from eventlake.settings.models import Source
+from spark_resources.engines.java import require_java
 
 __all__ = ["Finding", "before_run", "findings", "require"]
+
+if TYPE_CHECKING:
+    from eventlake.alerts.channels.base import Channel
+
+_FOUND_BY_RUNS = (InsufficientPermissions, InvalidSetting, ServiceTrouble)
+
+
+def findings(
+    lake: Lake, sources: Iterable[Source], schedules: Schedules | None = None
+) -> Iterator[Finding]:
+    """Look at everything; what it writes to try a right, it removes."""
+    sources = list(sources)
+    if uses_aws(lake.settings):
+        accounts = account_findings(lake, sources)
+        yield from (finding for _, finding in accounts)
+        # Without its role nothing else of a source can be tried.
+        sources = [source for source, finding in accounts if finding.error is None]
+        if not sources:
+            return
+    # What talks to AWS is imported only here: lakes in folders need not wait for it.
+    if lake.settings.storage_uri.startswith("s3://"):
+        from datalake_assets.preflight.storage import bucket_findings
+
+        found = list(bucket_findings(lake.for_source(sources[0])))
+    else:
+        found = [folder_finding(lake.settings)]
+    yield from found
+    readable = "://" not in lake.settings.storage_uri or found[0].error is None
+    for source in sources if readable else ():
+        yield from archive_findings(lake.for_source(source), source, schedules)
+    yield catalog_finding(lake.for_source(sources[0]))
+    if lake.settings.catalog == "glue":
+        yield from glue_findings(lake, sources)
+    yield from _engine_findings(lake, sources, readable)
+    if any(source.alerts.has_recipients for source in sources):
+        yield from _alert_findings(sources)
+
+
+def _engine_findings(lake: Lake, sources: list[Source], readable: bool) -> Iterator[Finding]:
+    if lake.settings.engine == "emr":
+        from datalake_assets.preflight.spark import cluster_findings
+
+        yield from cluster_findings(lake, sources)
+        return
+    java = java_finding()
+    yield java
+    if lake.settings.engine.startswith("spark://") and readable and java.error is None:
+        from datalake_assets.preflight.spark import spark_cluster_findings
+
+        yield from spark_cluster_findings(lake.for_source(sources[0]))
+
+
+def before_run(lake: Lake, sources: Iterable[Source]) -> Iterator[Finding]:
+    """What can be told at once; what AWS refuses is left to the run, which reports it."""
+    if lake.settings.engine != "emr":
+        yield java_finding()
+    if "://" in lake.settings.storage_uri:
+        return
+    yield folder_finding(lake.settings)
+    for source in sources:
+        yield from archive_findings(lake.for_source(source), source)
+    if lake.settings.catalog == "local":
+        yield catalog_finding(lake)
+
+
+def require(found: Iterable[Finding]) -> None:
+    """Raise what is wrong, all of it at once."""
+    errors = [f.error for f in found if f.error and not isinstance(f.error, _FOUND_BY_RUNS)]
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise UsageError("\n".join([f"{len(errors)} things are in the way.", *map(str, errors)]))
+
+
+def java_finding() -> Finding:
+    return looked("Java", lambda: f"version {require_java()}")
+
+
+def _alert_findings(sources: Iterable[Source]) -> Iterator[Finding]:
+    from eventlake.alerts.delivery import distinct
+
+    for way, channel, _ in distinct(sources, os.environ):
+        yield looked(f"alerts by {way}", partial(_try_channel, channel))
+
+
+def _try_channel(channel: "Channel") -> str:
+    from eventlake.alerts.channels.base import NotSent
+
+    try:
+        return channel.look()
+    except NotSent as error:
+        raise ServiceTrouble(f"Alerts would not come through: {error}") from None

@@ -18,9 +18,8 @@ from spark_resources.dataflow.blob_store import Shelf
 from spark_resources.dataflow.job import LakeJob, preview_job, run_job
 from spark_resources.dataflow.local import ShelfDataflow
 from spark_resources.engines import base
-from spark_resources.engines.base import SparkEngine, require_java
-from spark_resources.engines.class_archive import with_archive
-from spark_resources.engines.jvm_stderr import without_greeting
+from spark_resources.engines.base import SparkEngine
+from spark_resources.engines.java import require_java, with_archive, without_greeting
 from spark_resources.workers.ahead import start_ahead
 
 _LOG_SETTINGS = Path(__file__).absolute().with_name("log4j2.properties")

@@ -20,7 +20,7 @@ from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import ServiceTrouble
 from eventlake.settings.models import Source
 from spark_resources.dataflow.local import ShelfDataflow
-from spark_resources.engines.class_archive import with_archive
+from spark_resources.engines.java import with_archive
 from spark_resources.engines.local import SPARK_CONFIG, LocalEngine
 from tests.support.servers.alerts import Hook
 from tests.support.simulation.archive import VISITS

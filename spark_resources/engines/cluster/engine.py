@@ -17,8 +17,7 @@ from eventlake.settings.models import Settings
 from eventlake.storage import Storage
 from eventlake.storage.base import probe
 from spark_resources.dataflow.job import LakeJob, preview_job, run_job
-from spark_resources.engines.base import SparkEngine, require_java
-from spark_resources.engines.class_archive import with_archive
+from spark_resources.engines.base import SparkEngine
 from spark_resources.engines.cluster.capacity import (
     Shape,
     Worker,
@@ -38,7 +37,7 @@ from spark_resources.engines.cluster.workers import (
     packages_to_ship,
     refuse_blind,
 )
-from spark_resources.engines.jvm_stderr import without_greeting
+from spark_resources.engines.java import require_java, with_archive, without_greeting
 from spark_resources.shipping.environment import Target
 
 

@@ -18,8 +18,7 @@ from dagster._core.scheduler.instigation import (
 )
 
 from datalake_assets.assets.running import new_job
-from datalake_assets.preflight.archive import archive_findings
-from datalake_assets.preflight.operations import Schedules
+from datalake_assets.preflight.archive import Schedules, archive_findings
 from eventlake.lake import Lake
 from eventlake.runs.context import Dataflow, Silent
 from eventlake.settings.models import Settings

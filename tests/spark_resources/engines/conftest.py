@@ -12,7 +12,7 @@ import pytest
 from dagster_pyspark import LazyPySparkResource
 from pyspark.sql import SparkSession
 
-from spark_resources.engines.class_archive import with_archive
+from spark_resources.engines.java import with_archive
 from spark_resources.engines.local import SPARK_CONFIG, LocalEngine
 from spark_resources.shipping import environment, ship
 from spark_resources.shipping.environment import Target

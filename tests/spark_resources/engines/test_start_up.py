@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_resources.engines import class_archive
-from spark_resources.engines.class_archive import JAVA_OPTIONS, with_archive
-from spark_resources.engines.jvm_stderr import without_greeting
+from spark_resources.engines import java
+from spark_resources.engines.java import JAVA_OPTIONS, with_archive, without_greeting
 
 
 def test_without_an_archive_the_settings_stay_as_they_are(
@@ -24,11 +23,11 @@ def test_an_archive_is_handed_to_java_beside_its_other_options(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.prefix", str(tmp_path))
-    class_archive.archive().parent.mkdir(parents=True)
-    class_archive.archive().touch()
+    java.archive().parent.mkdir(parents=True)
+    java.archive().touch()
     given, *added = with_archive({JAVA_OPTIONS: "-Xmx1g"})[JAVA_OPTIONS].split()
     assert given == "-Xmx1g"
-    assert f"-XX:SharedArchiveFile={class_archive.archive()}" in added
+    assert f"-XX:SharedArchiveFile={java.archive()}" in added
 
 
 @pytest.fixture

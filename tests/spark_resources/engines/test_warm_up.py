@@ -14,7 +14,7 @@ pytestmark = pytest.mark.spark
 ELSEWHERE = "import sys; sys.prefix = sys.argv.pop(1); from spark_resources import warm_up; "
 START = (
     "from pyspark.sql import SparkSession;"
-    "from spark_resources.engines.class_archive import JAVA_OPTIONS, with_archive;"
+    "from spark_resources.engines.java import JAVA_OPTIONS, with_archive;"
     "from spark_resources.engines.local import SPARK_CONFIG;"
     "config = with_archive(SPARK_CONFIG);"
     "config[JAVA_OPTIONS] += f' -Xlog:class+load:file={sys.argv.pop(1)}';"

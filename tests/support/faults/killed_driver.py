@@ -10,7 +10,7 @@ from pathlib import Path
 from dagster_pyspark import LazyPySparkResource
 
 from eventlake.runs import placement
-from spark_resources.engines.class_archive import with_archive
+from spark_resources.engines.java import with_archive
 from spark_resources.engines.local import SPARK_CONFIG, LocalEngine
 from tests.support.faults.cases import CASES
 from tests.support.faults.killed import KillingStorage, Kills

@@ -1,0 +1,119 @@
+"""The Java that Spark runs on: its version, its class archive, its standard error.
+
+The class archive (CDS) halves the start time of Spark. `make setup` creates it
+(`spark_resources.warm_up`). Without an archive, or with one of another Java version, Spark starts
+normally.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from eventlake.rules.errors import UsageError
+
+NEEDED = 17
+_REMEDY = (
+    f"Spark needs Java {NEEDED} or newer. Install it (`apt-get install openjdk-17-jre-headless`, "
+    "`brew install openjdk@17`, or run `make setup`, which does), or set JAVA_HOME to one you have."
+)
+
+
+def require_java() -> int:
+    """The version of the Java that Spark would use; raises with the remedy if there is none."""
+    home = os.environ.get("JAVA_HOME")
+    program = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    if program is None or not os.access(program, os.X_OK):
+        where = f"JAVA_HOME is {home}, but {program} is no program" if home else "it is not on PATH"
+        raise UsageError(f"Java was not found: {where}. {_REMEDY}")
+    told = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)
+    found = java_version(told.stderr + told.stdout)
+    if found is None or found < NEEDED:
+        raise UsageError(f"{program} is Java {found or 'of an unknown version'}. {_REMEDY}")
+    return found
+
+
+def java_version(told: str) -> int | None:
+    """The major version in what `java -version` prints: 17.0.15 is 17, 1.8.0 is 8."""
+    match = re.search(r'version "(?:1\.)?(\d+)', told)
+    return int(match[1]) if match else None
+
+
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+
+def archive() -> Path:
+    """Where the archive is: it belongs to the PySpark of this environment."""
+    return Path(sys.prefix) / "share" / "datalake" / f"spark-{version('pyspark')}.jsa"
+
+
+def with_archive(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a session whose classes come from the archive, if there is one."""
+    if not archive().exists():
+        return dict(config)
+    # Java would tell on the terminal why it does without an archive.
+    return _with_options(config, f"-XX:SharedArchiveFile={archive()} -Xshare:auto -Xlog:disable")
+
+
+def make_archive(config: Mapping[str, Any], work: Callable[[dict[str, Any]], None]) -> Path:
+    """Have some work done by Spark with these settings, and keep the classes that it took."""
+    target = archive()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_suffix(f".{os.getpid()}")
+    work(_with_options(config, f"-XX:ArchiveClassesAtExit={draft} -Xlog:disable"))
+    _end_java()
+    draft.replace(target)
+    return target
+
+
+def _end_java() -> None:
+    """Java writes the archive when it ends."""
+    from pyspark import SparkContext
+
+    context, gateway = SparkContext._active_spark_context, SparkContext._gateway
+    if context is not None:
+        context.stop()
+    if gateway is not None:
+        gateway.shutdown()
+        process: Any = gateway.proc
+        process.stdin.close()
+        process.wait(120)
+
+
+def _with_options(config: Mapping[str, Any], options: str) -> dict[str, Any]:
+    return {**config, JAVA_OPTIONS: f"{config.get(JAVA_OPTIONS, '')} {options}".strip()}
+
+
+# Spark asks for this module on every start, and Java warns of it before any log is set up.
+_GREETING = b"WARNING: Using incubator modules"
+
+
+@contextmanager
+def without_greeting() -> Iterator[None]:
+    """A JVM that is started inside has its words passed on, line by line, as long as it lives."""
+    sys.stderr.flush()
+    terminal = os.dup(2)
+    heard, written = os.pipe()
+    os.dup2(written, 2)
+    os.close(written)
+    Thread(target=_pass_on, args=(heard, terminal), name="JVM words", daemon=True).start()
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(terminal, 2)
+
+
+def _pass_on(heard: int, terminal: int) -> None:
+    """Ends when nobody holds the other end any more."""
+    with os.fdopen(heard, "rb") as lines, os.fdopen(terminal, "wb", buffering=0) as out:
+        for line in lines:
+            if not line.startswith(_GREETING):
+                out.write(line)
