@@ -1,10 +1,13 @@
 """New tables are made while the catalog has room for them, and under names that are free."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from eventlake.catalog.base import CatalogTable
+from eventlake.load.seen import Seen
+from eventlake.load.stage_job import RawFile, StageJob
 from eventlake.rules import paths
 from eventlake.rules.errors import InvalidSetting
 from tests.support.lakes.archive import identify, page, track
@@ -79,6 +82,23 @@ def test_a_table_that_the_lake_did_not_make_is_not_written_to(runs: Runs) -> Non
     runs.set(table_prefix="ours")
     runs.sync()
     assert runs.tables() == ["ours_identify", "ours_page", "ours_track_order", "page"]
+
+
+def test_a_table_that_another_run_has_just_created_is_not_an_invalid_setting(runs: Runs) -> None:
+    class Overtaken(InProcess):
+        def stage(self, job: StageJob, tasks: Sequence[Sequence[RawFile]]) -> list[Seen]:
+            seen = super().stage(job, tasks)
+            if runs.flow is Overtaken:
+                runs.flow = InProcess
+                runs.storage.delete(paths.lease("S1"))  # as if it had expired
+                runs.sync()
+            return seen
+
+    three_tables(runs)
+    runs.flow = Overtaken
+    assert runs.sync().row_count == 0
+    assert runs.tables() == ["identify", "page", "track_order"]
+    assert {lines[0]["status"] for lines in runs.reports().values()} == {"finished"}
 
 
 OTHERS = "segment-data/data/S1/segment_type=identify/day=2026-10-01/hr=07/part-0000.parquet"

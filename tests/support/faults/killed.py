@@ -16,7 +16,7 @@ from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.runs import Runs
 
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["tests.lake.killed"])
+_FORKS.set_forkserver_preload(["tests.support.faults.killed"])
 
 
 @dataclass

@@ -22,7 +22,7 @@ from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.runs import SOURCE_ID, Runs
 
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["tests.lake.machines"])
+_FORKS.set_forkserver_preload(["tests.support.faults.machines"])
 
 Work = Callable[[Runs, random.Random], None]
 

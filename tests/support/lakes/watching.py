@@ -12,7 +12,7 @@ from eventlake.storage import LocalStorage
 from tests.support.lakes.runs import Runs
 
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["tests.lake.watching"])
+_FORKS.set_forkserver_preload(["tests.support.lakes.watching"])
 
 Partition = tuple[str, ...]
 State = frozenset[tuple[str, str]]
