@@ -24,7 +24,7 @@ from eventlake.lake import Lake
 from eventlake.runs.verify import CHECKS
 from eventlake.sample import WEB_SHOP, SampleSpec, write_archive
 from eventlake.settings.file import load_settings
-from tests.datalake_assets.conftest import InProcessEngine
+from tests.support.lakes.platform import InProcessEngine
 from tests.support.ports import reserved_port
 
 pytestmark = pytest.mark.browser

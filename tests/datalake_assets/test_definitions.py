@@ -13,7 +13,7 @@ from eventlake.rules.errors import UsageError
 from eventlake.rules.names import Naming
 from eventlake.rules.types import Column, LakeType, TableSchema
 from eventlake.runs.resolve import standard_columns
-from tests.datalake_assets.conftest import InProcessEngine, MakePlatform, Platform, settings_of
+from tests.support.lakes.platform import InProcessEngine, MakePlatform, Platform, settings_of
 
 
 def _keys(definitions: dg.Definitions) -> set[str]:

@@ -5,7 +5,7 @@ from datetime import date
 import dagster as dg
 
 from eventlake.sample import WEB_SHOP
-from tests.datalake_assets.conftest import Platform
+from tests.support.lakes.platform import Platform
 
 PAGE = dg.AssetKey(["web_shop", "page"])
 PAGE_SCHEMA = dg.AssetKey(["web_shop", "page", "schema"])

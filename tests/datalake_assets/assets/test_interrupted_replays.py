@@ -13,9 +13,9 @@ from eventlake.rules import paths
 from eventlake.runs.context import Dataflow, Published
 from eventlake.runs.report_history import newest_reports
 from eventlake.sample import WEB_SHOP
-from tests.datalake_assets.conftest import InProcessEngine, MakePlatform, Platform
 from tests.support.lakes.archive import Archive, track
 from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.platform import InProcessEngine, MakePlatform, Platform
 
 PAGE = dg.AssetKey(["web_shop", "page"])
 PAGE_SCHEMA = dg.AssetKey(["web_shop", "page", "schema"])

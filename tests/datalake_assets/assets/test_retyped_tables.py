@@ -12,8 +12,8 @@ from eventlake.retype.request import find_column, record_wish
 from eventlake.rules import paths
 from eventlake.rules.types import LakeType
 from eventlake.sample import WEB_SHOP
-from tests.datalake_assets.conftest import Platform
 from tests.support.lakes.archive import Archive, track
+from tests.support.lakes.platform import Platform
 
 DATABASE, NAME, COLUMN = "web_shop", "track_order_completed", "properties_total"
 ORDERS, SCHEMA = dg.AssetKey([DATABASE, NAME]), dg.AssetKey([DATABASE, NAME, "schema"])

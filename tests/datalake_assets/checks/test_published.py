@@ -8,7 +8,7 @@ import pytest
 
 from datalake_assets.checks import published
 from eventlake.runs.context import now
-from tests.datalake_assets.conftest import MakePlatform, Platform, events, values
+from tests.support.lakes.platform import MakePlatform, Platform, events, values
 
 PAGE = dg.AssetKey(["web_shop", "page"])
 REPORTS = dg.AssetKey(["__segment_datalake", "sync_reports", "web_shop"])

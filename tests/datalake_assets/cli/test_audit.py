@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.datalake_assets.cli.conftest import SampleLake
+from tests.support.lakes.sample_lake import SampleLake
 from tests.support.terminal import Terminal, everything_below
 
 IOS = ("audit", "--source", "ios_prod")

@@ -16,9 +16,9 @@ from dagster._daemon.backfill import execute_backfill_iteration
 from eventlake.load.blobs import Shares
 from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.runs.context import Dataflow
-from tests.datalake_assets.cli.conftest import SampleLake
-from tests.datalake_assets.conftest import InProcessEngine
 from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.platform import InProcessEngine
+from tests.support.lakes.sample_lake import SampleLake
 
 pytestmark = [
     pytest.mark.e2e,

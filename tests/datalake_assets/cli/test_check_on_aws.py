@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from eventlake.aws.access import forget_sessions
-from tests.datalake_assets.preflight.conftest import LAKE, OCTOBER_1, start_cluster
 from tests.support.aws.enforced import User, all_but, enforced
+from tests.support.aws.preflight import LAKE, OCTOBER_1, start_cluster
 from tests.support.servers.aws import AwsServer
 from tests.support.terminal import Terminal
 

@@ -12,8 +12,8 @@ from datalake_assets.instance.home import claim
 from eventlake.rules.errors import LakeError
 from eventlake.runs.report_history import newest_reports
 from eventlake.sample import SampleSpec, write_archive
-from tests.datalake_assets.cli.conftest import SampleLake
-from tests.eventlake.sql import test_sync_reports as asked
+from tests.support.lakes import sync_report_queries as queries
+from tests.support.lakes.sample_lake import SampleLake
 from tests.support.terminal import Said, Terminal, everything_below, program
 
 SAMPLE = SampleSpec(days=2, events_per_day=1000)
@@ -103,7 +103,7 @@ def test_its_terminal_is_quiet_but_for_its_own_words(ran: Demo) -> None:
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize("sql", [asked.ROWS_PER_DAY_AND_TABLE, asked.LAST_SUCCESS])
+@pytest.mark.parametrize("sql", [queries.ROWS_PER_DAY_AND_TABLE, queries.LAST_SUCCESS])
 def test_the_original_questions_have_answers(ran: Demo, sql: str) -> None:
     said = ran.run("sql", sql, "--json")
     assert said.code == 0

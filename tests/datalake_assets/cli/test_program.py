@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from datalake_assets.cli.app import app, globals_first
-from tests.datalake_assets.cli.conftest import SETTINGS, SampleLake
+from tests.support.lakes.sample_lake import SETTINGS, SampleLake
 from tests.support.repo import ROOT
 from tests.support.terminal import Terminal, program
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.datalake_assets.cli.conftest import SampleLake
+from tests.support.lakes.sample_lake import SampleLake
 from tests.support.terminal import Terminal
 
 

@@ -9,7 +9,7 @@ from eventlake.sample import IOS_PROD
 from eventlake.state.lease import Holder, Lease, myself
 from eventlake.state.report import RunFacts
 from eventlake.storage.documents import encode
-from tests.datalake_assets.cli.conftest import SampleLake
+from tests.support.lakes.sample_lake import SampleLake
 from tests.support.terminal import Terminal, everything_below
 
 GONE = Holder("another-machine", 7, datetime.now(UTC) - timedelta(minutes=5))

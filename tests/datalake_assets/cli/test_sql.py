@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.datalake_assets.cli.conftest import SETTINGS, SampleLake
-from tests.eventlake.sql import test_sync_reports as asked
+from tests.support.lakes import sync_report_queries as queries
+from tests.support.lakes.sample_lake import SETTINGS, SampleLake
 from tests.support.terminal import Terminal, program
 
 ODD = """
@@ -22,23 +22,23 @@ def test_the_questions_of_the_original_product_run_as_written(
     today = f"{datetime.now(UTC):%Y-%m-%d}"
     expected = filled.account.expected("9IP56Shn6")
     # The app of the sample starts no checkout.
-    assert terminal.run("sql", asked.ROWS_PER_DAY, "--json").json == []
-    shop = asked.ROWS_PER_DAY.replace("9IP56Shn6", "wX3mQ8rTz").replace(
+    assert terminal.run("sql", queries.ROWS_PER_DAY, "--json").json == []
+    shop = queries.ROWS_PER_DAY.replace("9IP56Shn6", "wX3mQ8rTz").replace(
         "checkout_started", "track_checkout_started"
     )
     checkouts = filled.account.expected("wX3mQ8rTz").tables["track_checkout_started"]
     assert terminal.run("sql", shop, "--json").json == [
         {"day": today, "sum(row_count)": checkouts.row_count}
     ]
-    by_table = terminal.run("sql", asked.ROWS_PER_DAY_AND_TABLE, "--json").json
+    by_table = terminal.run("sql", queries.ROWS_PER_DAY_AND_TABLE, "--json").json
     assert {row["table_name"]: row["sum(row_count)"] for row in by_table} == {
         table: totals.row_count for table, totals in expected.tables.items()
     }
-    [last] = terminal.run("sql", asked.LAST_SUCCESS, "--json").json
+    [last] = terminal.run("sql", queries.LAST_SUCCESS, "--json").json
     newest = terminal.run("reports", "--source", "ios_prod", "--limit", "1", "--json").json[0]
     finish = newest["finish_time"].replace(" ", "T") + "Z"
     assert datetime.fromisoformat(last["max(finish_time)"]) == datetime.fromisoformat(finish)
-    assert terminal.run("sql", asked.FAILURES, "--json").json == []
+    assert terminal.run("sql", queries.FAILURES, "--json").json == []
 
 
 def test_json_keeps_names_apart_and_numbers_exact(terminal: Terminal, filled: SampleLake) -> None:

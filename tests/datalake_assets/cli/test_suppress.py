@@ -9,8 +9,8 @@ from eventlake.rules.times import parse_range
 from eventlake.runs.context import Silent
 from eventlake.runs.unit import Window
 from spark_resources.dataflow.job import run_job
-from tests.datalake_assets.cli.conftest import SampleLake
 from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.sample_lake import SampleLake
 from tests.support.terminal import Terminal, program
 
 SETTINGS = """\

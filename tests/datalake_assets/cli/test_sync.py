@@ -7,8 +7,8 @@ from typing import NoReturn
 import pytest
 
 from eventlake.runs.context import Dataflow
-from tests.datalake_assets.cli.conftest import SETTINGS, SampleLake
-from tests.datalake_assets.conftest import InProcessEngine
+from tests.support.lakes.platform import InProcessEngine
+from tests.support.lakes.sample_lake import SETTINGS, SampleLake
 from tests.support.terminal import Terminal, everything_below
 
 # Dagster itself asks a nested resource's context for what it has deprecated.

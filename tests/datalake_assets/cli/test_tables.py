@@ -3,7 +3,7 @@
 import pytest
 
 from eventlake.catalog import sync_reports
-from tests.datalake_assets.cli.conftest import SampleLake
+from tests.support.lakes.sample_lake import SampleLake
 from tests.support.terminal import Terminal
 
 

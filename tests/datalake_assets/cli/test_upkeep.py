@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.datalake_assets.cli.conftest import SampleLake
+from tests.support.lakes.sample_lake import SampleLake
 from tests.support.terminal import Terminal, everything_below
 
 

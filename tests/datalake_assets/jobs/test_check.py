@@ -5,7 +5,7 @@ from typing import Any
 
 import dagster as dg
 
-from tests.datalake_assets.conftest import Platform, events, values
+from tests.support.lakes.platform import Platform, events, values
 
 
 def run(platform: Platform) -> dg.ExecuteInProcessResult:

@@ -6,14 +6,8 @@ from eventlake.load.blobs import Shares
 from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.runs.context import Dataflow
 from eventlake.sample import WEB_SHOP
-from tests.datalake_assets.conftest import (
-    InProcessEngine,
-    MakePlatform,
-    Platform,
-    events,
-    values,
-)
 from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.platform import InProcessEngine, MakePlatform, Platform, events, values
 
 PAGE = dg.AssetKey(["web_shop", "page"])
 CHECK = dg.DagsterEventType.ASSET_CHECK_EVALUATION

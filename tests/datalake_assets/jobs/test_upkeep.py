@@ -7,7 +7,7 @@ import pytest
 
 from eventlake.upkeep import upkeep
 from eventlake.upkeep.upkeep import newest_upkeeps
-from tests.datalake_assets.conftest import Platform, events, values
+from tests.support.lakes.platform import Platform, events, values
 
 
 def run(platform: Platform, name: str = "upkeep_web_shop") -> dg.ExecuteInProcessResult:

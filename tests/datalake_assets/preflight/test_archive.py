@@ -23,7 +23,7 @@ from eventlake.lake import Lake
 from eventlake.runs.context import Dataflow, Silent
 from eventlake.settings.models import Settings
 from spark_resources.dataflow.job import run_job
-from tests.datalake_assets.preflight.conftest import SOURCE_ID
+from tests.support.aws.preflight import SOURCE_ID
 from tests.support.lakes.archive import Archive, track
 from tests.support.lakes.in_process import InProcess
 

@@ -10,8 +10,8 @@ from datalake_assets.preflight.aws import account_findings, catalog_finding, glu
 from eventlake.aws.access import forget_sessions
 from eventlake.aws.permissions import granted_by
 from eventlake.lake import Lake
-from tests.datalake_assets.preflight.conftest import LAKE, MakeLake, put_raw_file, signs
 from tests.support.aws.enforced import User, enforced
+from tests.support.aws.preflight import LAKE, MakeLake, put_raw_file, signs
 from tests.support.servers.aws import AwsServer
 
 TWO = [

@@ -7,8 +7,8 @@ import pytest
 
 from datalake_assets.preflight.spark import cluster_findings
 from eventlake.lake import Lake
-from tests.datalake_assets.preflight.conftest import MakeLake, start_cluster
 from tests.support.aws.enforced import User, enforced
+from tests.support.aws.preflight import MakeLake, start_cluster
 from tests.support.servers.aws import AwsServer
 
 NONE = "j-NONESUCH"

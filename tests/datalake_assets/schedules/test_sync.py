@@ -29,8 +29,8 @@ from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.schedules import TWELVE_A_DAY, next_due
 from eventlake.state.lease import Holder, myself
-from tests.datalake_assets.conftest import InProcessEngine, settings_of
 from tests.support.lakes.archive import Archive, page
+from tests.support.lakes.platform import InProcessEngine, settings_of
 
 NOON = datetime(2026, 10, 20, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -20,7 +20,7 @@ from eventlake.runs.report_history import newest_reports
 from eventlake.sample import WEB_SHOP
 from eventlake.state.lease import Holder, myself
 from eventlake.storage.documents import encode
-from tests.datalake_assets.conftest import Platform
+from tests.support.lakes.platform import Platform
 
 LATER = datetime.now(UTC) + timedelta(days=1)
 STARTED, FAILURE = dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.FAILURE

@@ -14,7 +14,7 @@ from eventlake.alerts.channels.webhook import WebHook
 from eventlake.alerts.state import Message
 from eventlake.aws.access import AwsAccess
 from eventlake.settings.alerts import Alerts
-from tests.support.servers.alerts import PASSWORD, USER, Hook, MailBox, mail_server
+from tests.support.servers.alerts import PASSWORD, USER, Hook, MailBox, mail_server, subscribed
 from tests.support.servers.aws import AwsServer
 
 AT = datetime(2026, 10, 20, 4, 0, 7, tzinfo=UTC)
@@ -167,18 +167,6 @@ def test_without_the_authority_nobody_is_trusted(
     for tried in (lambda: channel.send(MESSAGE), channel.look):
         with pytest.raises(NotSent, match="certificate verify failed"):
             tried()
-
-
-def subscribed(aws: AwsServer) -> tuple[str, str]:
-    """A topic, and the queue that hears of it."""
-    topic: str = aws.client("sns").create_topic(Name="alerts")["TopicArn"]
-    sqs = aws.client("sqs")
-    queue: str = sqs.create_queue(QueueName="heard")["QueueUrl"]
-    attributes = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])
-    arn = attributes["Attributes"]["QueueArn"]
-    raw = {"RawMessageDelivery": "true"}
-    aws.client("sns").subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn, Attributes=raw)
-    return topic, queue
 
 
 def test_a_topic_hands_on_what_it_gets(aws: AwsServer) -> None:

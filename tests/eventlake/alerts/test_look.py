@@ -13,9 +13,8 @@ from eventlake.runs.open_runs import OpenRun
 from eventlake.state.lease import myself
 from eventlake.state.report import RunFacts
 from eventlake.storage.documents import encode
-from tests.eventlake.alerts.test_channels import subscribed
 from tests.support.alerts.lakes import BEGIN, REFUSED, WatchedLake, Way
-from tests.support.servers.alerts import USER, Hook, MailBox
+from tests.support.servers.alerts import USER, Hook, MailBox, subscribed
 from tests.support.servers.aws import AwsServer
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)

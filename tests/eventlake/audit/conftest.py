@@ -1,7 +1,6 @@
 """A lake of two days and two tables in which all is well."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,7 @@ from eventlake.audit.audit import Audit, audit
 from eventlake.audit.scope import Scope, Span
 from eventlake.lake import Lake
 from tests.support.lakes.archive import identify, track
-from tests.support.lakes.runs import Runs, utc
-
-Audited = Callable[..., Audit]
+from tests.support.lakes.runs import Audited, Runs, utc
 
 
 @pytest.fixture

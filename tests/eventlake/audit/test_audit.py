@@ -7,9 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventlake.audit.audit import Audit
-from tests.eventlake.audit.conftest import Audited
 from tests.support.lakes.archive import identify, track
-from tests.support.lakes.runs import Runs
+from tests.support.lakes.runs import Audited, Runs
 
 ORDER = "segment-data/data/S1/segment_type=track_order"
 FIRST = f"{ORDER}/day=2026-10-01/hr=07/R1-0-0.parquet"  # m1 and m2

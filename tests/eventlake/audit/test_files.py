@@ -11,9 +11,8 @@ from eventlake.rules import paths
 from eventlake.rules.errors import SettingsError, StateError, UsageError
 from eventlake.state.ledger import LedgerEntry
 from eventlake.storage import StoredFile
-from tests.eventlake.audit.conftest import Audited
 from tests.support.lakes.archive import page, track
-from tests.support.lakes.runs import Runs, utc
+from tests.support.lakes.runs import Audited, Runs, utc
 
 A, B = (f"segment-logs/S1/{folder}" for folder in ("1790812800000/a.gz", "1790899200000/b.gz"))
 

@@ -11,10 +11,10 @@ from hypothesis import example, given, settings
 from eventlake.audit.audit import audit
 from eventlake.audit.scope import Scope, Span
 from eventlake.lake import Lake
-from tests.eventlake.runs.test_reference import Told, play
 from tests.support.lakes.random_archives import Replay, Story, Sync, stories
 from tests.support.lakes.runs import Runs, utc
 from tests.support.oracles.reference import ReferenceLake
+from tests.support.oracles.stories import Told, play
 
 DAYS = Span(utc("2026-10-01"), utc("2026-10-09"))
 

@@ -16,9 +16,9 @@ from eventlake.checks.view import PARTITIONS_AT_MOST, sample, share_of, slices
 from eventlake.rules import paths
 from eventlake.runs.publish import catch_up
 from eventlake.state.source_state import read_state
-from tests.eventlake.catalog.test_glue_runs import story, told
 from tests.support.catalogs.by_hand import Checked, columns_and_places, mend, with_history
 from tests.support.lakes.archive import track
+from tests.support.lakes.glue_runs import story, told
 from tests.support.lakes.runs import SOURCE_ID
 
 SEVEN, EIGHT, NEXT_DAY = ("2026-10-01", "07"), ("2026-10-01", "08"), ("2026-10-02", "00")

@@ -5,10 +5,10 @@ import pytest
 from eventlake.rules import paths
 from eventlake.rules.errors import StateError
 from eventlake.state.manifest import note_pruned
-from tests.eventlake.catalog.test_glue_runs import told
 from tests.eventlake.checks.test_published import BROKEN
 from tests.support.catalogs.by_hand import Checked, columns_and_places, mend
 from tests.support.lakes.archive import track
+from tests.support.lakes.glue_runs import told
 
 
 @pytest.mark.parametrize("broken", [name for name in BROKEN if "file " not in name])

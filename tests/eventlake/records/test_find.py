@@ -9,9 +9,8 @@ from eventlake.records.find import Fate, Found, days_around, find
 from eventlake.rules import paths
 from eventlake.runs import placement
 from eventlake.settings.models import Source
-from tests.eventlake.records.conftest import FILE
-from tests.eventlake.records.test_logs import expire
 from tests.support.lakes.archive import page, track
+from tests.support.lakes.recorded import FILE, expire
 from tests.support.lakes.runs import Runs, utc
 
 OWN = "segment-data/data/S1/segment_type=track_order/day=2026-10-01/hr=07"

@@ -1,6 +1,5 @@
 """Which runs have a record log, and what is said of one that has none."""
 
-import shutil
 from datetime import UTC, datetime
 
 import pytest
@@ -14,11 +13,8 @@ from eventlake.runs.open_runs import close_run
 from eventlake.runs.record_log import write_metadata
 from eventlake.state.report import RunFacts
 from tests.support.lakes.archive import track
+from tests.support.lakes.recorded import expire
 from tests.support.lakes.runs import Runs, utc
-
-
-def expire(lake: Lake, run_id: str) -> None:
-    shutil.rmtree(lake.storage.full(paths.tracking("W1", "S1", run_id)))
 
 
 def test_a_log_has_its_files_in_order_and_knows_its_run(lake: Lake) -> None:

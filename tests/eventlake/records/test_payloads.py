@@ -11,8 +11,8 @@ from eventlake.records.logs import run_log, run_logs, search
 from eventlake.records.payloads import with_payloads
 from eventlake.rules import paths
 from eventlake.storage import Storage
-from tests.eventlake.records.conftest import LINES
 from tests.support.lakes.archive import as_line, track
+from tests.support.lakes.recorded import LINES
 from tests.support.lakes.runs import Row, Runs
 
 

@@ -11,7 +11,7 @@ from eventlake.records.logs import LogFile, RunLog, batch_types, run_log
 from eventlake.rules import paths
 from eventlake.rules.errors import UsageError
 from eventlake.storage import Storage
-from tests.eventlake.records.conftest import FILE
+from tests.support.lakes.recorded import FILE
 from tests.support.lakes.runs import Row
 
 LOADED, REJECTED, DUPLICATE, NULL, SUPPRESSED, SKIPPED = BatchType

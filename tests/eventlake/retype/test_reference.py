@@ -13,15 +13,22 @@ from eventlake.retype.request import find_column, record_wish
 from eventlake.rules.names import RESCUED_DATA, STANDARD_COLUMNS
 from eventlake.rules.types import LakeType
 from eventlake.runs.replay import replay_units
-from eventlake.runs.resolve import RESCUED
 from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind
-from tests.eventlake.runs.test_reference import DAY, Told, check_index, check_lake, micros, play
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.random_archives import DAYS, Story, Sync, stories
 from tests.support.lakes.retyping import lake_of
 from tests.support.lakes.runs import Runs, utc
 from tests.support.oracles.reference import ReferenceLake, Scope
+from tests.support.oracles.stories import (
+    DAY,
+    Told,
+    check_index,
+    check_lake,
+    follow_rescued_data,
+    micros,
+    play,
+)
 
 FIRST, END = utc(DAYS[0]), utc("2026-10-16")  # after the last day that events are received on
 Wishes = dict[str, dict[str, LakeType]]
@@ -57,18 +64,6 @@ def stray_days(lake: ReferenceLake, tables: Wishes) -> dict[str, set[date]]:
 def replay_day(told: Told, start: int, tables: frozenset[str] | None) -> None:
     files = [told.archive[place] for place in sorted(told.archive)]
     told.lake.load(files, Scope(start, start + micros(utc("1970-01-02")), tables))
-
-
-def follow_rescued_data(runs: Runs, lake: ReferenceLake) -> None:
-    """The column may come with the first day that needs it, before others that come later."""
-    for name, table in lake.tables.items():
-        columns = [column for column, _, _ in runs.columns(runs.source.catalog_table(name))]
-        known = {**table.columns, RESCUED_DATA: RESCUED}
-        assert set(table.columns) <= set(columns) <= set(known)
-        if RESCUED_DATA in columns:
-            order = [c for c in table.columns if c != RESCUED_DATA]
-            order.insert(columns.index(RESCUED_DATA), RESCUED_DATA)
-            table.columns = {column: known[column] for column in order}
 
 
 def _ends_with_a_sync(story: Story) -> bool:

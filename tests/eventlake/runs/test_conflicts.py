@@ -1,44 +1,15 @@
 """Two runs at once: who commits second plans again, and nothing is lost or doubled."""
 
-from collections.abc import Callable
-
 import pytest
 
-from eventlake.load.blobs import Shares
-from eventlake.load.write import LoadedFile, LoadJob
-from eventlake.rules import paths
 from eventlake.runs import placement
 from eventlake.runs.replay import replay_units
 from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind
+from tests.support.faults.flows import overtaken, warned_of_conflict
 from tests.support.lakes.archive import track
 from tests.support.lakes.in_process import InProcess
-from tests.support.lakes.runs import SOURCE_ID, Runs, utc
-
-
-def overtaken(runs: Runs, other: Callable[[], object], unit: int = 1) -> type[InProcess]:
-    """A data flow in which, during the given unit, another run comes and goes.
-
-    The other one believes that the lease has expired.
-    """
-
-    class Overtaken(InProcess):
-        loads = 0
-
-        def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
-            Overtaken.loads += 1
-            written = super().load(job, shares)
-            if Overtaken.loads == unit:
-                runs.flow = InProcess
-                runs.storage.delete(paths.lease(SOURCE_ID))
-                other()
-            return written
-
-    return Overtaken
-
-
-def warned_of_conflict(runs: Runs) -> bool:
-    return any("Another run committed manifest" in warning for warning in runs.warnings)
+from tests.support.lakes.runs import Runs, utc
 
 
 def test_a_sync_overtaken_by_the_same_sync_has_nothing_left_to_do(runs: Runs) -> None:

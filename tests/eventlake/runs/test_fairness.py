@@ -5,7 +5,7 @@ import pytest
 from eventlake.load.blobs import Shares
 from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.state.manifest import read_manifest
-from tests.eventlake.lease_clock import LeaseClock
+from tests.support.lease_clock import LeaseClock
 from tests.support.lakes.archive import track
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.runs import SOURCE_ID, Runs

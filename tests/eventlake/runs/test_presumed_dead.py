@@ -15,7 +15,7 @@ from eventlake.state.lease import Holder, Lease, myself, read_lease
 from eventlake.state.manifest import RunKind, read_manifest
 from eventlake.storage import LocalStorage
 from eventlake.storage.documents import decode, encode
-from tests.eventlake.runs.test_conflicts import overtaken, warned_of_conflict
+from tests.support.faults.flows import overtaken, warned_of_conflict
 from tests.support.lakes.archive import track
 from tests.support.lakes.runs import SOURCE_ID, Runs
 

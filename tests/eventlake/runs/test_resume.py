@@ -1,76 +1,27 @@
 """A replay that was interrupted goes on where it was; one that had finished runs anew."""
 
-from collections.abc import Callable, Sequence
-from datetime import date, timedelta
+from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from eventlake.load.blobs import Shares
-from eventlake.load.seen import Seen
-from eventlake.load.stage_job import RawFile, StageJob
-from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.runs.replay import replay_units
 from eventlake.runs.unit import Window
 from eventlake.state import lease
 from eventlake.state.manifest import RunKind
 from eventlake.storage import LocalStorage
 from tests.support.faults.failing_storage import Broken, FailingStorage, Fault, Faults
+from tests.support.faults.flows import FIRST, Counting, cancel, load_days
 from tests.support.lakes.archive import identify, track
-from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.retyping import order, seen, wish
 from tests.support.lakes.runs import Runs, utc
-
-FIRST = date(2026, 9, 1)
-
-
-class Counting(InProcess):
-    """Counts the rows it stages; cancelled in the middle of a unit, if told at which."""
-
-    rows = 0
-    units = 0
-    cancelled_at: int | None = None
-
-    def stage(self, job: StageJob, tasks: Sequence[Sequence[RawFile]]) -> list[Seen]:
-        found = super().stage(job, tasks)
-        Counting.rows += sum(one.rows_in for one in found)
-        Counting.units += 1
-        return found
-
-    def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
-        written = super().load(job, shares)
-        if Counting.units == Counting.cancelled_at:
-            raise KeyboardInterrupt
-        return written
 
 
 @pytest.fixture(autouse=True)
 def _count_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("rows", 0), ("units", 0), ("cancelled_at", None)):
         monkeypatch.setattr(Counting, name, value)
-
-
-def load_days(runs: Runs, days: int) -> tuple[str, str]:
-    """So many days in the lake, with copies of rows across them; the range that holds them."""
-    for number in range(days):
-        day, morrow = (f"{FIRST + timedelta(days=number + n)}" for n in (0, 1))
-        runs.archive.day(day).file(
-            "a",
-            *(track("Order", f"{day}-{n}", f"{day}T07:0{n}", n=n) for n in range(6)),
-            track("Order", f"{number // 3}", f"{day}T07:30"),
-            track("Order", f"late {day}", f"{morrow}T07:00"),
-        )
-    runs.sync()
-    runs.flow = Counting
-    return f"{FIRST}", f"{FIRST + timedelta(days=days)}"
-
-
-def cancel(runs: Runs, at_unit: int, *span: str) -> None:
-    """Launch the replay and cancel it in the middle of a unit (counted over all launches)."""
-    Counting.cancelled_at = at_unit
-    with pytest.raises(KeyboardInterrupt):
-        runs.replay(*span)
-    Counting.cancelled_at = None
 
 
 def content(runs: Runs) -> object:

@@ -11,7 +11,7 @@ from eventlake.runs.retype import Switches
 from eventlake.runs.unit import Window
 from eventlake.sql import LakeSql
 from eventlake.state.manifest import RunKind
-from tests.eventlake.runs.test_conflicts import overtaken, warned_of_conflict
+from tests.support.faults.flows import overtaken, warned_of_conflict
 from tests.support.lakes.archive import track
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.retyping import (

@@ -15,7 +15,7 @@ from eventlake.runs.sync import sync_units
 from eventlake.runs.unit import Window
 from eventlake.sample import WEB_SHOP, SampleSpec, write_archive
 from eventlake.state.manifest import RunKind
-from tests.eventlake.runs.test_resume import Counting, cancel, load_days
+from tests.support.faults.flows import Counting, cancel, load_days
 from tests.support.lakes.archive import identify, page, track
 from tests.support.lakes.runs import Runs, utc
 from tests.support.lakes.suppressing import suppress, suppress_only

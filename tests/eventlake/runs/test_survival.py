@@ -31,8 +31,6 @@ from eventlake.runs import placement
 from eventlake.state.manifest import Manifest, RunKind, read_manifest
 from eventlake.upkeep.recovery import recover
 from eventlake.upkeep.upkeep import UpkeepBroken
-from tests.eventlake.retype.test_reference import follow_rescued_data
-from tests.eventlake.runs.test_reference import check_index, check_lake, micros
 from tests.support.faults.failing_storage import Fault, Faults
 from tests.support.faults.faults import Step, break_off
 from tests.support.faults.places import Folders
@@ -43,6 +41,7 @@ from tests.support.lakes.retyping import wish
 from tests.support.lakes.runs import SOURCE_ID, Runs, utc
 from tests.support.oracles.invariants import check_invariants, check_sweep
 from tests.support.oracles.reference import Account, ReferenceLake, Scope
+from tests.support.oracles.stories import check_index, check_lake, follow_rescued_data, micros
 
 DAYS = ("2026-10-01", "2026-10-02", "2026-10-03")
 END = "2026-10-04"

@@ -1,20 +1,11 @@
 """One small archive for all tests of the generator."""
 
-from dataclasses import dataclass
-from pathlib import Path
-
 import pytest
 
-from eventlake.sample import Account, SampleSpec, write_archive
+from eventlake.sample import SampleSpec, write_archive
+from tests.support.lakes.sample_lake import Written
 
 SPEC = SampleSpec(days=3, events_per_day=700)
-
-
-@dataclass(frozen=True)
-class Written:
-    root: Path
-    spec: SampleSpec
-    account: Account
 
 
 @pytest.fixture(scope="session")

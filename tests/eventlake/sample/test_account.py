@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eventlake.sample import IOS_PROD, Expected, Load, SampleSpec, history, write_archive
-from tests.eventlake.sample.conftest import Written
+from tests.support.lakes.sample_lake import Written
 from tests.support.oracles.recount import Recount, lines, recount
 
 SOURCES = ["wX3mQ8rTz", "9IP56Shn6"]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from eventlake.sample import IOS_PROD, WEB_SHOP, SampleSpec, write_archive
-from tests.eventlake.sample.conftest import Written
+from tests.support.lakes.sample_lake import Written
 from tests.support.oracles.recount import judge, lines
 
 SMALL = SampleSpec(days=2, events_per_day=120, files_per_day=3)

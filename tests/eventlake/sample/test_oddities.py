@@ -10,7 +10,7 @@ import pytest
 
 from eventlake.sample import IOS_PROD, WEB_SHOP, Likeness, Reason
 from eventlake.sample.events import kinds_of
-from tests.eventlake.sample.conftest import Written
+from tests.support.lakes.sample_lake import Written
 from tests.support.oracles.recount import CUT_END, hashed, judge, lines
 
 Events = list[dict[str, Any]]

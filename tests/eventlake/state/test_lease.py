@@ -20,7 +20,7 @@ from eventlake.storage import LocalStorage, Storage
 from eventlake.storage.base import Change
 from eventlake.storage.documents import encode
 from eventlake.storage.s3 import S3Storage
-from tests.eventlake.lease_clock import LeaseClock
+from tests.support.lease_clock import LeaseClock
 from tests.support.servers.aws import AwsServer
 
 LATER = datetime.now(UTC) + timedelta(days=1)

@@ -24,7 +24,7 @@ from spark_resources.shipping.environment import (
 )
 from spark_resources.shipping.zips import write_zip
 from spark_resources.workers import emr_start
-from tests.spark_resources.engines.emr.conftest import Heard
+from tests.support.lakes.on_emr import Heard
 from tests.support.servers.emr_node import PYTHON
 
 HERE = Target(platform.machine(), PYTHON)

@@ -10,8 +10,8 @@ from unittest.mock import patch
 from datalake_assets import definitions
 from datalake_assets.cli import main as datalake
 from eventlake import lake
-from tests.datalake_assets.conftest import InProcessEngine
 from tests.support.faults.killed import KillingStorage, Kills
+from tests.support.lakes.platform import InProcessEngine
 
 
 def main(source: str, where: str) -> int:

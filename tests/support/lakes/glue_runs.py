@@ -9,6 +9,8 @@ from eventlake.runs.context import RunContext
 from eventlake.runs.unit import Window
 from eventlake.settings.models import Settings
 from eventlake.state.manifest import RunKind
+from tests.support.lakes.archive import identify, page, track
+from tests.support.lakes.retyping import wish
 from tests.support.lakes.runs import Runs
 from tests.support.servers.aws import AwsServer
 
@@ -41,3 +43,42 @@ class GlueRuns(Runs):
             if known.get(path) != len(content):
                 self.storage.write(path, content)
         return super().context(kind, window)
+
+
+def story(runs: Runs) -> None:
+    """New tables, new columns, late rows, a replay that empties an hour, and another type."""
+    day = runs.archive.day("2026-10-01")
+    day.file(
+        "a",
+        track("Order", "m1", "2026-10-01T07:00", n=1, price=1.5),
+        track("Order", "m2", "2026-10-01T08:00", n=2, tags=["a", "b"]),
+        identify("m3", "2026-10-01T07:30", email="a@example.org"),
+    )
+    runs.sync()
+    runs.archive.day("2026-10-02").file(
+        "b",
+        track("Order", "m4", "2026-10-01T07:59", n=3, coupon="x"),
+        page("m5", "2026-10-02T00:00", **{"the title": "Home", "注册": True}),
+        track("Order", "m6", "2026-10-02T00:10", n="many"),
+    )
+    runs.sync()
+    day.file(
+        "a",
+        track("Order", "m1", "2026-10-01T07:00", n=1, price=1.5),
+        identify("m3", "2026-10-01T07:30", email="a@example.org"),
+    )
+    runs.replay("2026-10-01", "2026-10-02")
+    wish(runs, "track_order.n", "string")
+    runs.replay("2026-10-01", "2026-10-03", "track_order")
+
+
+def told(runs: Runs) -> dict[str, Any]:
+    """All that the catalog says, but for the place of the lake."""
+    found: dict[str, Any] = {}
+    for database in runs.catalog.databases():
+        for table in runs.catalog.tables(database):
+            found[table.full_name] = (
+                table,
+                runs.catalog.partitions(database, table.name),
+            )
+    return found

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from eventlake.audit.audit import Audit
 from eventlake.catalog.base import Catalog, CatalogPartition, CatalogTable
 from eventlake.catalog.local import LocalCatalog
 from eventlake.rules import paths
@@ -34,6 +35,8 @@ from tests.support.lakes.in_process import InProcess
 
 SOURCE_ID = "S1"
 Row = dict[str, Any]
+Audited = Callable[..., Audit]
+"""Audits a lake: all of it, or from one time to another."""
 CleanAfter = Callable[[float], CleanUp]
 """Cleans up as if this many hours had passed."""
 

@@ -17,6 +17,8 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP as Server
 from aiosmtpd.smtp import AuthResult, Envelope, LoginPassword, Session
 
+from tests.support.servers.aws import AwsServer
+
 USER, PASSWORD = "datalake", "own-password-of-the-test"
 
 
@@ -138,3 +140,15 @@ def web_hook(authority: trustme.CA) -> Iterator[Hook]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def subscribed(aws: AwsServer) -> tuple[str, str]:
+    """A topic, and the queue that hears of it."""
+    topic: str = aws.client("sns").create_topic(Name="alerts")["TopicArn"]
+    sqs = aws.client("sqs")
+    queue: str = sqs.create_queue(QueueName="heard")["QueueUrl"]
+    attributes = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])
+    arn = attributes["Attributes"]["QueueArn"]
+    raw = {"RawMessageDelivery": "true"}
+    aws.client("sns").subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn, Attributes=raw)
+    return topic, queue

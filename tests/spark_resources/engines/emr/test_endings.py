@@ -11,7 +11,7 @@ from eventlake.rules import paths
 from eventlake.rules.errors import InsufficientPermissions, LakeError
 from spark_resources.engines.emr.listen import StepFailed
 from spark_resources.engines.emr.run import EmrRun
-from tests.spark_resources.engines.emr.conftest import BOTH_DAYS, EmrLake, Quick
+from tests.support.lakes.on_emr import BOTH_DAYS, EmrLake, Quick
 from tests.support.servers.emr_node import PYTHON, gated, shell
 
 

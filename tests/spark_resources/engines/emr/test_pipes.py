@@ -29,7 +29,7 @@ from spark_resources.workers.job_events import (
     from_json,
     tell,
 )
-from tests.spark_resources.engines.emr.conftest import Heard
+from tests.support.lakes.on_emr import Heard
 from tests.support.servers.aws import AwsServer
 
 TABLE = TableReport("track_order", "track_order", 3, 2, 1, day_rows={"2026-10-01": 2})

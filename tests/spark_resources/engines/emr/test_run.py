@@ -17,7 +17,7 @@ from eventlake.runs.open_runs import OpenRun
 from eventlake.storage.documents import decode
 from spark_resources.engines.emr.listen import StepFailed
 from spark_resources.engines.emr.run import EmrRun
-from tests.spark_resources.engines.emr.conftest import BOTH_DAYS, EmrLake, Quick
+from tests.support.lakes.on_emr import BOTH_DAYS, EmrLake, Quick
 from tests.support.servers.emr_node import PYTHON, gated, shell
 
 

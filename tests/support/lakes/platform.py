@@ -1,0 +1,104 @@
+"""A small lake under Dagster, without Spark: tasks run in this process, everything else is real."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from datalake_assets.definitions import build
+from datalake_assets.instance.snapshot import read_snapshot
+from eventlake.lake import Lake
+from eventlake.runs.context import Dataflow, Listener, Published
+from eventlake.runs.dry_run import PlannedUnit
+from eventlake.sample import IOS_PROD, WEB_SHOP, Account, SampleSpec
+from eventlake.settings.models import Settings
+from spark_resources.dataflow.job import LakeJob, preview_job, run_job
+from spark_resources.engines.base import SparkEngine
+from tests.support.lakes.in_process import InProcess
+
+SOURCES = (WEB_SHOP, IOS_PROD)
+
+
+SAMPLE = SampleSpec(days=2, events_per_day=60, files_per_day=2, hours=3)
+
+
+def settings_of(root: Path, *sources: Mapping[str, object]) -> Settings:
+    given = {"workspace_id": "WS", "storage": str(root), "sources": sources}
+    return Settings.model_validate(given)
+
+
+class InProcessEngine(SparkEngine):
+    """Runs jobs with whatever data flow `flow` makes."""
+
+    def run(self, job: LakeJob, listener: Listener) -> Iterator[Published]:
+        return run_job(job, self.flow, listener)
+
+    def preview(self, job: LakeJob, listener: Listener) -> Iterator[PlannedUnit]:
+        return preview_job(job, self.flow, listener)
+
+    def flow(self) -> Dataflow:
+        return InProcess()
+
+    def check(self) -> None:
+        pass
+
+
+@dataclass
+class Platform:
+    """A lake, its account, and Dagster over it."""
+
+    lake: Lake
+    account: Account
+    instance: dg.DagsterInstance
+    engine: SparkEngine
+
+    def definitions(self) -> dg.Definitions:
+        return build(self.lake, read_snapshot(self.lake), self.engine)
+
+    def sync(self, slug: str) -> dg.ExecuteInProcessResult:
+        job = self.definitions().resolve_job_def(f"sync_{slug}")
+        return job.execute_in_process(instance=self.instance, raise_on_error=False)
+
+    def materialize(
+        self,
+        keys: list[dg.AssetKey],
+        first: date,
+        last: date,
+        tags: Mapping[str, str] | None = None,
+    ) -> dg.ExecuteInProcessResult:
+        """What the UI launches for a selection of assets and days."""
+        job = self.definitions().resolve_implicit_global_asset_job_def()
+        return job.execute_in_process(
+            instance=self.instance,
+            asset_selection=keys,
+            tags={
+                "dagster/asset_partition_range_start": f"{first}",
+                "dagster/asset_partition_range_end": f"{last}",
+                **(tags or {}),
+            },
+            raise_on_error=False,
+        )
+
+    def rows(self, table: str) -> dict[str, int]:
+        """Rows of a table by day, as the catalog tells them."""
+        found: dict[str, int] = {}
+        database, name = table.split(".")
+        for partition in self.lake.catalog.partitions(database, name):
+            day = partition.values[0]
+            found[day] = found.get(day, 0) + partition.rows
+        return found
+
+
+MakePlatform = Callable[..., Platform]
+
+
+def events(result: dg.ExecuteInProcessResult, kind: dg.DagsterEventType) -> list[Any]:
+    """What the events of one kind carry."""
+    return [e.event_specific_data for e in result.all_events if e.event_type is kind]
+
+
+def values(metadata: Mapping[str, dg.MetadataValue]) -> dict[str, Any]:
+    return {key: entry.value for key, entry in metadata.items()}

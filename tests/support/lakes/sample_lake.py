@@ -1,0 +1,51 @@
+"""A lake in a folder with its settings file and the account of its sample archive."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from datalake_assets.assets.running import new_job
+from eventlake.lake import Lake
+from eventlake.runs.context import Silent
+from eventlake.sample import IOS_PROD, WEB_SHOP, Account, SampleSpec
+from eventlake.settings.file import load_settings
+from spark_resources.dataflow.job import run_job
+from tests.support.lakes.in_process import InProcess
+
+SAMPLE = SampleSpec(days=2, events_per_day=80, files_per_day=2, hours=3)
+
+
+SETTINGS = f"""\
+workspace_id: W1
+storage: ./data
+sources:
+  - id: {WEB_SHOP.id}
+    slug: {WEB_SHOP.slug}
+  - id: {IOS_PROD.id}
+    slug: {IOS_PROD.slug}
+"""
+
+
+@dataclass(frozen=True)
+class SampleLake:
+    """The folder of a lake, with its settings, and the account of its archive."""
+
+    folder: Path
+    account: Account
+
+    @property
+    def lake(self) -> Lake:
+        return Lake.open(load_settings(self.folder / "lake.yaml", {}, self.folder))
+
+    def sync(self, dagster_run_id: str = "") -> None:
+        """A sync of every source, without Spark and without Dagster."""
+        for source in self.lake.settings.sources:
+            job = new_job(self.lake.settings, source, dagster_run_id)
+            for _ in run_job(job, InProcess, Silent()):
+                pass
+
+
+@dataclass(frozen=True)
+class Written:
+    root: Path
+    spec: SampleSpec
+    account: Account
