@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from eventlake.catalog.base import CatalogColumn
 from eventlake.checks.view import PARTITIONS_AT_MOST, sample, share_of, slices
 from eventlake.rules import paths
+from eventlake.rules.errors import StateError
 from eventlake.runs.publish import catch_up
+from eventlake.state.manifest import note_pruned
 from eventlake.state.source_state import read_state
 from tests.support.catalogs.by_hand import Checked, columns_and_places, mend, with_history
 from tests.support.lakes.archive import track
@@ -275,3 +277,49 @@ def test_the_newest_always_and_all_the_others_in_turn(items: int, share: int, tu
 def test_many_tables_share_what_is_looked_into(tables: int) -> None:
     assert share_of(tables) >= 4
     assert share_of(tables) * tables <= PARTITIONS_AT_MOST
+
+
+@pytest.mark.parametrize("broken", [name for name in BROKEN if "file " not in name])
+def test_what_was_broken_by_hand_is_mended(checked: Checked, broken: str) -> None:
+    before = told(checked.runs)
+    BROKEN[broken][0](checked)
+    assert mend(checked)
+    assert checked.failed() == {}
+    assert columns_and_places(told(checked.runs)) == columns_and_places(before)
+    assert not mend(checked)
+
+
+def test_runs_go_on_after_it(checked: Checked) -> None:
+    checked.hand.unregister("track_order", ("2026-10-01", "07"))
+    mend(checked)
+    checked.runs.archive.day("2026-10-04").file(
+        "d", track("Order", "m8", "2026-10-01T07:40", n=8), track("Order", "m1", "2026-10-04", n=1)
+    )
+    checked.runs.sync()
+    checked.runs.replay("2026-10-01", "2026-10-02")
+    assert checked.failed() == {}
+    assert checked.runs.ids("track_order") == ["m1", "m2", "m4", "m5", "m8"]
+
+
+def test_of_manifests_that_are_gone_the_catalog_is_believed(checked: Checked) -> None:
+    """Years later only the last manifests are kept; what is lost besides is told."""
+    runs = checked.runs
+    note_pruned(runs.storage, "S1", 1)
+    runs.storage.delete(paths.manifest("S1", 1))
+    checked.hand.unregister("track_order", ("2026-10-02", "00"))
+    mended = mend(checked)
+    assert (mended.registered, mended.lost_rows) == ({"shop.track_order": 1}, {})
+    assert checked.failed() == {}
+    checked.hand.unregister("track_order", ("2026-10-01", "07"))
+    assert mend(checked).lost_rows == {"shop.track_order": 1}
+    assert checked.failed() == {
+        "track_order.partitions": ["the registered partitions have 3 rows, 4 were published"]
+    }
+
+
+def test_without_all_manifests_nothing_is_guessed(checked: Checked) -> None:
+    checked.runs.storage.delete(paths.manifest("S1", 1))
+    before = told(checked.runs)
+    with pytest.raises(StateError, match="Manifest 1 of source S1 is not there"):
+        mend(checked)
+    assert told(checked.runs) == before

@@ -5,10 +5,10 @@ import pytest
 from eventlake.load.blobs import Shares
 from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.state.manifest import read_manifest
-from tests.support.lease_clock import LeaseClock
 from tests.support.lakes.archive import track
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.runs import SOURCE_ID, Runs
+from tests.support.lease_clock import LeaseClock
 
 DAYS = [f"2026-10-0{n}" for n in range(1, 6)]
 
