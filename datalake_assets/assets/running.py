@@ -8,7 +8,7 @@ from datetime import datetime
 import dagster as dg
 
 from eventlake.aws.permissions import granted_by
-from eventlake.aws.refusals import recognised
+from eventlake.aws.refusals import as_lake_error
 from eventlake.rules.clock import new_run_id, now
 from eventlake.rules.errors import LakeError
 from eventlake.runs.context import Published
@@ -72,7 +72,7 @@ def told_as_failure() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        told = recognised(error)
+        told = as_lake_error(error)
         if told is None:
             raise
         raise dg.Failure(str(told), failure_metadata(told), allow_retries=False) from None

@@ -103,9 +103,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _ended_by(error: Exception) -> int:
     from datalake_assets.cli.output import fail
-    from eventlake.aws.refusals import recognised
+    from eventlake.aws.refusals import as_lake_error
 
-    if known := recognised(error):
+    if known := as_lake_error(error):
         fail(str(known))
         return known.exit_code
     what = " ".join(f"{type(error).__name__}: {error}".split())

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from eventlake.aws.refusals import recognised
+from eventlake.aws.refusals import as_lake_error
 from eventlake.rules.errors import LakeError, UsageError
 
 
@@ -42,9 +42,9 @@ def looked(what: str, look: Callable[[], str]) -> Finding:
         return Finding(what, str(remark), warning=True)
     except OSError as error:
         told = f"{error}. Give this user the right to read it, or correct the settings."
-        return Finding(what, error=recognised(error) or UsageError(told))
+        return Finding(what, error=as_lake_error(error) or UsageError(told))
     except Exception as error:
-        known = recognised(error)
+        known = as_lake_error(error)
         if known is None:
             raise
         return Finding(what, error=known)

@@ -12,7 +12,7 @@ from typing import Any
 
 from datalake_assets.preflight.finding import Finding, Remark, looked
 from eventlake.aws.access import AwsAccess
-from eventlake.aws.refusals import Doing, aws_call
+from eventlake.aws.refusals import aws_call
 from eventlake.lake import Lake
 from eventlake.rules.errors import InvalidSetting
 from eventlake.runs.context import Silent
@@ -78,7 +78,7 @@ def _refuse_other_region(cluster: Cluster, region: str | None) -> None:
 
 def _steps(access: AwsAccess, cluster_id: str) -> str:
     emr = access.client("emr")
-    with aws_call(Doing.POLL_STEP, cluster_id):
+    with aws_call(cluster_id):
         steps = emr.list_steps(ClusterId=cluster_id)["Steps"]
         for step in steps[:1]:
             emr.describe_step(ClusterId=cluster_id, StepId=step["Id"])
@@ -92,7 +92,7 @@ def _try_to_submit_nothing(emr: Any, cluster_id: str) -> None:
     from botocore.exceptions import ClientError
 
     try:
-        with aws_call(Doing.SUBMIT_STEP, cluster_id):
+        with aws_call(cluster_id):
             emr.add_job_flow_steps(JobFlowId=cluster_id, Steps=[])
     except (ClientError, InvalidSetting):
         return

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from datalake_assets.preflight.finding import Finding, looked
-from eventlake.aws.refusals import Doing, aws_call
+from eventlake.aws.refusals import aws_call
 from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.errors import InvalidSetting, LakeError, UsageError
@@ -73,7 +73,7 @@ def bucket_region(storage: S3Storage) -> str:
     except ClientError as error:
         answer = error.response
         if answer["ResponseMetadata"]["HTTPStatusCode"] not in (301, 403):
-            with aws_call(Doing.LIST, storage.bucket):
+            with aws_call(storage.bucket):
                 raise
     told = answer["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region")
     # Servers other than AWS's may not tell.

@@ -1,4 +1,4 @@
-"""What AWS answered, whichever library brought it: botocore, pyarrow, or text from elsewhere."""
+"""Error responses of AWS, parsed from errors of botocore and pyarrow, or from text."""
 
 import re
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _ARROW = re.compile(
     r"AWS Error (?P<code>\w+)(?: \(HTTP status (?P<status>\d+)\))? "
     r"during (?P<operation>\w+) operation(?:: (?P<said>[^\n]*))?"
 )
-_ARROW_PLACE = re.compile(r"(?:key '(?P<key>[^'\n]*)' in )?bucket '(?P<bucket>[^'\n]*)'")
+_ARROW_OBJECT = re.compile(r"(?:key '(?P<key>[^'\n]*)' in )?bucket '(?P<bucket>[^'\n]*)'")
 _ARROW_UNKNOWN = re.compile(r"Unable to parse ExceptionName: (\w+) Message: (.*)")
 _IN_XML = re.compile(r"<Code>(?P<code>[^<]*)</Code><Message>(?P<said>[^<]*)</Message>")
 _UNREACHABLE = re.compile(
@@ -19,62 +19,62 @@ _UNREACHABLE = re.compile(
     r"|HTTPClientError|ProxyConnectionError|SSLError): (?P<said>[^\n]*)"
 )
 _AUTHORIZED = re.compile(
-    r"(?:User: (?P<who>\S+) )?is not authorized to perform: (?P<action>[\w:*-]+)"
+    r"(?:User: (?P<principal>\S+) )?is not authorized to perform: (?P<action>[\w:*-]+)"
     r"(?: on resource: \"?(?P<resource>[^\s\"]+))?"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A service's refusal or failure: its code, the call it answers, its own words."""
+    """An error response of a service: code, operation and message."""
 
     code: str
     operation: str = ""
     said: str = ""
     bucket: str = ""
     key: str = ""
-    status: int = 0  # of HTTP; 0 where it is not known
+    status: int = 0  # HTTP status; 0 if unknown
 
     @property
     def plain_code(self) -> str:
-        """The code in one spelling: `AccessDeniedException` and `ACCESS_DENIED` are the same."""
+        """The normalized code: `AccessDeniedException` and `ACCESS_DENIED` become one."""
         return self.code.replace("_", "").lower().removesuffix("exception")
 
     @property
     def action(self) -> str | None:
-        """The action that was refused, where the answer tells."""
+        """The action that was denied, if the answer names it."""
         found = _AUTHORIZED.search(self.said)
         return found["action"] if found else None
 
     @property
-    def who(self) -> str | None:
-        """To whom it was refused, where the answer tells."""
+    def principal(self) -> str | None:
+        """The principal that was denied, if the answer names it."""
         found = _AUTHORIZED.search(self.said)
-        return found["who"] if found else None
+        return found["principal"] if found else None
 
     @property
     def resource(self) -> str | None:
-        """On what it was refused, where the answer tells."""
+        """The resource it was denied on, if the answer names it."""
         found = _AUTHORIZED.search(self.said)
         return found["resource"].rstrip(".,") if found and found["resource"] else None
 
 
 def answer_of(error: BaseException) -> Answer | None:
-    """The answer in an error or in what caused it; None where AWS had no part in it."""
+    """The error response in an exception; None if AWS was not involved."""
     response = getattr(error, "response", None)
     if isinstance(response, dict) and "Error" in response:
-        told = response["Error"]
+        details = response["Error"]
         operation = str(getattr(error, "operation_name", ""))
-        said = " ".join(str(told[part]) for part in ("Message", "Endpoint") if told.get(part))
+        said = " ".join(str(details[part]) for part in ("Message", "Endpoint") if details.get(part))
         status = int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-        return _unpacked(str(told.get("Code", "")), operation, said, status)
+        return _unpacked(str(details.get("Code", "")), operation, said, status)
     if type(error).__module__.startswith("botocore."):
         return Answer(type(error).__name__, said=_line(str(error)))
     return answer_in(str(error))
 
 
 def answer_in(text: str) -> Answer | None:
-    """The same from text, such as the stack trace that a Spark task sends."""
+    """The error response in text, such as the stack trace of a Spark task."""
     if found := _ARROW.search(text):
         code, said = found["code"], found["said"] or ""
         if unknown := _ARROW_UNKNOWN.search(said):
@@ -83,10 +83,10 @@ def answer_in(text: str) -> Answer | None:
             code = found["status"]
         said = _line(said.split(" (Request ID:")[0])
         line = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
-        places = list(_ARROW_PLACE.finditer(line))  # of a copy: from where, to where
-        if not places:
+        objects = list(_ARROW_OBJECT.finditer(line))  # two for a copy: source, target
+        if not objects:
             return Answer(code, found["operation"], said)
-        bucket, key = places[-1]["bucket"], places[-1]["key"] or ""
+        bucket, key = objects[-1]["bucket"], objects[-1]["key"] or ""
         return Answer(code, found["operation"], said, bucket, key)
     if found := _BOTOCORE.search(text):
         xml = _IN_XML.search(text, found.start())
@@ -98,7 +98,7 @@ def answer_in(text: str) -> Answer | None:
 
 
 def _unpacked(code: str, operation: str, said: str, status: int = 0) -> Answer:
-    """Some servers answer with XML where JSON is expected."""
+    """Some servers send XML where JSON is expected."""
     if xml := _IN_XML.search(said):
         code, said = xml["code"], xml["said"]
     return Answer(code, operation, _line(said), status=status)

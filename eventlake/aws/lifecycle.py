@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 from botocore.exceptions import ClientError
 
 from eventlake.aws.access import AwsAccess
-from eventlake.aws.refusals import Doing, aws_call
+from eventlake.aws.refusals import aws_call
 
 Rule: TypeAlias = dict[str, Any]
 
@@ -68,7 +68,7 @@ class Lifecycle:
 def look(access: AwsAccess, bucket: str, ours: Sequence[Rule]) -> Lifecycle:
     """What a bucket's lifecycle is, and what it becomes with our rules."""
     try:
-        with aws_call(Doing.LOOK_AT_BUCKET, bucket):
+        with aws_call(bucket):
             found = access.client("s3").get_bucket_lifecycle_configuration(Bucket=bucket)
     except ClientError as error:
         if error.response["Error"]["Code"] != "NoSuchLifecycleConfiguration":
@@ -82,7 +82,7 @@ def look(access: AwsAccess, bucket: str, ours: Sequence[Rule]) -> Lifecycle:
 def change(access: AwsAccess, lifecycle: Lifecycle) -> None:
     """Give the bucket the rules it is to have; S3 takes them all at once or not at all."""
     size = {"TransitionDefaultMinimumObjectSize": lifecycle.transition_size}
-    with aws_call(Doing.CHANGE_BUCKET, lifecycle.bucket):
+    with aws_call(lifecycle.bucket):
         access.client("s3").put_bucket_lifecycle_configuration(
             Bucket=lifecycle.bucket,
             LifecycleConfiguration={"Rules": lifecycle.wanted},

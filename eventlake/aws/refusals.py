@@ -1,4 +1,4 @@
-"""What AWS refuses, told as errors of the lake: what was refused, on what, what to grant."""
+"""Errors of AWS as errors of the lake: denied permissions, wrong settings, unavailable services."""
 
 import re
 from collections.abc import Iterator
@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING
 
 from eventlake.aws import answers
 from eventlake.aws.answers import Answer, answer_of
-from eventlake.aws.permissions import Doing, doing_of, insufficient, place_in_s3
-from eventlake.rules.errors import InvalidSetting, LakeError, ServiceTrouble, told_in
+from eventlake.aws.permissions import (
+    OPERATIONS,
+    SERVICE_NAMES,
+    Operation,
+    bucket_and_key,
+    insufficient,
+)
+from eventlake.rules.errors import InvalidSetting, LakeError, ServiceTrouble, error_in_trace
 
 if TYPE_CHECKING:
     from eventlake.aws.access import AwsAccess
@@ -17,9 +23,9 @@ if TYPE_CHECKING:
 def role_refused(
     answer: Answer, resource: str, external_id: str | None, is_set: bool
 ) -> LakeError | None:
-    """Why a role could not be assumed, as far as STS tells: it has one answer for many causes.
+    """Why a role could not be assumed; STS returns one error for many causes.
 
-    Without an external id that is said to be set, it is not known which was sent.
+    `external_id=None` with `is_set=True` means that the external id of the call is unknown.
     """
     role = answer.resource or (resource if resource.startswith("arn:") else "of `iam_role_arn`")
     if answer.plain_code in ("validationerror", "malformedpolicydocument"):
@@ -30,15 +36,15 @@ def role_refused(
     if answer.plain_code not in answers.DENIED:
         return None
     if "identity-based policy" in answer.said or "session policy" in answer.said:
-        return insufficient(answer, Doing.ASSUME_ROLE, resource)
-    who = answer.who or "whoever runs this"
+        return insufficient(answer, OPERATIONS["AssumeRole"], resource)
+    principal = answer.principal or "whoever runs this"
     wrong = "invalid" if is_set else "not set"
     return InvalidSetting(
         f"External ID is {wrong}, or the role does not trust us: sts:AssumeRole on {role}"
-        f"{_sent(external_id, is_set)} was refused to {who}; AWS does not tell which it is. Add "
-        "the external ID to the list `sts:ExternalId` in the trust policy of the role, or correct "
-        f"`external_id`; and see that this policy names {who} as principal, and that the role of "
-        "`iam_role_arn` exists."
+        f"{_sent(external_id, is_set)} was refused to {principal}; AWS does not tell which it is. "
+        "Add the external ID to the list `sts:ExternalId` in the trust policy of the role, or "
+        f"correct `external_id`; and see that this policy names {principal} as principal, and that "
+        "the role of `iam_role_arn` exists."
     )
 
 
@@ -49,6 +55,7 @@ def _sent(external_id: str | None, is_set: bool) -> str:
     return f" with external ID {external_id!r}{default}"
 
 
+_ENDPOINT = re.compile(r"\b(s3)://|https://(?:[\w-]+\.)*?(s3|elasticmapreduce|glue|sts|sns)[.-]")
 _CLUSTER = re.compile(r"j-[A-Z0-9]+")
 _ACCOUNT = re.compile(r"arn:aws[a-z-]*:\w+:[\w-]*:(\d{12}):")
 _REGIONS = re.compile(
@@ -57,12 +64,14 @@ _REGIONS = re.compile(
 )
 
 
-def wrong_setting(answer: Answer, doing: Doing | None, resource: str) -> InvalidSetting | None:
-    """The setting to correct, or None where no setting is to blame."""
+def wrong_setting(
+    answer: Answer, operation: Operation | None, resource: str
+) -> InvalidSetting | None:
+    """The error for the setting to correct, or None if no setting is the cause."""
     code = answer.plain_code
-    if told := _credentials(answer):
-        return told
-    bucket, _ = place_in_s3(answer, resource)
+    if wrong := _credentials(answer):
+        return wrong
+    bucket, _ = bucket_and_key(answer, resource)
     if code in answers.OTHER_REGION:
         return _region(answer, bucket)
     if code in answers.NO_REGION:
@@ -74,55 +83,55 @@ def wrong_setting(answer: Answer, doing: Doing | None, resource: str) -> Invalid
             "bucket in the region of the settings.",
         )
     if code == "400" and answer.operation.startswith("Head"):
-        # To HEAD there is no answer in words.
+        # The response to HEAD has no body.
         return InvalidSetting(
             f"Data lake has invalid configuration for `region` or AWS credentials: S3 bucket "
             f"{bucket} refused {answer.operation} without a word, as it does for another region "
             "and for expired keys. Set `region` to the region of the bucket, and log in again."
         )
-    if doing is not None and doing.service == "elasticmapreduce":
+    if operation is not None and operation.service == "elasticmapreduce":
         return _cluster(answer, resource)
-    if doing is not None and doing.service == "glue":
+    if operation is not None and operation.service == "glue":
         return _catalog(answer)
     return None
 
 
-def _invalid(setting: str, told: str) -> InvalidSetting:
-    return InvalidSetting(f"Data lake has invalid configuration for `{setting}`: {told}")
+def _invalid(setting: str, problem: str) -> InvalidSetting:
+    return InvalidSetting(f"Data lake has invalid configuration for `{setting}`: {problem}")
 
 
 def _credentials(answer: Answer) -> InvalidSetting | None:
     code, said = answer.plain_code, f" ({answer.code}: {answer.said})" if answer.said else ""
     if code in answers.NO_CREDENTIALS:
-        told = (
+        problem = (
             f"none were found{said}. Set AWS_PROFILE, or AWS_ACCESS_KEY_ID and "
             "AWS_SECRET_ACCESS_KEY, or run where a role is attached to the machine."
         )
     elif code in answers.SKEWED or "signature expired" in answer.said.lower():
-        told = f"the clock of this machine is wrong{said}. Set it by NTP."
+        problem = f"the clock of this machine is wrong{said}. Set it by NTP."
     elif code in answers.EXPIRED:
-        told = f"they have expired{said}. Log in again, or replace the session token."
+        problem = f"they have expired{said}. Log in again, or replace the session token."
     elif code in answers.WRONG_KEYS:
-        told = (
+        problem = (
             f"AWS does not accept the keys{said}. Correct AWS_ACCESS_KEY_ID and "
             "AWS_SECRET_ACCESS_KEY, or the profile that AWS_PROFILE names."
         )
     else:
         return None
-    return InvalidSetting(f"Data lake has invalid AWS credentials: {told}")
+    return InvalidSetting(f"Data lake has invalid AWS credentials: {problem}")
 
 
 def _region(answer: Answer, bucket: str) -> InvalidSetting:
     found = _REGIONS.search(answer.said)
     right = found["right"] or found["expected"] or found["endpoint"] if found else None
-    place = f"S3 bucket {bucket}" if bucket else "it"
+    subject = f"S3 bucket {bucket}" if bucket else "it"
     remedy = f"Set `region: {right}`." if right else "Set `region` to the region of the bucket."
-    return _invalid("region", f"{place} is not in the region that was asked. {remedy}")
+    return _invalid("region", f"{subject} is not in the region that was asked. {remedy}")
 
 
 def _cluster(answer: Answer, resource: str) -> InvalidSetting | None:
-    told = _CLUSTER.search(resource) or _CLUSTER.search(answer.said)
-    cluster = told[0] if told else "of the settings"
+    found = _CLUSTER.search(resource) or _CLUSTER.search(answer.said)
+    cluster = found[0] if found else "of the settings"
     if "is not valid" in answer.said or "does not exist" in answer.said:
         return _invalid(
             "emr_cluster_id",
@@ -146,7 +155,7 @@ def _catalog(answer: Answer) -> InvalidSetting | None:
         )
     if answer.plain_code not in answers.DENIED:
         return None
-    ours, theirs = (_ACCOUNT.match(arn or "") for arn in (answer.who, answer.resource))
+    ours, theirs = (_ACCOUNT.match(arn or "") for arn in (answer.principal, answer.resource))
     if ours is None or theirs is None or ours[1] == theirs[1]:
         return None
     return _invalid(
@@ -157,16 +166,13 @@ def _catalog(answer: Answer) -> InvalidSetting | None:
     )
 
 
-__all__ = ["Doing", "aws_call", "recognised", "role_call"]
-
-
 @contextmanager
-def aws_call(doing: Doing, resource: str) -> Iterator[None]:
-    """Within it, refusals and failures of AWS come as errors of the lake.
+def aws_call(resource: str) -> Iterator[None]:
+    """Convert errors of AWS within the block to errors of the lake.
 
-    `resource` is what the call is about: `bucket/key` (or an `s3://` URI), a cluster's id, a
-    `database` or `database.table`, a role's ARN. Answers that are part of the work come through
-    as they are: nothing there, there already, changed meanwhile.
+    `resource` is what the call is about: `bucket/key` or an `s3://` URI, a cluster id, a
+    `database` or `database.table`, or an ARN. Expected errors pass through unchanged: not found,
+    already exists, modified concurrently.
     """
     try:
         yield
@@ -174,61 +180,63 @@ def aws_call(doing: Doing, resource: str) -> Iterator[None]:
         raise
     except Exception as error:
         answer = answer_of(error)
-        if answer is None or (told := _told(answer, doing, resource)) is None:
+        if answer is None or (known := _lake_error(answer, resource)) is None:
             raise
-        raise told from error
+        raise known from error
 
 
 @contextmanager
 def role_call(access: "AwsAccess") -> Iterator[None]:
-    """The same where a role is assumed."""
+    """The same for calls that assume a role."""
     role = access.role_arn or ""
     try:
-        with aws_call(Doing.ASSUME_ROLE, role):
+        with aws_call(role):
             yield
     except LakeError as error:
         answer = answer_of(error.__cause__) if error.__cause__ else None
         is_set = access.external_id is not None and access.external_id_is_set
-        if answer and (told := role_refused(answer, role, access.external_id, is_set)):
-            raise told from error.__cause__
+        if answer and (refused := role_refused(answer, role, access.external_id, is_set)):
+            raise refused from error.__cause__
         raise
 
 
-def recognised(error: BaseException) -> LakeError | None:
-    """The error of the lake that this is, or that AWS's answer in it amounts to, if any."""
-    seen: BaseException | None = error
-    while seen is not None:
-        if told := seen if isinstance(seen, LakeError) else told_in(str(seen)):
-            return told
-        answer = answer_of(seen)
-        if answer is not None and (told := _told(answer, None, "")):
-            return told
-        seen = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
+def as_lake_error(error: BaseException) -> LakeError | None:
+    """The lake error that an exception, or one of its causes, is or contains, if any."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if known := cause if isinstance(cause, LakeError) else error_in_trace(str(cause)):
+            return known
+        answer = answer_of(cause)
+        if answer is not None and (known := _lake_error(answer, "")):
+            return known
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
     return None
 
 
-def _told(answer: Answer, doing: Doing | None, resource: str) -> LakeError | None:
-    doing = _precisely(answer, doing, resource)
-    if doing is Doing.ASSUME_ROLE and (told := role_refused(answer, resource, None, True)):
-        return told
-    if wrong := wrong_setting(answer, doing, resource):
+def _lake_error(answer: Answer, resource: str) -> LakeError | None:
+    if answer.operation == "AssumeRole" and (
+        refused := role_refused(answer, resource, None, is_set=True)
+    ):
+        return refused
+    operation = OPERATIONS.get(answer.operation)
+    if wrong := wrong_setting(answer, operation, resource):
         return wrong
-    code = answer.plain_code
-    if code in answers.DENIED and doing is not None:
-        return insufficient(answer, doing, resource)
-    if code in answers.TROUBLE or answer.status >= 500:
-        return _trouble(answer, doing)
+    if answer.plain_code in answers.DENIED and operation is not None:
+        return insufficient(answer, operation, resource)
+    if answer.plain_code in answers.TROUBLE or answer.status >= 500:
+        return _trouble(answer, _service_name(answer, operation, resource))
     return None
 
 
-def _precisely(answer: Answer, doing: Doing | None, resource: str) -> Doing | None:
-    """The call that was answered tells better than whoever wrapped several of them."""
-    key = answer.key or resource.removeprefix("s3://").partition("/")[2]
-    return doing_of(answer.operation, key) or doing
+def _service_name(answer: Answer, operation: Operation | None, resource: str) -> str:
+    """The service; connection errors have no operation, but mostly the URL of an endpoint."""
+    if operation is not None:
+        return operation.service_name
+    found = _ENDPOINT.search(f"{resource} {answer.said}")
+    return SERVICE_NAMES[found[1] or found[2]] if found else "AWS"
 
 
-def _trouble(answer: Answer, doing: Doing | None) -> ServiceTrouble:
-    service = "AWS" if doing is None else doing.service_name
+def _trouble(answer: Answer, service: str) -> ServiceTrouble:
     call = f" to {answer.operation}" if answer.operation else ""
     said = f": {answer.code}: {answer.said}" if answer.said else f": {answer.code}"
     return ServiceTrouble(

@@ -127,7 +127,7 @@ def did_you_mean(word: str, known: Collection[str]) -> str:
 _RAISED = re.compile(r"(?:[\w.]+\.)(?P<name>\w+): (?P<said>.*)")
 
 
-def told_in(trace: str) -> LakeError | None:
+def error_in_trace(trace: str) -> LakeError | None:
     """The error of ours that a stack trace ends with: from Spark's workers they come as text."""
     known = {kind.__name__: kind for kind in _kinds(LakeError)}
     told: LakeError | None = None

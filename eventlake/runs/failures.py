@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from eventlake.aws.refusals import recognised
+from eventlake.aws.refusals import as_lake_error
 from eventlake.catalog.base import Catalog
 from eventlake.rules import paths
 from eventlake.rules.counts import UnitReport
@@ -47,7 +47,7 @@ def failure_told(storage: Storage, catalog: Catalog, run: RunFacts) -> Iterator[
     try:
         yield
     except Exception as error:
-        told = recognised(error) or full_disk(error)
+        told = as_lake_error(error) or full_disk(error)
         if not (run.replay and isinstance(told, UsageError)):  # whoever asked for it is told
             _report_unopened(storage, catalog, run, failure_of(error))
         if told is None or told is error:
@@ -92,7 +92,7 @@ def failure_of(error: BaseException) -> Failure:
         return CANCELLED
     if isinstance(error, GeneratorExit):
         return Failure("Segment.Internal", "The run was stopped between two units of its work.")
-    told = error if isinstance(error, LakeError) else recognised(error) or full_disk(error)
+    told = error if isinstance(error, LakeError) else as_lake_error(error) or full_disk(error)
     if told is not None:
         return Failure(told.error_code, str(told))
     return Failure("Segment.Internal", _in_a_line(error))

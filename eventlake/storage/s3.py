@@ -28,7 +28,7 @@ from s3transfer.manager import (  # type: ignore[import-untyped]
 )
 
 from eventlake.aws.access import ATTEMPTS, AwsAccess
-from eventlake.aws.refusals import Doing, aws_call
+from eventlake.aws.refusals import aws_call
 from eventlake.rules.errors import ServiceTrouble
 from eventlake.storage.base import THREADS, Change, R, Storage, StoredFile, T
 from eventlake.storage.s3_listing import Listing
@@ -307,7 +307,7 @@ class S3Storage(Storage):
 
     @property
     def fs(self) -> pafs.FileSystem:
-        with self._call(Doing.DOWNLOAD, ""):
+        with self._call(""):
             return arrow_files(self.access, self.bucket)
 
     def fs_path(self, path: str) -> str:
@@ -323,15 +323,15 @@ class S3Storage(Storage):
     def _object(self, path: str) -> dict[str, str]:
         return {"Bucket": self.bucket, "Key": self._key(path)}
 
-    def _call(self, doing: Doing, path: str) -> AbstractContextManager[None]:
-        return aws_call(doing, self.full(path))
+    def _call(self, path: str) -> AbstractContextManager[None]:
+        return aws_call(self.full(path))
 
     def read(self, path: str) -> bytes | None:
         return self._read(path)[0]
 
     def _read(self, path: str) -> tuple[bytes | None, str]:
         """Content and ETag."""
-        with self._call(Doing.DOWNLOAD, path):
+        with self._call(path):
             return read_object(self.client, **self._object(path))
 
     def open_input(self, path: str) -> pa.NativeFile:
@@ -344,7 +344,7 @@ class S3Storage(Storage):
         )
 
     def _opened(self, path: str, opener: Callable[[], pa.NativeFile]) -> pa.NativeFile:
-        with self._call(Doing.DOWNLOAD, path):
+        with self._call(path):
             try:
                 return opener()
             except OSError as error:
@@ -355,7 +355,7 @@ class S3Storage(Storage):
 
     @contextmanager
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
-        with self._call(Doing.UPLOAD, path):
+        with self._call(path):
             output = S3Output(self.client, **self._object(path))
             try:
                 with pa.PythonFile(output, mode="w") as out:
@@ -366,7 +366,7 @@ class S3Storage(Storage):
                 raise
 
     def write(self, path: str, data: bytes) -> None:
-        with self._call(Doing.UPLOAD, path):
+        with self._call(path):
             self.client.put_object(**self._object(path), Body=data)
 
     def create(self, path: str, data: bytes) -> bool:
@@ -390,7 +390,7 @@ class S3Storage(Storage):
     def _put_if(self, path: str, data: bytes, **condition: str) -> bool:
         for attempt in range(_UPDATES):
             try:
-                with self._call(Doing.UPLOAD, path):
+                with self._call(path):
                     self.client.put_object(**self._object(path), Body=data, **condition)
                 return True
             except ClientError as error:
@@ -406,11 +406,11 @@ class S3Storage(Storage):
     def exists(self, path: str) -> bool:
         if self._size(path) is not None:
             return True
-        with self._call(Doing.LIST, path):
+        with self._call(path):
             return self._listing().any(self._below(path))
 
     def _size(self, path: str) -> int | None:
-        with self._call(Doing.DOWNLOAD, path):
+        with self._call(path):
             try:
                 size: int = self.client.head_object(**self._object(path))["ContentLength"]
             except ClientError as error:
@@ -423,7 +423,7 @@ class S3Storage(Storage):
         return Listing(self.client, self.bucket)
 
     def files(self, folder: str, *, recursive: bool = True) -> list[StoredFile]:
-        with self._call(Doing.LIST, folder):
+        with self._call(folder):
             below = self._below(folder)
             listing = self._listing()
             found = listing.deep(below) if recursive else listing.flat(below)
@@ -438,7 +438,7 @@ class S3Storage(Storage):
         )
 
     def folders(self, folder: str) -> list[str]:
-        with self._call(Doing.LIST, folder):
+        with self._call(folder):
             found = self._listing().folders(self._below(folder))
         return sorted(key.rstrip("/").rpartition("/")[2] for key in found)
 
@@ -458,7 +458,7 @@ class S3Storage(Storage):
         size = self._size(source)
         if size is None:
             raise FileNotFoundError(self.full(source))
-        with self._call(Doing.UPLOAD, target):
+        with self._call(target):
             copy_object(self.client, self.bucket, self._key(source), self._key(target), size)
 
     def each(self, do: Callable[[T], R], items: Sequence[T]) -> list[R]:
@@ -466,12 +466,12 @@ class S3Storage(Storage):
             return list(pool.map(do, items))
 
     def delete(self, path: str) -> None:
-        with self._call(Doing.DELETE, path):
+        with self._call(path):
             self.client.delete_object(**self._object(path))
 
     def delete_folder(self, folder: str) -> None:
         below = self._below(folder)
-        with self._call(Doing.DELETE, folder):
+        with self._call(folder):
             keys = [found.key for found in self._listing().deep(below)]
             delete_keys(self.client, self.bucket, keys)
             abort_uploads(self.client, self.bucket, below)
@@ -480,7 +480,7 @@ class S3Storage(Storage):
         """S3 has no folders that could be empty."""
 
     def abandon(self, folder: str, run_id: str) -> None:
-        with self._call(Doing.DELETE, folder):
+        with self._call(folder):
             abort_uploads(self.client, self.bucket, self._below(folder), run_id)
 
 

@@ -15,7 +15,7 @@ from dagster_pipes import (
 )
 
 from eventlake.aws.access import AwsAccess
-from eventlake.aws.refusals import Doing, aws_call, recognised
+from eventlake.aws.refusals import as_lake_error, aws_call
 from eventlake.runs.context import Dataflow
 from spark_resources.dataflow.job import LakeJob, preview_job, run_job
 from spark_resources.workers.driver import busy, interruptible, peak_mb
@@ -62,7 +62,7 @@ def main(arguments: list[str], dataflow: Callable[[], Dataflow] | None = None) -
             tell(pipes, JobDone(time.monotonic() - started, peak_mb()))
             return 0
         except BaseException as error:
-            tell(pipes, JobFailed.of(recognised(error) or error))
+            tell(pipes, JobFailed.of(as_lake_error(error) or error))
             raise
 
 
@@ -87,7 +87,7 @@ def _await(s3: Any, context: PipesParams, seconds: float = _CONTEXT_SECONDS) -> 
     until = time.monotonic() + seconds
     while True:
         try:
-            with aws_call(Doing.DOWNLOAD, f"{bucket}/{key}"):
+            with aws_call(f"{bucket}/{key}"):
                 s3.get_object(Bucket=bucket, Key=key)["Body"].close()
             return
         except s3.exceptions.NoSuchKey:

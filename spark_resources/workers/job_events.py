@@ -14,7 +14,7 @@ from dagster_pipes import (
 )
 
 from eventlake.rules.counts import UnitReport
-from eventlake.rules.errors import LakeError, told_in
+from eventlake.rules.errors import LakeError, error_in_trace
 from eventlake.runs.context import Published
 from eventlake.runs.dry_run import PlannedUnit
 from eventlake.runs.verify import CheckResult, ChecksFailed
@@ -75,7 +75,7 @@ class JobFailed(msgspec.Struct, frozen=True, tag="failed"):
         """The same error, raised anew where somebody waits for the job."""
         if self.checks:
             return ChecksFailed(self.checks)
-        return told_in(f"eventlake.{self.kind}: {self.said}") or LakeError(
+        return error_in_trace(f"eventlake.{self.kind}: {self.said}") or LakeError(
             f"{self.kind}: {self.said}"
         )
 

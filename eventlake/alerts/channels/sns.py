@@ -8,7 +8,7 @@ from eventlake.alerts.channels.base import TIMEOUT, NotSent
 from eventlake.alerts.state import Message
 from eventlake.aws.access import AwsAccess
 from eventlake.aws.answers import answer_of
-from eventlake.aws.refusals import Doing, aws_call, recognised
+from eventlake.aws.refusals import as_lake_error, aws_call
 
 _SUBJECT = 100  # characters, and ASCII only
 _TEXT = 200_000  # bytes; SNS takes 256 kB with all attributes
@@ -29,7 +29,6 @@ class SnsTopic:
         subject = f"[datalake] {message.title}".encode("ascii", "replace").decode()
         printable = "".join(c if c.isprintable() else " " for c in subject)
         self._call(
-            Doing.PUBLISH,
             "publish",
             Subject=printable[:_SUBJECT],
             Message=message.text.encode()[:_TEXT].decode(errors="ignore"),
@@ -47,7 +46,7 @@ class SnsTopic:
 
     def look(self) -> str:
         try:
-            self._call(Doing.LOOK_AT_TOPIC, "get_topic_attributes")
+            self._call("get_topic_attributes")
         except NotSent as error:
             if "sns:GetTopicAttributes" not in str(error):
                 raise
@@ -57,9 +56,9 @@ class SnsTopic:
             )
         return f"{self.arn} is there; nothing was sent"
 
-    def _call(self, doing: Doing, name: str, **arguments: Any) -> Any:
+    def _call(self, name: str, **arguments: Any) -> Any:
         try:
-            with aws_call(doing, self.arn):
+            with aws_call(self.arn):
                 return getattr(self._client, name)(TopicArn=self.arn, **arguments)
         except Exception as error:
             answer = answer_of(error)
@@ -68,7 +67,7 @@ class SnsTopic:
                     f"SNS: topic {self.arn} does not exist. Create it, or correct "
                     "`alerts.sns_topic_arn`."
                 ) from None
-            raise NotSent(f"SNS: {recognised(error) or error}") from None
+            raise NotSent(f"SNS: {as_lake_error(error) or error}") from None
 
     @cached_property
     def _client(self) -> Any:

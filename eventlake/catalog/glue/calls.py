@@ -9,7 +9,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from eventlake.aws.access import AwsAccess
-from eventlake.aws.refusals import Doing, aws_call
+from eventlake.aws.refusals import aws_call
 from eventlake.rules.errors import InvalidSetting
 
 _ATTEMPTS = 12
@@ -69,7 +69,7 @@ class GlueCalls:
         That something is missing, or there already, comes as botocore's ClientError.
         """
         # Which permission is missing is told by the call that was refused.
-        with aws_call(Doing.FETCH_SCHEMA, about):
+        with aws_call(about):
             for last in attempts():
                 try:
                     return self.once(operation, **arguments)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from botocore.exceptions import ClientError
 
-from eventlake.aws.refusals import Doing, aws_call
+from eventlake.aws.refusals import aws_call
 from eventlake.catalog.base import CatalogColumn
 from eventlake.catalog.glue.calls import BUSY, NOT_FOUND, Fields, GlueCalls, attempts, code_of
 from eventlake.catalog.glue.tables import (
@@ -26,7 +26,7 @@ def change_table(calls: GlueCalls, database: str, name: str, change: Change) -> 
     Glue refuses the update if the table is no longer the version that was read. Then the change
     is made anew from the table as it is now; so is one whose answer got lost.
     """
-    with aws_call(Doing.CHANGE_SCHEMA, f"{database}.{name}"):
+    with aws_call(f"{database}.{name}"):
         for last in attempts():
             try:
                 got = calls.once("get_table", DatabaseName=database, Name=name)["Table"]

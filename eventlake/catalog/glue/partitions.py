@@ -7,7 +7,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from eventlake.aws.refusals import Doing, aws_call
+from eventlake.aws.refusals import aws_call
 from eventlake.catalog.base import CatalogPartition
 from eventlake.catalog.glue.calls import (
     BUSY,
@@ -198,7 +198,7 @@ class PartitionBatches:
         method = self.calls.client.meta.method_to_api_mapping[operation]
         refusal = ClientError({"Error": {"Code": code, "Message": said}}, method)
         try:
-            with aws_call(Doing.CHANGE_SCHEMA, self._name):
+            with aws_call(self._name):
                 raise refusal
         except Exception as told:
             return told

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from eventlake.aws.access import AwsAccess
-from eventlake.aws.refusals import Doing, aws_call
+from eventlake.aws.refusals import aws_call
 from spark_resources.engines.emr.cluster import Cluster, Json
 
 ENDED_CLUSTER = frozenset({"TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS"})
@@ -41,12 +41,12 @@ class EmrClient:
 
     def describe(self, cluster_id: str) -> Cluster:
         """A cluster's state and software, without its nodes."""
-        with aws_call(Doing.LOOK_AT_CLUSTER, cluster_id):
+        with aws_call(cluster_id):
             return Cluster(self._emr.describe_cluster(ClusterId=cluster_id)["Cluster"])
 
     def describe_whole(self, cluster_id: str) -> Cluster:
         """A cluster with its nodes and everything else that another one needs to be like it."""
-        with aws_call(Doing.LOOK_AT_CLUSTER, cluster_id):
+        with aws_call(cluster_id):
             described = self._emr.describe_cluster(ClusterId=cluster_id)["Cluster"]
             fleets = described.get("InstanceCollectionType") == "INSTANCE_FLEET"
             scaling = self._emr.get_managed_scaling_policy(ClusterId=cluster_id)
@@ -65,39 +65,39 @@ class EmrClient:
 
     def add_step(self, cluster_id: str, step: Json) -> str:
         """The id of the step that was added to the others of the cluster."""
-        with aws_call(Doing.SUBMIT_STEP, cluster_id):
+        with aws_call(cluster_id):
             added = self._emr.add_job_flow_steps(JobFlowId=cluster_id, Steps=[step])
         step_id: str = added["StepIds"][0]
         return step_id
 
     def step(self, cluster_id: str, step_id: str) -> StepStatus:
-        with aws_call(Doing.POLL_STEP, cluster_id):
+        with aws_call(cluster_id):
             told = self._emr.describe_step(ClusterId=cluster_id, StepId=step_id)["Step"]["Status"]
         return StepStatus(told["State"], _reason(told))
 
     def cancel(self, cluster_id: str, step_id: str, *, kill: bool = False) -> None:
         """Ask the step's process to end, or end it."""
         how = "TERMINATE_PROCESS" if kill else "SEND_INTERRUPT"
-        with aws_call(Doing.CANCEL_STEP, cluster_id):
+        with aws_call(cluster_id):
             self._emr.cancel_steps(
                 ClusterId=cluster_id, StepIds=[step_id], StepCancellationOption=how
             )
 
     def start_cluster(self, asked: Json) -> str:
-        with aws_call(Doing.START_CLUSTER, asked["Name"]):
+        with aws_call(asked["Name"]):
             started: str = self._emr.run_job_flow(**asked)["JobFlowId"]
         return started
 
     def only_step(self, cluster_id: str) -> str:
         """The id of the step that a cluster was started with."""
-        with aws_call(Doing.POLL_STEP, cluster_id):
+        with aws_call(cluster_id):
             steps = self._emr.list_steps(ClusterId=cluster_id)["Steps"]
         step_id: str = steps[0]["Id"]
         return step_id
 
     def end_cluster(self, cluster_id: str) -> None:
         """Done already is done."""
-        with aws_call(Doing.END_CLUSTER, cluster_id):
+        with aws_call(cluster_id):
             self._emr.terminate_job_flows(JobFlowIds=[cluster_id])
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eventlake.aws.access import AwsAccess
-from eventlake.aws.refusals import recognised
+from eventlake.aws.refusals import as_lake_error
 from eventlake.rules.errors import LakeError, ServiceTrouble
 from eventlake.runs.context import Listener
 from spark_resources.engines.emr.client import Pace, StepStatus
@@ -123,4 +123,4 @@ class Listening:
         if lines:
             self.listener.warn("\n".join([f"The end of the log of {place}:", *lines]))
         failed = StepFailed(str(place), step.state, step.reason, lines, place.logs)
-        return recognised(RuntimeError("\n".join(lines))) or failed
+        return as_lake_error(RuntimeError("\n".join(lines))) or failed

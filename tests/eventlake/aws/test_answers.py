@@ -4,7 +4,7 @@ import pytest
 from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
 
 from eventlake.aws.permissions import granted_by
-from eventlake.aws.refusals import Doing, aws_call, recognised
+from eventlake.aws.refusals import as_lake_error, aws_call
 from eventlake.rules.errors import ServiceTrouble
 from tests.support.aws.recorded import CLUSTER, LAKE, US, answered, told_of
 
@@ -32,7 +32,7 @@ from tests.support.aws.recorded import CLUSTER, LAKE, US, answered, told_of
     ids=lambda error: f"{type(error).__name__}-{str(error)[-20:]}",
 )
 def test_what_retries_did_not_mend_is_nobodys_fault(error: Exception) -> None:
-    told = recognised(error)
+    told = as_lake_error(error)
     assert type(told) is ServiceTrouble
     assert told.error_code == "Segment.Internal"
     assert "There is nothing to correct; the next sync tries again" in str(told)
@@ -53,7 +53,7 @@ def test_what_retries_did_not_mend_is_nobodys_fault(error: Exception) -> None:
     ids=lambda error: type(error).__name__ + str(error)[18:40],
 )
 def test_answers_that_are_part_of_the_work_come_through(error: Exception) -> None:
-    with pytest.raises(type(error)) as caught, aws_call(Doing.FETCH_SCHEMA, "ios_prod.x"):
+    with pytest.raises(type(error)) as caught, aws_call("ios_prod.x"):
         raise error
     assert caught.value is error
 
@@ -66,7 +66,7 @@ def test_the_resource_and_the_key_that_aws_names_are_the_ones_told() -> None:
         f"User: {US} is not authorized to perform: kms:GenerateDataKey on resource: {key} because "
         "no identity-based policy allows the kms:GenerateDataKey action",
     )
-    told = str(told_of(refused, Doing.STAGE, f"{LAKE}/segment-stage/S1/R1/a"))
+    told = str(told_of(refused, f"{LAKE}/segment-stage/S1/R1/a"))
     assert f"kms:GenerateDataKey on {key} was refused to {US}" in told
     assert granted_by(told) == {
         "Effect": "Allow",
@@ -80,7 +80,7 @@ def test_an_explicit_deny_is_not_mended_by_a_grant_alone() -> None:
         f"User: {US} is not authorized to perform: s3:PutObject on resource: "
         f'"arn:aws:s3:::{LAKE}/segment-data/x" with an explicit deny in a service control policy'
     )
-    told = str(told_of(answered("PutObject", "AccessDenied", said), Doing.UPLOAD, f"{LAKE}/x"))
+    told = str(told_of(answered("PutObject", "AccessDenied", said), f"{LAKE}/x"))
     assert "An explicit deny in a service control policy is in the way" in told
     assert f"s3:PutObject on arn:aws:s3:::{LAKE}/segment-data/x was refused" in told
 
@@ -92,7 +92,7 @@ def test_a_cluster_without_the_tag_is_a_reason_for_a_refusal() -> None:
         f"{arn} because no identity-based policy allows the elasticmapreduce:AddJobFlowSteps action"
     )
     refused = answered("AddJobFlowSteps", "AccessDeniedException", said)
-    told = str(told_of(refused, Doing.SUBMIT_STEP, CLUSTER))
+    told = str(told_of(refused, CLUSTER))
     assert f"elasticmapreduce:AddJobFlowSteps on {arn} was refused to {US}" in told
     assert "with tag vendor=segment" in told
 
@@ -100,6 +100,6 @@ def test_a_cluster_without_the_tag_is_a_reason_for_a_refusal() -> None:
 def test_what_lake_formation_refuses_is_not_granted_by_a_policy() -> None:
     said = "Insufficient Lake Formation permission(s): Required Create Table on ios_prod"
     refused = answered("CreateTable", "AccessDeniedException", said)
-    told = str(told_of(refused, Doing.CREATE_SCHEMA, "ios_prod.track_order"))
+    told = str(told_of(refused, "ios_prod.track_order"))
     assert f"AWS says: {said}. Lake Formation governs the catalog: grant it there" in told
     assert "glue:CreateTable on arn:aws:glue:*:*:table/ios_prod/track_order was refused." in told

@@ -9,7 +9,7 @@ from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 
 from eventlake.aws.access import ATTEMPTS, AwsAccess
-from eventlake.aws.refusals import Doing, aws_call
+from eventlake.aws.refusals import aws_call
 from eventlake.rules.errors import (
     InsufficientPermissions,
     InvalidSetting,
@@ -56,7 +56,7 @@ def asked(given: Answer, expected: type[LakeError]) -> int:
     glue = AwsAccess().client("glue")
     glue.meta.events.register("before-send.glue", send)
     try:
-        with pytest.raises(expected), aws_call(Doing.FETCH_SCHEMA, "ios_prod"):
+        with pytest.raises(expected), aws_call("ios_prod"):
             glue.get_database(Name="ios_prod")
     finally:
         glue.meta.events.unregister("before-send.glue", send)

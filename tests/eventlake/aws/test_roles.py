@@ -5,7 +5,7 @@ from botocore.exceptions import ClientError
 
 from eventlake.aws.access import AwsAccess, forget_sessions
 from eventlake.aws.permissions import granted_by
-from eventlake.aws.refusals import Doing, aws_call, role_call
+from eventlake.aws.refusals import aws_call, role_call
 from eventlake.rules.errors import InsufficientPermissions, InvalidSetting, LakeError
 from eventlake.settings.models import Settings
 from tests.support.aws.enforced import User, enforced
@@ -58,7 +58,7 @@ def test_an_external_id_that_nobody_has_set() -> None:
 
 
 def test_a_role_refused_in_the_midst_of_other_work() -> None:
-    told = told_of(denied_role(), Doing.FETCH_SCHEMA, "ios_prod.track_order")
+    told = told_of(denied_role(), "ios_prod.track_order")
     assert str(told).startswith("External ID is")
     assert ROLE in str(told)
 
@@ -72,7 +72,7 @@ def test_the_role_of_an_access_is_refused_in_whatever_call_needs_it_first(
     forget_sessions()
     glue = AwsAccess(role_arn=role, external_id="9IP56Shn6").client("glue")
     refused = pytest.raises(InvalidSetting, match=rf"^External ID is invalid.*{role}.*'9IP56Shn6'")
-    with enforced(aws), refused, aws_call(Doing.FETCH_SCHEMA, "ios_prod"):
+    with enforced(aws), refused, aws_call("ios_prod"):
         glue.get_database(Name="ios_prod")
 
 

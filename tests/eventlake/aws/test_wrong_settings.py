@@ -3,20 +3,18 @@
 import pytest
 from botocore.exceptions import NoCredentialsError, NoRegionError, ProfileNotFound
 
-from eventlake.aws.refusals import Doing, aws_call, recognised
+from eventlake.aws.refusals import as_lake_error, aws_call
 from eventlake.rules.errors import InvalidSetting
 from tests.support.aws.recorded import CLUSTER, LAKE, US, answered, told_of
 from tests.support.servers.aws import AwsServer
 
 INVALID = "Data lake has invalid configuration for "
 KEYS = "Data lake has invalid AWS credentials: "
-ON_S3 = (Doing.LIST, LAKE)
-ON_EMR = (Doing.SUBMIT_STEP, CLUSTER)
-ON_GLUE = (Doing.FETCH_SCHEMA, "ios_prod")
+ON_S3, ON_EMR, ON_GLUE = LAKE, CLUSTER, "ios_prod"
 
 
 @pytest.mark.parametrize(
-    ("error", "place", "begins", "remedy"),
+    ("error", "resource", "begins", "remedy"),
     [
         (
             answered("ListObjectsV2", "NoSuchBucket", "The specified bucket does not exist"),
@@ -189,21 +187,21 @@ ON_GLUE = (Doing.FETCH_SCHEMA, "ios_prod")
     ids=lambda value: getattr(value, "operation_name", type(value).__name__),
 )
 def test_a_wrong_setting_is_named_with_its_remedy(
-    error: Exception, place: tuple[Doing, str], begins: str, remedy: str
+    error: Exception, resource: str, begins: str, remedy: str
 ) -> None:
-    told = told_of(error, *place)
+    told = told_of(error, resource)
     assert type(told) is InvalidSetting
     assert told.error_code == "Segment.InvalidSettings"
     assert str(told).startswith(begins)
     assert remedy in str(told)
-    assert type(recognised(error)) is InvalidSetting
+    assert type(as_lake_error(error)) is InvalidSetting
 
 
 def test_what_the_local_server_says_itself(aws: AwsServer) -> None:
     s3, emr = aws.client("s3"), aws.client("emr")
     no_bucket = pytest.raises(InvalidSetting, match="S3 bucket nowhere does not exist")
-    with no_bucket, aws_call(Doing.LIST, "nowhere"):
+    with no_bucket, aws_call("nowhere"):
         s3.list_objects_v2(Bucket="nowhere")
     no_cluster = pytest.raises(InvalidSetting, match=f"there is no EMR cluster {CLUSTER}")
-    with no_cluster, aws_call(Doing.LOOK_AT_CLUSTER, CLUSTER):
+    with no_cluster, aws_call(CLUSTER):
         emr.describe_cluster(ClusterId=CLUSTER)

@@ -11,7 +11,7 @@ from eventlake.rules.errors import (
     Problem,
     SettingsError,
     did_you_mean,
-    told_in,
+    error_in_trace,
 )
 
 
@@ -88,7 +88,7 @@ Caused by: org.apache.spark.api.python.PythonException: no more
 
 
 def test_an_error_comes_back_from_the_stack_trace_of_a_worker() -> None:
-    told = told_in(SPARK_4_0)
+    told = error_in_trace(SPARK_4_0)
     assert type(told) is InsufficientPermissions
     assert str(told) == "No right to read.\nAsk for it."
 
@@ -98,4 +98,4 @@ def test_an_error_comes_back_from_the_stack_trace_of_a_worker() -> None:
     ["", "ValueError: 3", "other.package.Trouble: x", "eventlake.rules.errors.LakeErrors: x"],
 )
 def test_other_stack_traces_hold_no_error_of_ours(trace: str) -> None:
-    assert told_in(trace) is None
+    assert error_in_trace(trace) is None

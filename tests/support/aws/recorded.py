@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from eventlake.aws.refusals import Doing, aws_call
+from eventlake.aws.refusals import aws_call
 from eventlake.rules.errors import LakeError
 
 CLUSTER = "j-3SXSUSDNPIS"
@@ -26,7 +26,7 @@ class Body(BytesIO):
         yield self.read()
 
 
-def told_of(error: Exception, doing: Doing, resource: str) -> LakeError:
-    with pytest.raises(LakeError) as caught, aws_call(doing, resource):
+def told_of(error: Exception, resource: str) -> LakeError:
+    with pytest.raises(LakeError) as caught, aws_call(resource):
         raise error
     return caught.value
