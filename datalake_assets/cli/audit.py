@@ -15,7 +15,7 @@ from datalake_assets.cli.text import number, plain, plural
 
 if TYPE_CHECKING:
     from eventlake.audit.audit import Audit, PartitionAudit
-    from eventlake.audit.scope import Span
+    from eventlake.runs.unit import Window
 
 _SHOWN = 20
 _NAMED = 3
@@ -47,7 +47,7 @@ def audit(
     from eventlake.audit.scope import Scope
 
     lake = invocation(context).lake()
-    scope = Scope(lake.settings.source(source), _span(first, end))
+    scope = Scope(lake.settings.source(source), _window(first, end))
     with _progress() as progress:
         found = carry_out(lake, scope, progress)
     if as_json:
@@ -60,13 +60,14 @@ def audit(
         raise typer.Exit(1)
 
 
-def _span(first: str | None, end: str | None) -> "Span":
-    from eventlake.audit.scope import Span
+def _window(first: str | None, end: str | None) -> "Window":
+    from eventlake.audit.scope import FIRST, LAST
     from eventlake.rules.times import parse_hour, parse_range
+    from eventlake.runs.unit import Window
 
     if first is not None and end is not None:
-        return Span(*parse_range(first, end))
-    return Span(parse_hour(first) if first else None, parse_hour(end) if end else None)
+        return Window(*parse_range(first, end))
+    return Window(parse_hour(first) if first else FIRST, parse_hour(end) if end else LAST)
 
 
 @contextmanager
@@ -91,7 +92,7 @@ def _progress() -> Iterator[Callable[[str], None]]:
 def _show(found: "Audit") -> None:
     total = found.total
     say(
-        f"{found.scope.source.slug}, {found.scope.span}: "
+        f"{found.scope.source.slug}, {found.scope}: "
         f"{plural(len(found.raw.read), 'raw file')}, {plural(total.rows_in, 'row')} = "
         f"{total.loaded:,} in the lake + {total.duplicates:,} duplicates "
         f"+ {total.rejected:,} rejected + {total.suppressed:,} suppressed "
@@ -177,12 +178,14 @@ def _replay(found: "Audit") -> str:
 
 
 def _as_dict(found: "Audit") -> dict[str, Any]:
-    span = found.scope.span
+    from eventlake.audit.scope import FIRST, LAST
+
+    window = found.scope.window
     counts = {k: v for k, v in asdict(found.total).items() if k not in ("table", "name")}
     return {
         "source": found.scope.source.slug,
-        "from": span.start,
-        "to": span.end,
+        "from": None if window.start == FIRST else window.start,
+        "to": None if window.end == LAST else window.end,
         "agrees": found.agrees,
         **counts,
         "tables": [asdict(table) for table in found.tables],

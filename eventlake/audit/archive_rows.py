@@ -10,7 +10,7 @@ import numpy as np
 
 from eventlake.audit.lake_rows import RAW, id_words, rows_of
 from eventlake.audit.rule import Demand
-from eventlake.audit.scope import Scope, TableNumbers
+from eventlake.audit.scope import Scope, TableNumbers, micros
 from eventlake.columnar.raw_lines import RawLines
 from eventlake.rules.events import Reject, open_envelope
 from eventlake.rules.gc import uncollected
@@ -20,16 +20,6 @@ from eventlake.rules.suppression import People
 from eventlake.storage import Storage
 
 BATCH = 50_000
-
-
-@dataclass(frozen=True, slots=True)
-class RawFile:
-    """A file to read; events beyond the lines that were loaded wait (None: all were loaded)."""
-
-    number: int
-    path: str
-    size: int
-    loaded_lines: int | None = None
 
 
 @dataclass
@@ -48,18 +38,20 @@ class ArchiveRows:
     skipped: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        self._first, self._end = self.scope.span.micros
+        self._first, self._end = micros(self.scope.window)
 
-    def read(self, file: RawFile) -> Iterator[np.ndarray]:
-        """The events of a file that a lake could have, in arrays of `RAW`."""
+    def read(self, number: int, path: str, loaded_lines: int | None = None) -> Iterator[np.ndarray]:
+        """The events of a file in arrays of `RAW`, without those that never get a row.
+
+        Events after `loaded_lines` are waiting to be loaded (None: all lines are loaded).
+        """
         with uncollected():  # events die at once: looking for cycles among them doubles the time
-            yield from self._read(file)
+            yield from self._read(number, path, loaded_lines)
 
-    def _read(self, file: RawFile) -> Iterator[np.ndarray]:
+    def _read(self, file: int, path: str, loaded: int | None) -> Iterator[np.ndarray]:
         limits = self.scope.source.limits
-        loaded = file.loaded_lines
         found: list[tuple[str, int, int, int, int]] = []
-        lines = RawLines(lambda: self.storage.open_stream(file.path), limits.line_bytes)
+        lines = RawLines(lambda: self.storage.open_stream(path), limits.line_bytes)
         for number, line in lines:
             if line.strip() and (event := self._event(line)) is not None:
                 id, received, table, demand = event
@@ -69,7 +61,7 @@ class ArchiveRows:
                 if len(found) >= BATCH:
                     yield _array(file, found)
                     found = []
-        if lines.broken and self.scope.span.whole:  # the end that cannot be read has no time
+        if lines.broken and self.scope.is_everything:  # the end that cannot be read has no time
             self.rows_in[""] += 1
             self.rejected[""] += 1
         if found:
@@ -85,7 +77,7 @@ class ArchiveRows:
                 return None
             table = table_name(envelope.type, envelope.event, source.naming)
         except Reject:
-            if self.scope.span.whole:  # what has no time is in no range
+            if self.scope.is_everything:  # what has no time is in no range
                 self.rows_in[""] += 1
                 self.rejected[""] += 1
             return None
@@ -125,7 +117,7 @@ class ArchiveRows:
         return len(known | (names - {None})) > source.limits.columns
 
 
-def _array(file: RawFile, found: list[tuple[str, int, int, int, int]]) -> np.ndarray:
+def _array(file: int, found: list[tuple[str, int, int, int, int]]) -> np.ndarray:
     ids, received, tables, lines, demands = zip(*found, strict=True)
     hi, lo = id_words(ids)
     return rows_of(
@@ -134,7 +126,7 @@ def _array(file: RawFile, found: list[tuple[str, int, int, int, int]]) -> np.nda
         lo=lo,
         received=received,
         table=tables,
-        file=file.number,
+        file=file,
         line=lines,
         demand=demands,
     )

@@ -11,7 +11,7 @@ from eventlake.audit.compare import DOUBLED, MISSING, UNEXPECTED, Findings, Plac
 from eventlake.audit.lake_rows import RAW, ROWS, LakeRows, Spill, bucket_bits
 from eventlake.audit.rule import RawVerdict
 from eventlake.audit.scope import Scope, TableNumbers
-from eventlake.audit.snapshot import RawFiles, Snapshot, take_snapshot
+from eventlake.audit.snapshot import AuditedFiles, Snapshot, take_snapshot
 from eventlake.catalog.factory import room
 from eventlake.lake import Lake
 from eventlake.rules.errors import ConservationError
@@ -82,7 +82,7 @@ class Audit:
     scope: Scope
     tables: tuple[TableAudit, ...]
     partitions: tuple[PartitionAudit, ...]
-    raw: RawFiles
+    raw: AuditedFiles
 
     @property
     def agrees(self) -> bool:
@@ -120,7 +120,7 @@ def audit(lake: Lake, scope: Scope, progress: Progress = lambda _: None) -> Audi
         for done, file in enumerate(snapshot.raw.read):
             seen = f"{archive.rows_in.total():,} rows of the range"
             progress(f"raw file {done + 1} of {len(snapshot.raw.read)}, {seen} so far")
-            for batch in archive.read(file):
+            for batch in archive.read(done, file.path, snapshot.raw.loaded_lines.get(file.path)):
                 events.add(batch)
         for done, data_file in enumerate(snapshot.data_files):
             progress(f"data file {done + 1} of {len(snapshot.data_files)}")
@@ -135,7 +135,7 @@ def audit(lake: Lake, scope: Scope, progress: Progress = lambda _: None) -> Audi
         for bucket in range(2**bits):
             progress(f"comparing, part {bucket + 1} of {2**bits}")
             raw, found = events.read(bucket), rows.read(bucket)
-            raw_verdicts, row_verdicts = compare(raw, found, scope.window)
+            raw_verdicts, row_verdicts = compare(raw, found, scope.dedup_micros)
             findings.add(raw, raw_verdicts, found, row_verdicts)
     return _report(lake, scope, snapshot, archive, tables, findings)
 
@@ -211,7 +211,8 @@ def _problems(scope: Scope, snapshot: Snapshot, tables: LakeRows) -> dict[Place,
     problems = {place: list(told) for place, told in tables.problems.items()}
     for one in snapshot.partitions:
         found = tables.found[one.table, one.path]
-        if one.span.within(scope.span) and found != one.rows:
+        whole = scope.window.start <= one.window.start and one.window.end <= scope.window.end
+        if whole and found != one.rows:
             told = f"the catalog says {one.rows:,} rows, its files have {found:,}"
             problems.setdefault((one.table, one.path), []).append(told)
     return problems

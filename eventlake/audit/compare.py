@@ -8,7 +8,6 @@ from hashlib import sha256
 import numpy as np
 import pyarrow.parquet as pq
 
-from eventlake.audit.archive_rows import RawFile
 from eventlake.audit.lake_rows import DataFile
 from eventlake.audit.rule import Raw, RawVerdict, Row, RowVerdict, judge
 from eventlake.columnar.raw_lines import RawLines
@@ -17,7 +16,7 @@ from eventlake.rules.names import MESSAGE_ID
 from eventlake.rules.parse import parse_line
 from eventlake.rules.partitions import DatePartition, hour_of, partition_of
 from eventlake.settings.models import Source
-from eventlake.storage import Storage
+from eventlake.storage import Storage, StoredFile
 
 
 def compare(raw: np.ndarray, rows: np.ndarray, window: int) -> tuple[np.ndarray, np.ndarray]:
@@ -143,7 +142,7 @@ class Findings:
 def ids_of(
     storage: Storage,
     source: Source,
-    raw: Sequence[RawFile],
+    raw: Sequence[StoredFile],
     data: Sequence[DataFile],
     examples: Iterable[Example],
 ) -> dict[Example, str]:

@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventlake.audit.scope import Scope, Span, TableNumbers
+from eventlake.audit.scope import Scope, TableNumbers, micros, overlaps
 from eventlake.columnar.id_hashes import hash_id
 from eventlake.rules.names import MESSAGE_ID, RECEIVED_AT
+from eventlake.runs.unit import Window
 from eventlake.storage import Storage
 
 RAW = np.dtype(
@@ -109,7 +110,7 @@ class DataFile:
     path: str
     table: str
     partition: str
-    span: Span  # what the partition may hold
+    window: Window  # the times of the rows that belong to the partition
 
 
 @dataclass
@@ -144,8 +145,8 @@ class LakeRows:
         ids, received = (batch.column(name) for name in names)
         hi, lo = id_words(id or "" for id in ids.to_pylist())
         times = received.cast(pa.int64()).fill_null(0).to_numpy()
-        start, end = self.scope.span.micros
-        lowest, highest = file.span.micros
+        start, end = micros(self.scope.window)
+        lowest, highest = micros(file.window)
         in_range = (times >= start) & (times < end)
         right = (times >= lowest) & (times < highest) & ids.is_valid().to_numpy(False)
         return rows_of(
@@ -156,5 +157,5 @@ class LakeRows:
             table=np.where(right, self.numbers.of(file.table), NOWHERE),
             file=file.number,
             row=np.arange(first, first + len(times)),
-            judged=np.where(right, in_range, file.span.touches(self.scope.span)),
+            judged=np.where(right, in_range, overlaps(file.window, self.scope.window)),
         )

@@ -130,11 +130,10 @@ class RawFiles:
 
     def gone(self, window: Window) -> list[str]:
         """Files that were loaded, had rows of a range, and are no longer there."""
-        first, end = window.hours
         return [
             path
             for path, entry in self.ledger.items()
-            if path not in self.archive.files and any(first <= h < end for h in entry.hours)
+            if path not in self.archive.files and had_rows(entry, window)
         ]
 
 
@@ -160,12 +159,24 @@ def plan_replay(raw: RawFiles, day: Window, tables: frozenset[str] | None) -> Un
 def _may_hold(file: StoredFile, folder: date, entry: LedgerEntry | None, window: Window) -> bool:
     """By the hours the ledger saw in a file; one it does not know is judged by its folder, too."""
     if entry is not None:
-        first, end = window.hours
-        if any(first <= hour < end for hour in entry.hours):
+        if had_rows(entry, window):
             return True
         if entry.matches(file):
             return False
-    # A folder may begin with rows of the evening before, and end with some of the next morning.
+    return is_near(folder, window)
+
+
+def had_rows(entry: LedgerEntry, window: Window) -> bool:
+    """Whether a loaded file had rows of a range."""
+    first, end = window.hours
+    return any(first <= hour < end for hour in entry.hours)
+
+
+def is_near(folder: date, window: Window) -> bool:
+    """Whether a day folder may hold rows of a range.
+
+    It may begin with rows of the evening before and end with some of the next morning.
+    """
     midnight = datetime(folder.year, folder.month, folder.day, tzinfo=UTC)
     return midnight - window.start > -2 * DAY and midnight - window.end < DAY
 

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from eventlake.audit.audit import Audit, audit
-from eventlake.audit.scope import Scope, Span
+from eventlake.audit.scope import FIRST, LAST, Scope
 from eventlake.lake import Lake
+from eventlake.runs.unit import Window
 from tests.support.lakes.archive import identify, track
 from tests.support.lakes.runs import Audited, Runs, utc
 
@@ -40,8 +41,8 @@ def audited(runs: Runs) -> Audited:
     """Audit the lake as it is now: all of it, or from one time to another."""
 
     def carry_out(start: str | None = None, end: str | None = None) -> Audit:
-        span = Span(utc(start) if start else None, utc(end) if end else None)
-        return audit(Lake.open(runs.settings), Scope(runs.source, span))
+        window = Window(utc(start) if start else FIRST, utc(end) if end else LAST)
+        return audit(Lake.open(runs.settings), Scope(runs.source, window))
 
     return carry_out
 

@@ -5,10 +5,12 @@ from datetime import date
 import pytest
 
 from eventlake.audit import snapshot
-from eventlake.audit.scope import Span
-from eventlake.audit.snapshot import raw_files
+from eventlake.audit.scope import FIRST, LAST, Scope
+from eventlake.audit.snapshot import audited_files
 from eventlake.rules import paths
 from eventlake.rules.errors import SettingsError, StateError, UsageError
+from eventlake.runs.plan import Archive, RawFiles
+from eventlake.runs.unit import Window
 from eventlake.state.ledger import LedgerEntry
 from eventlake.storage import StoredFile
 from tests.support.lakes.archive import page, track
@@ -186,10 +188,11 @@ ENTRY = LedgerEntry(A, 5, "t1", 10, ("2026-10-01T07", "2026-10-04T00"))
         (None, "2026-09-29", False),
     ],
 )
-def test_which_files_are_read(start: str | None, end: str | None, read: bool) -> None:
-    span = Span(utc(start) if start else None, utc(end) if end else None)
-    folders = {date(2026, 10, 1): [StoredFile(A, 5, "t1")]}
-    assert bool(raw_files(folders, {A: ENTRY}, None, span).read) == read
+def test_which_files_are_read(runs: Runs, start: str | None, end: str | None, read: bool) -> None:
+    window = Window(utc(start) if start else FIRST, utc(end) if end else LAST)
+    archive = Archive({date(2026, 10, 1): [StoredFile(A, 5, "t1")]})
+    found = audited_files(RawFiles(archive, {A: ENTRY}), None, Scope(runs.source, window))
+    assert bool(found.read) == read
 
 
 def test_a_commit_that_nobody_applies_is_told(

@@ -9,14 +9,15 @@ import pytest
 from hypothesis import example, given, settings
 
 from eventlake.audit.audit import audit
-from eventlake.audit.scope import Scope, Span
+from eventlake.audit.scope import EVERYTHING, Scope, micros
 from eventlake.lake import Lake
+from eventlake.runs.unit import Window
 from tests.support.lakes.random_archives import Replay, Story, Sync, stories
 from tests.support.lakes.runs import Runs, utc
 from tests.support.oracles.reference import ReferenceLake
 from tests.support.oracles.stories import Told, play
 
-DAYS = Span(utc("2026-10-01"), utc("2026-10-09"))
+DAYS = Window(utc("2026-10-01"), utc("2026-10-09"))
 
 
 def times_by_id(lake: ReferenceLake) -> dict[str, list[int]]:
@@ -28,13 +29,13 @@ def times_by_id(lake: ReferenceLake) -> dict[str, list[int]]:
     return {id: sorted(times) for id, times in found.items()}
 
 
-def missing(told: Told, span: Span) -> int:
-    """Events of the span that no row of their id is near to; of several near each other, one."""
+def missing(told: Told, range: Window) -> int:
+    """Events of the range that no row of their id is near to; of several near each other, one."""
     archive = ReferenceLake(told.runs.source.model_copy(update={"dedup_days": 0}))
     archive.load(list(told.archive.values()))
     loaded = times_by_id(told.lake)
-    start, end = span.micros
-    window = Scope(told.runs.source).window
+    start, end = micros(range)
+    window = Scope(told.runs.source).dedup_micros
     count = 0
     for id, times in times_by_id(archive).items():
         known = loaded.get(id, [])
@@ -75,16 +76,16 @@ def test_what_syncs_and_replays_make_is_what_the_archive_asks_for(story: Story) 
             else:
                 told.sync(step)
             replayed = any(isinstance(done, Replay) for done in story.steps[: number + 1])
-            for span in (Span(), DAYS):
-                found = audit(Lake.open(runs.settings), Scope(runs.source, span))
+            for range in (EVERYTHING, DAYS):
+                found = audit(Lake.open(runs.settings), Scope(runs.source, range))
                 # A replay may keep an earlier copy than before, and so leave one behind, later
                 # than the window, of which the lake has none until its own day is replayed.
-                assert found.total.missing == missing(told, span)
+                assert found.total.missing == missing(told, range)
                 assert replayed or found.total.missing == 0
                 assert found.agrees == (found.total.missing == 0)
                 assert not any(partition.problems for partition in found.partitions)
                 assert (found.total.unexpected, found.total.doubled) == (0, 0)
-                if span.whole:
+                if range is EVERYTHING:
                     assert found.total.loaded == sum(runs.state().rows.values())
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from eventlake.audit.audit import audit
-from eventlake.audit.scope import Scope, Span
+from eventlake.audit.scope import Scope
 from eventlake.checks.dedup_and_types import check_published
 from eventlake.lake import Lake
 from eventlake.records import logs
@@ -76,7 +76,7 @@ def reports(lake: Lake, source: Source) -> Any:
 
 
 def audited(lake: Lake, source: Source) -> Any:
-    return audit(lake, Scope(source, Span(None, None)))
+    return audit(lake, Scope(source))
 
 
 def types_and_checks(lake: Lake, source: Source) -> Any:
