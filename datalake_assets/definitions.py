@@ -7,7 +7,7 @@ from pathlib import Path
 import dagster as dg
 
 from datalake_assets.assets.event_tables import event_tables
-from datalake_assets.assets.keys import landing, replay_job_name
+from datalake_assets.assets.keys import raw_archive, replay_job_name
 from datalake_assets.checks.published import PublishedChecks
 from datalake_assets.instance.snapshot import Snapshot, read_snapshot
 from datalake_assets.instance.terminal_log import console
@@ -55,7 +55,7 @@ def build(
     checks = PublishedChecks.of(lake, snapshot)
     return dg.Definitions(
         assets=[
-            *(landing(lake, source) for source in sources),
+            *(raw_archive(lake, source) for source in sources),
             *(upkeep_asset(source) for source in sources),
             *tables.values(),
         ],

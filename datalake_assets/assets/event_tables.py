@@ -11,7 +11,7 @@ from datalake_assets.assets.events import RunEvents, check_result
 from datalake_assets.assets.keys import (
     ACCEPT_TAG,
     SOURCE_TAG,
-    landing_key,
+    raw_archive_key,
     reports_key,
     schema_key,
     table_key,
@@ -191,7 +191,7 @@ def _specs(lake: Lake, source: Source, table: TableSchema) -> Iterator[dg.AssetS
     shared: dict[str, Any] = {"group_name": source.name, "owners": OWNERS}
     yield dg.AssetSpec(
         table_key(table),
-        deps=[landing_key(source)],
+        deps=[raw_archive_key(source)],
         description=f"Every `{table.original}` event of {source.slug}, one row each.",
         kinds={"spark", "parquet"},
         metadata=metadata.table_definition(source, table, lake.storage),
@@ -214,7 +214,7 @@ def _check_specs(table: TableSchema) -> Iterator[dg.AssetCheckSpec]:
 def _report_spec(source: Source) -> dg.AssetSpec:
     return dg.AssetSpec(
         reports_key(source),
-        deps=[landing_key(source)],
+        deps=[raw_archive_key(source)],
         description=f"What every sync and replay of {source.slug} did, queryable as a table.",
         group_name=source.name,
         owners=OWNERS,

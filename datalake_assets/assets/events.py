@@ -7,7 +7,13 @@ from typing import Any
 import dagster as dg
 
 from datalake_assets.assets import metadata
-from datalake_assets.assets.keys import landing_key, reports_key, schema_key, table_key
+from datalake_assets.assets.keys import (
+    checked_key,
+    raw_archive_key,
+    reports_key,
+    schema_key,
+    table_key,
+)
 from eventlake.checks.drift import Change, check_schema_change, first_run
 from eventlake.checks.view import SOURCE_RULES, TABLE_RULES
 from eventlake.lake import Lake
@@ -116,11 +122,7 @@ class RunEvents:
         folders = list_archive(self.lake.storage, self.source).folders
         files = [file for stored in folders.values() for file in stored]
         shown = metadata.archive(files, self.lake.storage, self.source)
-        return dg.AssetObservation(landing_key(self.source), metadata=shown)
-
-
-def check_key(check: CheckResult) -> dg.AssetKey:
-    return dg.AssetKey(check.table.split("."))
+        return dg.AssetObservation(raw_archive_key(self.source), metadata=shown)
 
 
 def check_evaluation(check: CheckResult) -> dg.AssetCheckEvaluation:
@@ -135,7 +137,7 @@ def check_result(check: CheckResult) -> dg.AssetCheckResult:
 
 def _verdict(check: CheckResult) -> dict[str, Any]:
     return {
-        "asset_key": check_key(check),
+        "asset_key": checked_key(check.table),
         "check_name": check.check,
         "passed": check.passed,
         "metadata": metadata.evidence(check),

@@ -1,4 +1,9 @@
-"""What the assets are called."""
+"""Names of assets, jobs and tags.
+
+`<database>/<table>` is an event table, `<database>/<table>_schema` its catalog entry. A source has
+`<source>/raw_archive` and `<source>/upkeep`. A table whose name could be taken for one of these
+(an event "Raw Archive" or "Update Schema") is `<database>/tables/<table>`.
+"""
 
 import dagster as dg
 
@@ -7,21 +12,53 @@ from eventlake.lake import Lake
 from eventlake.rules.types import TableSchema
 from eventlake.settings.models import Source
 
+RAW_ARCHIVE, SYNC, UPKEEP = "raw_archive", "sync", "upkeep"
+_SCHEMA = "_schema"
 
-def landing_key(source: Source) -> dg.AssetKey:
-    return dg.AssetKey(["landing", source.name])
+
+def raw_archive_key(source: Source) -> dg.AssetKey:
+    return dg.AssetKey([source.name, RAW_ARCHIVE])
 
 
 def table_key(schema: TableSchema) -> dg.AssetKey:
-    return dg.AssetKey([schema.database, schema.name])
+    return _table_key(schema.database, schema.name)
+
+
+def _table_key(database: str, name: str) -> dg.AssetKey:
+    is_taken = name in (RAW_ARCHIVE, SYNC, UPKEEP) or name.endswith(_SCHEMA)
+    return dg.AssetKey([database, "tables", name] if is_taken else [database, name])
 
 
 def schema_key(schema: TableSchema) -> dg.AssetKey:
-    return dg.AssetKey([schema.database, schema.name, "schema"])
+    return dg.AssetKey([schema.database, f"{schema.name}{_SCHEMA}"])
 
 
 def reports_key(source: Source) -> dg.AssetKey:
-    return dg.AssetKey([DATABASE, NAME, source.name])
+    return _reports_key(source.name)
+
+
+def _reports_key(source_name: str) -> dg.AssetKey:
+    return dg.AssetKey([DATABASE, f"{source_name}_{NAME}"])
+
+
+def checked_key(checked: str) -> dg.AssetKey:
+    """The asset of a check result: `database.table`, or `<reports table>.source`."""
+    database, name, *source = checked.split(".")
+    return _reports_key(*source) if source else _table_key(database, name)
+
+
+def checked_name(key: dg.AssetKey, source: Source) -> str:
+    """The reverse of `checked_key`, for an asset of this source."""
+    if key == reports_key(source):
+        return f"{DATABASE}.{NAME}.{source.name}"
+    return f"{key.path[0]}.{key.path[-1]}"
+
+
+def is_table_of(source: Source, key: dg.AssetKey) -> bool:
+    """Whether an asset is a table or a catalog entry with the source's database and prefix."""
+    path = key.path
+    begins = source.catalog_table("")
+    return len(path) > 1 and path[0] == source.database and path[-1].startswith(begins)
 
 
 def sync_job_name(source: Source) -> str:
@@ -33,7 +70,7 @@ def replay_job_name(source: Source) -> str:
 
 
 def upkeep_key(source: Source) -> dg.AssetKey:
-    return dg.AssetKey([DATABASE, "upkeep", source.name])
+    return dg.AssetKey([source.name, UPKEEP])
 
 
 def upkeep_job_name(source: Source) -> str:
@@ -46,13 +83,13 @@ def check_tables_job_name(source: Source) -> str:
 
 SOURCE_TAG = "datalake/source"
 ACCEPT_TAG = "datalake/accept_changes"
-"""`true` on a replay: take raw files as they are now, though they changed after loading."""
+"""`true` on a replay: load raw files that changed after they were loaded."""
 
 
-def landing(lake: Lake, source: Source) -> dg.AssetSpec:
-    """The archive of a source; every sync notes how many files it holds and how new they are."""
+def raw_archive(lake: Lake, source: Source) -> dg.AssetSpec:
+    """The archive of a source: every sync records the number of files and the newest timestamp."""
     return dg.AssetSpec(
-        landing_key(source),
+        raw_archive_key(source),
         description=f"Raw events of {source.slug} as they were collected: gzipped JSON by day.",
         group_name=source.name,
         kinds={"json"},

@@ -10,7 +10,15 @@ import dagster as dg
 import msgspec
 from dagster import DagsterEventType as Event
 
-from datalake_assets.assets.keys import landing_key, replay_job_name, reports_key, sync_job_name
+from datalake_assets.assets.keys import (
+    checked_name,
+    is_table_of,
+    raw_archive_key,
+    replay_job_name,
+    reports_key,
+    sync_job_name,
+    upkeep_key,
+)
 from datalake_assets.sensors.reload import WEBSERVER_VARIABLE
 from eventlake.alerts.attempt import Attempt, CheckRun, Fate, Outcome, Verdict
 from eventlake.alerts.delivery import Look
@@ -79,9 +87,9 @@ def _take(
     if failed and mine:
         return  # its checks stopped it, and that is told of the run
     verdicts: dict[str, list[Verdict]] = {}
-    for key, verdict in _verdicts(instance, run.run_id):
-        if (owner := owner_of(key, sources)) is not None:
-            verdicts.setdefault(owner.id, []).append(verdict)
+    for evaluation in _evaluations(instance, run.run_id):
+        if (owner := owner_of(evaluation.asset_key, sources)) is not None:
+            verdicts.setdefault(owner.id, []).append(_verdict(evaluation, owner))
     for source_id, said in verdicts.items():
         one = CheckRun(run.run_id, _ended(record), tuple(said))
         found.check_runs.setdefault(source_id, []).append(one)
@@ -92,7 +100,7 @@ def _loads(run: dg.DagsterRun, source: Source) -> Iterator[bool]:
     if run.job_name == sync_job_name(source):
         yield False
     elif run.job_name == replay_job_name(source) or any(
-        _is_table_of(source, key) for key in run.asset_selection or ()
+        is_table_of(source, key) for key in run.asset_selection or ()
     ):
         yield True
 
@@ -100,16 +108,10 @@ def _loads(run: dg.DagsterRun, source: Source) -> Iterator[bool]:
 def owner_of(key: dg.AssetKey, sources: Sequence[Source]) -> Source | None:
     """The source that an asset is of; where prefixes overlap, that with the longest."""
     for source in sources:
-        if key in (reports_key(source), landing_key(source)):
+        if key in (reports_key(source), raw_archive_key(source), upkeep_key(source)):
             return source
-    mine = [source for source in sources if _is_table_of(source, key)]
+    mine = [source for source in sources if is_table_of(source, key)]
     return max(mine, key=lambda source: len(source.table_prefix or ""), default=None)
-
-
-def _is_table_of(source: Source, key: dg.AssetKey) -> bool:
-    path = key.path
-    begins = source.catalog_table("")
-    return len(path) > 1 and path[0] == source.database and path[1].startswith(begins)
 
 
 def _failure(instance: dg.DagsterInstance, record: dg.RunRecord, replay: bool) -> Attempt | None:
@@ -153,7 +155,7 @@ def _told(instance: dg.DagsterInstance, run_id: str) -> tuple[str, str, int]:
     return "The run failed before it began; see its log in Dagster.", "", 1
 
 
-def _verdicts(instance: dg.DagsterInstance, run_id: str) -> Iterator[tuple[dg.AssetKey, Verdict]]:
+def _evaluations(instance: dg.DagsterInstance, run_id: str) -> Iterator[dg.AssetCheckEvaluation]:
     cursor, more = None, True
     while more:
         page = instance.get_records_for_run(
@@ -163,19 +165,19 @@ def _verdicts(instance: dg.DagsterInstance, run_id: str) -> Iterator[tuple[dg.As
         for record in page.records:
             event = record.event_log_entry.dagster_event
             if event is not None:
-                said = event.asset_check_evaluation_data
-                remedy = said.metadata.get("what_to_do")
-                yield (
-                    said.asset_key,
-                    Verdict(
-                        table=".".join(said.asset_key.path),
-                        check=said.check_name,
-                        passed=said.passed,
-                        warning=said.severity is dg.AssetCheckSeverity.WARN,
-                        evidence=_evidence(said),
-                        remedy=str(remedy.value) if remedy else "",
-                    ),
-                )
+                yield event.asset_check_evaluation_data
+
+
+def _verdict(evaluation: dg.AssetCheckEvaluation, owner: Source) -> Verdict:
+    remedy = evaluation.metadata.get("what_to_do")
+    return Verdict(
+        table=checked_name(evaluation.asset_key, owner),
+        check=evaluation.check_name,
+        passed=evaluation.passed,
+        warning=evaluation.severity is dg.AssetCheckSeverity.WARN,
+        evidence=_evidence(evaluation),
+        remedy=str(remedy.value) if remedy else "",
+    )
 
 
 def _evidence(said: dg.AssetCheckEvaluation) -> str:

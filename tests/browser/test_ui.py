@@ -172,5 +172,5 @@ def test_the_replays_days_are_offered_from_the_first_day_of_the_source(look: Loo
 
 
 def test_a_catalog_entry_has_a_page(look: Look) -> None:
-    page = look("/assets/web_shop/page/schema")
+    page = look("/assets/web_shop/page_schema")
     expect(page.get_by_text("The catalog entry of web_shop.page")).to_be_visible()

@@ -22,12 +22,12 @@ def _keys(definitions: dg.Definitions) -> set[str]:
 
 def test_before_the_first_sync_there_are_archives_and_reports(platform: Platform) -> None:
     assert _keys(platform.definitions()) == {
-        "landing/web_shop",
-        "landing/ios_prod",
-        "__segment_datalake/sync_reports/web_shop",
-        "__segment_datalake/sync_reports/ios_prod",
-        "__segment_datalake/upkeep/web_shop",
-        "__segment_datalake/upkeep/ios_prod",
+        "web_shop/raw_archive",
+        "ios_prod/raw_archive",
+        "__segment_datalake/web_shop_sync_reports",
+        "__segment_datalake/ios_prod_sync_reports",
+        "web_shop/upkeep",
+        "ios_prod/upkeep",
     }
 
 
@@ -38,9 +38,42 @@ def test_new_event_types_become_assets(make_platform: MakePlatform) -> None:
     make_platform(arrived=2).sync("web_shop")
     second = _keys(platform.definitions())
 
-    assert {"web_shop/page", "web_shop/page/schema"} < first
+    assert {"web_shop/page", "web_shop/page_schema"} < first
     assert "web_shop/track_gift_card_redeemed" in second - first
     assert first < second
+
+
+def test_keys_are_unique_where_sources_share_a_database_and_events_have_reserved_names(
+    tmp_path: Path,
+) -> None:
+    names = {
+        "plain": ("page", "track_x", "track_x_schema", "sync", "upkeep", "raw_archive"),
+        "db": ("page", "track_x", "archive"),
+    }
+    plain = {"id": "a", "slug": "plain", "database": "db"}
+    prefixed = {"id": "b", "slug": "db", "database": "db", "table_prefix": "raw"}
+    settings = settings_of(tmp_path, plain, prefixed)
+    columns = standard_columns(Naming.NATIVE)
+    known = {
+        source.id: SourceSnapshot(
+            "2026-10-01",
+            {
+                f"db.{called}": TableSchema(name, "db", called, name, columns)
+                for name in names[source.slug]
+                if (called := source.catalog_table(name))
+                if source.table_prefix or name != "raw_archive"
+            },
+        )
+        for source in settings.sources
+    }
+    definitions = build(Lake.open(settings), Snapshot(known))
+    dg.Definitions.validate_loadable(definitions)
+
+    keys = _keys(definitions)
+    assert {"db/page", "db/page_schema", "db/raw_page", "db/raw_page_schema"} < keys
+    assert {"db/track_x_schema", "db/tables/track_x_schema"} < keys  # an entry, and a table
+    assert {"db/raw_archive", "db/tables/raw_archive", "db/tables/sync"} < keys
+    assert len(keys) == 2 * sum(len(source.tables) for source in known.values()) + 2 * 3
 
 
 def test_jobs_and_schedules_of_every_source(platform: Platform) -> None:
@@ -95,7 +128,7 @@ def test_an_asset_tells_what_it_is(platform: Platform) -> None:
     assert page.owners == ["team:data-platform"]
     assert page.description == "Every `page` event of web_shop, one row each."
     assert page.metadata["dagster/table_name"].value == "web_shop.page"
-    assert page.parent_keys == {dg.AssetKey(["landing", "web_shop"])}
+    assert page.parent_keys == {dg.AssetKey(["web_shop", "raw_archive"])}
     assert page.backfill_policy == dg.BackfillPolicy.single_run()
     assert page.partitions_def is not None
     assert page.partitions_def.get_first_partition_key() == "2026-10-01"

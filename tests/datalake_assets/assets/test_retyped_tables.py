@@ -16,7 +16,7 @@ from tests.support.lakes.archive import Archive, track
 from tests.support.lakes.platform import Platform
 
 DATABASE, NAME, COLUMN = "web_shop", "track_order_completed", "properties_total"
-ORDERS, SCHEMA = dg.AssetKey([DATABASE, NAME]), dg.AssetKey([DATABASE, NAME, "schema"])
+ORDERS, SCHEMA = dg.AssetKey([DATABASE, NAME]), dg.AssetKey([DATABASE, f"{NAME}_schema"])
 ONE, TWO = date(2026, 10, 1), date(2026, 10, 2)
 EVENING_BEFORE = "2026-09-30"
 

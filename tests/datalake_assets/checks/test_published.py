@@ -11,7 +11,7 @@ from eventlake.runs.context import now
 from tests.support.lakes.platform import MakePlatform, Platform, events, values
 
 PAGE = dg.AssetKey(["web_shop", "page"])
-REPORTS = dg.AssetKey(["__segment_datalake", "sync_reports", "web_shop"])
+REPORTS = dg.AssetKey(["__segment_datalake", "web_shop_sync_reports"])
 RULES = ("drift", "partitions", "small_files", "schema_change")
 
 

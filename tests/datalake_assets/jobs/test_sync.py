@@ -23,7 +23,8 @@ def test_every_table_and_day_that_was_touched_is_a_materialization(platform: Pla
     recorded = {
         (event.asset_key.path[-1], event.partition)
         for event in _materializations(result)
-        if len(event.asset_key.path) == 2 and event.asset_key.path[0] == "web_shop"
+        if event.asset_key.path[0] == "web_shop"
+        and not event.asset_key.path[-1].endswith("_schema")
     }
     assert recorded == {(slot.table, slot.day) for slot in expected}
 
@@ -63,7 +64,7 @@ def test_the_archive_is_observed_and_the_report_recorded(platform: Platform) -> 
     result = platform.sync("web_shop")
     observed = [event.asset_observation for event in events(result, OBSERVATION)]
     report = platform.instance.get_latest_materialization_event(
-        dg.AssetKey(["__segment_datalake", "sync_reports", "web_shop"])
+        dg.AssetKey(["__segment_datalake", "web_shop_sync_reports"])
     )
 
     raw_files = len(platform.account.files[WEB_SHOP.id])
@@ -79,8 +80,8 @@ def test_a_sync_with_nothing_new_succeeds_and_touches_no_table(platform: Platfor
     again = platform.sync("web_shop")
 
     assert again.success
-    assert [event.asset_key.path[-2:] for event in _materializations(again)] == [
-        ["sync_reports", "web_shop"]
+    assert [event.asset_key.path[-1] for event in _materializations(again)] == [
+        "web_shop_sync_reports"
     ]
     assert platform.lake.storage.files("segment-data/data") == before
 

@@ -26,7 +26,7 @@ def test_it_does_the_upkeep_and_shows_its_numbers(platform: Platform) -> None:
     result = run(platform)
     assert result.success
     key, shown = materialized(result)
-    assert key == "__segment_datalake/upkeep/web_shop"
+    assert key == "web_shop/upkeep"
     source = platform.lake.settings.source("web_shop")
     [report] = newest_upkeeps(platform.lake.storage, source.id)
     assert report.dagster_run_id == result.run_id

@@ -230,10 +230,12 @@ def test_a_source_that_cannot_be_looked_at_leaves_the_others_their_turn(
     [
         ("db/track_order", "plain"),
         ("db/ios_track_order", "prefixed"),
-        ("db/ios_track_order/schema", "prefixed"),
+        ("db/ios_track_order_schema", "prefixed"),
+        ("db/tables/ios_track_update_schema", "prefixed"),
         ("other/track_order", None),
-        ("landing/prefixed", "prefixed"),
-        ("__segment_datalake/sync_reports/plain", "plain"),
+        ("prefixed/raw_archive", "prefixed"),
+        ("prefixed/upkeep", "prefixed"),
+        ("__segment_datalake/plain_sync_reports", "plain"),
         ("db", None),
     ],
 )

@@ -58,6 +58,12 @@ class Platform:
     def definitions(self) -> dg.Definitions:
         return build(self.lake, read_snapshot(self.lake), self.engine)
 
+    def replayable(self, slug: str) -> list[dg.AssetKey]:
+        """The tables, catalog entries and reports of a source."""
+        graph = self.definitions().resolve_asset_graph()
+        keys = graph.materializable_asset_keys
+        return [key for key in keys if graph.get(key).group_name == slug]
+
     def sync(self, slug: str) -> dg.ExecuteInProcessResult:
         job = self.definitions().resolve_job_def(f"sync_{slug}")
         return job.execute_in_process(instance=self.instance, raise_on_error=False)
