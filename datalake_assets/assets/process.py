@@ -39,6 +39,6 @@ def is_dead(lake: Lake, run: dg.DagsterRun) -> bool:
         return False
     reports = islice(newest_reports(lake, {source.id}), _REPORTS)
     return any(
-        report.dagster_run_id == run.run_id and report.source.get("error") == INTERRUPTED.error
+        report.dagster_run_id == run.run_id and report.source.error == INTERRUPTED.error
         for report in reports
     )

@@ -52,7 +52,7 @@ def reports(
     show_reports(lake, runs)
     for report in runs:
         if report.failed:
-            fail(f"run {report.run_id}: {headline(report.source.get('error'))}")
+            fail(f"run {report.run_id}: {headline(report.source.error or '')}")
 
 
 def show_reports(lake: "Lake", runs: "Iterable[RunReport]") -> None:
@@ -71,11 +71,11 @@ def _row(report: "RunReport", slugs: dict[str, str]) -> tuple[object, ...]:
     line = report.source
     return (
         moment(report.started),
-        slugs.get(line["source_id"], line["source_id"]),
+        slugs.get(line.source_id, line.source_id),
         "replay" if report.is_replay else "sync",
-        line.get("status", ""),
+        line.status,
         what_is_new(report),
-        *(number(line.get(name)) for name in ("row_count", "duplicates", "rejected")),
+        *(number(count) for count in (line.row_count, line.duplicates, line.rejected)),
         span(report.seconds),
         report.run_id,
     )
@@ -95,23 +95,23 @@ def _one_run(run: str, found: "Iterable[RunReport]", as_json: bool) -> None:
     line = match.source
     kind = "Replay" if match.is_replay else "Sync"
     say(
-        f"{kind} {match.run_id} of {plain(line['database'])}: {line['status']} after "
-        f"{span(match.seconds)}, {plural(line.get('rows_in', 0), 'row')} in, "
-        f"{line.get('row_count', 0):,} loaded, {line.get('duplicates', 0):,} duplicates, "
-        f"{line.get('rejected', 0):,} rejected, {plural(line.get('raw_files', 0), 'raw file')}"
+        f"{kind} {match.run_id} of {plain(line.database)}: {line.status} after "
+        f"{span(match.seconds)}, {plural(line.rows_in, 'row')} in, "
+        f"{line.row_count:,} loaded, {line.duplicates:,} duplicates, "
+        f"{line.rejected:,} rejected, {plural(line.raw_files or 0, 'raw file')}"
     )
     if match.failed:
-        return fail(f"{line.get('error_code', '')}: {line.get('error', '')}")
+        return fail(f"{line.error_code or ''}: {line.error or ''}")
     rows = [
         (
-            table["table_name"],
-            "table" if table.get("is_new") else "",
-            *(number(table.get(name)) for name in ("row_count", "duplicates", "rejected")),
-            number(len(table.get("new_columns", ()))),
-            number(len(table.get("partitions", ()))),
-            size(table.get("bytes_written")),
+            table.table_name,
+            "table" if table.is_new else "",
+            *(number(count) for count in (table.row_count, table.duplicates, table.rejected)),
+            number(len(table.new_columns or ())),
+            number(len(table.partitions or ())),
+            size(table.bytes_written),
         )
-        for table in sorted(match.tables, key=lambda table: str(table["table_name"]))
+        for table in sorted(match.tables, key=lambda table: table.table_name)
     ]
     right = ("rows", "duplicates", "rejected", "new columns", "partitions", "size")
     spare = ("size", "partitions", "rejected", "duplicates")

@@ -29,7 +29,7 @@ class Done:
     @property
     def error(self) -> str:
         """What went wrong: in full if it was foreseen, else in a line."""
-        told = self.report.source.get("error") if self.report else self.outcome.error
+        told = self.report.source.error if self.report else self.outcome.error
         return headline(told) if "Traceback" in str(told) else str(told)
 
 
@@ -91,7 +91,8 @@ def _row(run: Done) -> tuple[object, ...]:
     report, dagster_id = run.report, run.outcome.dagster_run_id.split("-")[0]
     if report is None:
         return (run.source.slug, status, "", *[number(None)] * 4, dagster_id)
-    counts = (number(report.source.get(name)) for name in ("row_count", "duplicates", "rejected"))
+    line = report.source
+    counts = (number(count) for count in (line.row_count, line.duplicates, line.rejected))
     return (run.source.slug, status, what_is_new(report), *counts, span(report.seconds), dagster_id)
 
 

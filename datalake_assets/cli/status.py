@@ -46,9 +46,9 @@ def _row(one: "SourceStatus", now: datetime) -> tuple[object, ...]:
     return (
         one.source.slug,
         moment(last.started) if last else "never",
-        last.source["status"] if last else "",
+        last.source.status if last else "",
         moment(one.next_sync) if one.next_sync else "none",
-        number(last.source.get("row_count") if last else None),
+        number(last.source.row_count if last else None),
         span(lag.total_seconds()) if lag is not None else number(None),
         "?" if waiting.problem else number(waiting.files),
         "?" if waiting.problem else size(waiting.bytes),
@@ -62,7 +62,7 @@ def _remarks(one: "SourceStatus", now: datetime) -> list[str]:
         newest, oldest = one.failures[0], one.failures[-1]
         remarks.append(
             f"failing since {moment(oldest.started)}, {plural(len(one.failures), 'failure')} in a "
-            f"row; {newest.source.get('error_code', '')}: {headline(newest.source.get('error'))}"
+            f"row; {newest.source.error_code or ''}: {headline(newest.source.error or '')}"
         )
     if one.waiting.problem:
         remarks.append(one.waiting.problem)
@@ -122,8 +122,8 @@ def _as_dict(one: "SourceStatus", now: datetime) -> dict[str, Any]:
         "failing": {
             "times": len(one.failures),
             "since": one.failures[-1].started,
-            "error_code": one.failures[0].source.get("error_code"),
-            "error": one.failures[0].source.get("error"),
+            "error_code": one.failures[0].source.error_code or None,
+            "error": one.failures[0].source.error or None,
         }
         if one.failures
         else None,

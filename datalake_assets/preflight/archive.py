@@ -104,8 +104,8 @@ def _last_sync(lake: Lake, source: Source) -> Iterator[Finding]:
         if last is None or not last.failed:
             return ""
         raise Remark(
-            f"failed at {last.started:%Y-%m-%d %H:%M} UTC with {last.source.get('error_code')}: "
-            f"{last.source.get('error')}"
+            f"failed at {last.started:%Y-%m-%d %H:%M} UTC with {last.source.error_code}: "
+            f"{last.source.error}"
         )
 
     found = looked(f"last sync of {source.slug}", look)

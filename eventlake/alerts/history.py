@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from eventlake.alerts.attempt import Attempt, BadRecord, Fate, Fates, Outcome
 from eventlake.alerts.rules import horizon, is_late
 from eventlake.alerts.state import AlertState, Trouble
+from eventlake.catalog.sync_reports import ReportLine
 from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.errors import LakeError
@@ -60,11 +61,11 @@ def _rejected(source: Source, record: dict[str, Any]) -> BadRecord:
 
 def first_rescued(lake: Lake, source: Source, report: RunReport) -> BadRecord | None:
     """From the table of which most was rescued."""
-    tables = [line for line in report.tables if line.get("rescued_cells")]
+    tables = [line for line in report.tables if line.rescued_cells]
     if not tables:
         return None
-    worst = max(tables, key=lambda line: (line["rescued_cells"], line["table_name"]))
-    name, database = worst["table_name"], worst["database"]
+    worst = max(tables, key=lambda line: (line.rescued_cells, line.table_name))
+    name, database = worst.table_name, worst.database
     try:
         people = _suppressed(lake, source)
         for row in _rescued_rows(lake, worst, report.run_id):
@@ -72,7 +73,7 @@ def first_rescued(lake: Lake, source: Source, report: RunReport) -> BadRecord | 
             if people is None or not people.has(person):
                 return BadRecord(
                     f"{database}.{name}",
-                    f"{worst['rescued_cells']:,} cells of this table went to rescued_data",
+                    f"{worst.rescued_cells:,} cells of this table went to rescued_data",
                     row["message_id"] or "",
                     _content(source, row["rescued_data"]),
                 )
@@ -81,13 +82,13 @@ def first_rescued(lake: Lake, source: Source, report: RunReport) -> BadRecord | 
     return None
 
 
-def _rescued_rows(lake: Lake, line: dict[str, Any], run_id: str) -> Iterator[dict[str, Any]]:
+def _rescued_rows(lake: Lake, line: ReportLine, run_id: str) -> Iterator[dict[str, Any]]:
     """Rows with rescued values in the files that a run wrote; else in those beside them."""
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    touched = {tuple(partition.values()) for partition in line.get("partitions", ())}
-    found = lake.catalog.partitions(line["database"], line["table_name"])
+    touched = {tuple(partition.values()) for partition in line.partitions or ()}
+    found = lake.catalog.partitions(line.database, line.table_name)
     files = [
         file.path
         for partition in found
@@ -152,7 +153,7 @@ def _at_first(lake: Lake, source: Source) -> list[RunReport]:
     found: list[RunReport] = []
     for report in islice(newest_reports(lake, {source.id}), _AT_FIRST):
         found.append(report)
-        if not (report.is_replay or report.failed) and report.source.get("rows_in"):
+        if not (report.is_replay or report.failed) and report.source.rows_in:
             break
     return found
 
@@ -190,12 +191,12 @@ def _attempt(report: RunReport, fate: Fate | None) -> Attempt:
         ended=report.finished,
         run_id=report.run_id,
         dagster_run_id=report.dagster_run_id,
-        error_code=line.get("error_code") or "",
-        error=line.get("error") or "",
-        rows_in=line.get("rows_in", 0),
-        rows=line.get("row_count", 0),
-        rejected=line.get("rejected", 0),
-        rescued_cells=line.get("rescued_cells", 0),
+        error_code=line.error_code or "",
+        error=line.error or "",
+        rows_in=line.rows_in,
+        rows=line.row_count,
+        rejected=line.rejected,
+        rescued_cells=line.rescued_cells,
     )
 
 
@@ -224,5 +225,5 @@ def _outcome(report: RunReport, fate: Fate | None) -> Outcome:
         return Outcome.FINISHED
     if fate is not None and fate.over:
         return Outcome.FAILED if fate.failed and not fate.will_retry else Outcome.NO_MATTER
-    cancelled = report.source.get("error") == CANCELLED.error
+    cancelled = report.source.error == CANCELLED.error
     return Outcome.NO_MATTER if cancelled else Outcome.FAILED

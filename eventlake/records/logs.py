@@ -141,7 +141,7 @@ def _unknown(lake: Lake, sources: Sequence[Source], run: str) -> UsageError:
 
 
 def _expired(sources: Sequence[Source], report: RunReport) -> UsageError:
-    source = next(s for s in sources if s.id == report.source["source_id"])
+    source = next(s for s in sources if s.id == report.source.source_id)
     return UsageError(
         f"Run {report.run_id} of {source.slug} began {report.started:%Y-%m-%d %H:%M} UTC; its "
         f"record log is no longer there. Logs are kept {source.retention.record_log_days} days "

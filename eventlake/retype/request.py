@@ -117,14 +117,7 @@ def record_wish(
     source, lake = target.source, lake.for_source(target.source)
     storage, catalog = lake.storage, lake.catalog
     run_id = new_run_id()
-    facts = RunFacts(
-        workspace_id=lake.settings.workspace_id,
-        source_id=source.id,
-        database=source.database,
-        run_id=run_id,
-        start_time=now(),
-        s3_bucket=lake.settings.bucket,
-    )
+    facts = RunFacts.of(lake.settings, source, run_id, now())
     # Without the lease, a unit of work that is under way would have to be done once more.
     with held_lease(storage, source.id, run_id, f"retype of {target.name}", waiting):
         while True:

@@ -67,7 +67,7 @@ def close_run(
     """
     lines = report_lines(run, done, finish, failure)
     storage.write(paths.report(run.source_id, run.day, run.run_id), report_json(lines))
-    _wind_up(storage, catalog, run, lines[0]["status"])
+    _wind_up(storage, catalog, run, lines[0].status)
 
 
 def close_failed_run(

@@ -3,48 +3,47 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 
-from eventlake.catalog.sync_reports import DATABASE, NAME
+from eventlake.catalog.sync_reports import DATABASE, NAME, ReportLine
 from eventlake.lake import Lake
 from eventlake.rules.errors import StateError
 from eventlake.storage import Storage
 
-_LINES = msgspec.json.Decoder(dict[str, Any])
+_LINES = msgspec.json.Decoder(ReportLine)
 
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
     """The report of one run: the line of its source, and one for each table."""
 
-    source: dict[str, Any]
-    tables: tuple[dict[str, Any], ...] = ()
+    source: ReportLine
+    tables: tuple[ReportLine, ...] = ()
 
     @property
     def run_id(self) -> str:
-        return str(self.source.get("run_id", ""))
+        return self.source.run_id
 
     @property
     def dagster_run_id(self) -> str:
-        return str(self.source.get("dagster_run_id", ""))
+        return self.source.dagster_run_id
 
     @property
     def failed(self) -> bool:
-        return self.source.get("status") == "failed"
+        return self.source.status == "failed"
 
     @property
     def is_replay(self) -> bool:
-        return bool(self.source.get("replay"))
+        return self.source.replay
 
     @property
     def started(self) -> datetime:
-        return _moment(self.source["start_time"])
+        return _moment(self.source.start_time)
 
     @property
     def finished(self) -> datetime:
-        return _moment(self.source["finish_time"])
+        return _moment(self.source.finish_time)
 
     @property
     def seconds(self) -> float:
@@ -52,16 +51,16 @@ class RunReport:
 
     @property
     def new_tables(self) -> list[str]:
-        return [line["table_name"] for line in self.tables if line.get("is_new")]
+        return [line.table_name for line in self.tables if line.is_new]
 
     @property
     def new_columns(self) -> list[str]:
         """Columns that tables gained which were there before, as `table.column`."""
         return [
-            f"{line['table_name']}.{column['name']}"
+            f"{line.table_name}.{column.name}"
             for line in self.tables
-            if not line.get("is_new")
-            for column in line.get("new_columns", ())
+            if not line.is_new
+            for column in line.new_columns or ()
         ]
 
 
@@ -78,7 +77,7 @@ def newest_reports(lake: Lake, source_ids: Collection[str] | None = None) -> Ite
         files = [file.path for folder in folders[day] for file in lake.storage.files(folder)]
         yield from sorted(
             read_reports(lake.storage, files),
-            key=lambda run: (run.source["start_time"], run.run_id),
+            key=lambda run: (run.source.start_time, run.run_id),
             reverse=True,
         )
 
@@ -92,10 +91,10 @@ def read_reports(storage: Storage, files: Sequence[str]) -> Iterator[RunReport]:
 def _report(path: str, data: bytes) -> RunReport:
     try:
         lines = _LINES.decode_lines(data)
-        sources = [line for line in lines if line["type"] == "source"]
-        report = RunReport(sources[0], tuple(line for line in lines if line["type"] != "source"))
+        sources = [line for line in lines if line.type == "source"]
+        report = RunReport(sources[0], tuple(line for line in lines if line.type != "source"))
         report.seconds  # noqa: B018 (raises where its times cannot be read)
-    except (msgspec.MsgspecError, LookupError, ValueError, TypeError) as error:
+    except (msgspec.MsgspecError, LookupError, ValueError) as error:
         raise StateError(
             f"{path} is not a sync report ({type(error).__name__}: {error}). It was damaged or "
             "edited; restore the file from a backup, or remove it."

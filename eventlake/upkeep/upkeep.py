@@ -283,15 +283,7 @@ def upkeep_context(
 ) -> RunContext:
     """A run that begins now."""
     lake = lake.for_source(source)
-    facts = RunFacts(
-        workspace_id=lake.settings.workspace_id,
-        source_id=source.id,
-        database=source.database,
-        run_id=new_run_id(),
-        start_time=now(),
-        s3_bucket=lake.settings.bucket,
-        dagster_run_id=dagster_run_id,
-    )
+    facts = RunFacts.of(lake.settings, source, new_run_id(), now(), dagster_run_id)
     return RunContext(
         lake.settings,
         source,

@@ -47,19 +47,14 @@ class LakeJob(msgspec.Struct, frozen=True, dict=True):
         return RunKind.SYNC if self.window is None else RunKind.REPLAY
 
     def facts(self) -> RunFacts:
-        first, end = self.window or (None, None)
-        return RunFacts(
-            workspace_id=self.settings.workspace_id,
-            source_id=self.source.id,
-            database=self.source.database,
-            run_id=self.run_id,
-            start_time=self.start_time,
-            s3_bucket=self.settings.bucket,
-            emr_cluster_id=self.emr_cluster_id,
-            dagster_run_id=self.dagster_run_id,
-            replay=self.window is not None,
-            replay_from=first,
-            replay_to=end,
+        return RunFacts.of(
+            self.settings,
+            self.source,
+            self.run_id,
+            self.start_time,
+            self.dagster_run_id,
+            self.emr_cluster_id,
+            self.window,
         )
 
 

@@ -95,7 +95,7 @@ class Platform:
             },
             "state": state.rows,
             "ids": sum(file.ids for files in state.index.values() for file in files),
-            "reported": sum(report.source["row_count"] for report in reports),
+            "reported": sum(report.source.row_count for report in reports),
             "left": [
                 storage.files("segment-stage"),
                 storage.files(paths.open_runs(SOURCE_ID)),

@@ -70,7 +70,7 @@ def status(platform: Platform, run_id: str) -> dg.DagsterRunStatus:
 
 
 def reports(lake: Lake) -> dict[str, str]:
-    return {r.dagster_run_id: r.source["status"] for r in newest_reports(lake, {WEB_SHOP.id})}
+    return {r.dagster_run_id: r.source.status for r in newest_reports(lake, {WEB_SHOP.id})}
 
 
 def last_words(platform: Platform, run_id: str) -> str:

@@ -155,7 +155,7 @@ def test_a_sync_through_dagster_is_carried_out_by_spark_on_the_cluster(aws_lake:
     assert result.success, aws_lake.emr.logs(step.id)
     assert aws_lake.rows() == aws_lake.expected(1)
     newest = next(newest_reports(aws_lake.lake))  # through the partitions in Glue
-    assert not newest.failed and newest.source["emr_cluster_id"] == aws_lake.cluster_id
+    assert not newest.failed and newest.source.emr_cluster_id == aws_lake.cluster_id
 
 
 def test_what_a_catalog_in_files_has_of_the_same_archive_glue_has_too(
@@ -198,7 +198,7 @@ def test_a_failed_step_is_a_failed_run_in_dagster_and_in_the_report(aws_lake: Aw
     told = failure.step_failure_data.user_failure_data
     assert told is not None and "the disk is full" in (told.description or "")
     newest = next(newest_reports(aws_lake.lake))
-    assert newest.failed and "the disk is full" in newest.source["error"]
+    assert newest.failed and "the disk is full" in newest.source.error
 
 
 def test_a_replay_in_dagster_has_its_own_cluster_and_tells_its_id(aws_lake: Aws) -> None:
@@ -209,7 +209,7 @@ def test_a_replay_in_dagster_has_its_own_cluster_and_tells_its_id(aws_lake: Aws)
     assert result.success
     assert aws_lake.rows() == before
     newest = next(newest_reports(aws_lake.lake))
-    own = newest.source["emr_cluster_id"]
+    own = newest.source.emr_cluster_id
     assert newest.is_replay and own != aws_lake.cluster_id
     assert aws_lake.emr.state(own) == "TERMINATED"
     replayed = result.asset_materializations_for_node("replay_ios_prod_tables")
@@ -252,4 +252,4 @@ def test_a_cancelled_run_ends_its_step_and_has_a_failed_report(
     assert dict(aws_lake.emr.cancelled)[step.id] == "SEND_INTERRUPT"
     assert step.state == "CANCELLED" and not aws_lake.emr.at_work
     newest = next(newest_reports(aws_lake.lake))
-    assert newest.failed and "cancelled" in newest.source["error"]
+    assert newest.failed and "cancelled" in newest.source.error

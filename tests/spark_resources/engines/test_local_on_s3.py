@@ -117,8 +117,8 @@ def test_what_is_refused_to_a_task_is_told_as_by_the_run_itself(
         "s3:GetObject on arn:aws:s3:::lake-bucket/events/segment-logs/"
     )
     [report] = newest_reports(lake)
-    assert report.source["error"] == told
-    assert report.source["error_code"] == "Segment.InsufficientPermissions"
+    assert report.source.error == told
+    assert report.source.error_code == "Segment.InsufficientPermissions"
 
 
 def test_no_secret_is_in_a_job(lake: Lake, aws: AwsServer) -> None:
