@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import msgspec
 import pytest
 
 from eventlake.load.blobs import Shares
@@ -50,7 +51,7 @@ def _count_anew(monkeypatch: pytest.MonkeyPatch) -> None:
 def reports(platform: Platform) -> list[dict[str, Any]]:
     """The source lines of the replays, the newest first."""
     found = newest_reports(platform.lake, {WEB_SHOP.id})
-    return [report.source for report in found if report.is_replay]
+    return [msgspec.to_builtins(report.source) for report in found if report.is_replay]
 
 
 def materialized(result: dg.ExecuteInProcessResult) -> set[str | None]:

@@ -198,7 +198,7 @@ def test_a_failed_step_is_a_failed_run_in_dagster_and_in_the_report(aws_lake: Aw
     told = failure.step_failure_data.user_failure_data
     assert told is not None and "the disk is full" in (told.description or "")
     newest = next(newest_reports(aws_lake.lake))
-    assert newest.failed and "the disk is full" in newest.source.error
+    assert newest.failed and "the disk is full" in str(newest.source.error)
 
 
 def test_a_replay_in_dagster_has_its_own_cluster_and_tells_its_id(aws_lake: Aws) -> None:
@@ -252,4 +252,4 @@ def test_a_cancelled_run_ends_its_step_and_has_a_failed_report(
     assert dict(aws_lake.emr.cancelled)[step.id] == "SEND_INTERRUPT"
     assert step.state == "CANCELLED" and not aws_lake.emr.at_work
     newest = next(newest_reports(aws_lake.lake))
-    assert newest.failed and "cancelled" in newest.source.error
+    assert newest.failed and "cancelled" in str(newest.source.error)
