@@ -20,7 +20,7 @@ from datalake_assets.assets.partitions import REPLAY, days, window_of
 from datalake_assets.assets.process import sign
 from datalake_assets.assets.running import DagsterListener, heard_of, new_job, told_as_failure
 from datalake_assets.instance.snapshot import SourceSnapshot, refresh_snapshot
-from eventlake.checks.dedup_and_types import check_published
+from eventlake.checks.published import check_published
 from eventlake.lake import Lake
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.times import parse_hour

@@ -161,7 +161,7 @@ def records(
       datalake records --run 1790899200000000000 --sample 1000 --out sample.csv
     """
     from eventlake.records import logs
-    from eventlake.records.download import check_target, download
+    from eventlake.records.logs import check_target, download
     from eventlake.records.payloads import redacted
     from eventlake.rules.errors import UsageError
 
@@ -228,8 +228,7 @@ def _one(
     import pyarrow as pa
 
     from eventlake.load.record_log import SCHEMA
-    from eventlake.records.download import download
-    from eventlake.records.logs import run_logs, search
+    from eventlake.records.logs import download, run_logs, search
     from eventlake.records.payloads import redacted, with_payloads
 
     tables = redacted((table for _, table in search(lake.storage, files, identifier)), people)

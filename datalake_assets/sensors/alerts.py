@@ -20,8 +20,8 @@ from datalake_assets.assets.keys import (
     upkeep_key,
 )
 from datalake_assets.sensors.reload import WEBSERVER_VARIABLE
-from eventlake.alerts.attempt import Attempt, CheckRun, Fate, Outcome, Verdict
 from eventlake.alerts.delivery import Look
+from eventlake.alerts.run_status import Attempt, CheckRun, Fate, Outcome, Verdict
 from eventlake.lake import Lake
 from eventlake.rules.errors import LakeError
 from eventlake.runs.context import now

@@ -1,9 +1,8 @@
-"""Getting messages out: claimed in the lake, sent, noted; each way by itself.
+"""Evaluates the alerts of a source and delivers messages, at least once per channel.
 
-Who sends has claimed the message before, so that two who look at once send it once. Who dies
-between sending and noting leaves the claim, and when that has run out another sends it again: a
-message comes at least once, with the same id.
-"""
+A sender claims a message in the lake before it sends it, so concurrent evaluations send it once.
+If the sender crashes before recording the delivery, another one sends the message again when the
+claim expires: duplicates have the same id."""
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,11 +11,13 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from eventlake.alerts.attempt import Attempt, CheckRun, Fates, unknown
 from eventlake.alerts.channels.base import Channel, NotSent
-from eventlake.alerts.channels.factory import channels
+from eventlake.alerts.channels.email import Email
+from eventlake.alerts.channels.sns import SnsTopic
+from eventlake.alerts.channels.webhook import WebHook
 from eventlake.alerts.history import attempts_since, under_way
 from eventlake.alerts.rules import Happened, state_after
+from eventlake.alerts.run_status import Attempt, CheckRun, Fates, unknown
 from eventlake.alerts.state import (
     GIVE_UP,
     AlertState,
@@ -27,9 +28,23 @@ from eventlake.alerts.state import (
     update_alerts,
 )
 from eventlake.alerts.wording import Words
+from eventlake.aws.access import AwsAccess
 from eventlake.lake import Lake
 from eventlake.settings.models import Source
 from eventlake.storage import Storage
+
+
+def channels(source: Source, environ: Mapping[str, str]) -> dict[str, Channel]:
+    """By the names under which the state knows them; secrets are read when they are needed."""
+    alerts, found = source.alerts, dict[str, Channel]()
+    if alerts.email_to:
+        found["email"] = Email(alerts, environ)
+    if alerts.sns_topic_arn:
+        found["sns"] = SnsTopic(alerts.sns_topic_arn, AwsAccess.of(source))
+    if alerts.webhook:
+        found["webhook"] = WebHook(alerts.webhook, environ)
+    return found
+
 
 CLAIM = timedelta(minutes=5)  # longer than any way takes to accept or refuse a message
 _KEPT = 50  # letters that are through

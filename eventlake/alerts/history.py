@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from eventlake.alerts.attempt import Attempt, BadRecord, Fate, Fates, Outcome
 from eventlake.alerts.rules import horizon, is_late
+from eventlake.alerts.run_status import Attempt, BadRecord, Fate, Fates, Outcome
 from eventlake.alerts.state import AlertState, Trouble
 from eventlake.catalog.sync_reports import ReportLine
 from eventlake.lake import Lake

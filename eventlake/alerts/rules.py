@@ -11,7 +11,7 @@ from datetime import date, datetime, timedelta
 
 from msgspec.structs import replace
 
-from eventlake.alerts.attempt import Attempt, BadRecord, CheckRun, Outcome, Verdict
+from eventlake.alerts.run_status import Attempt, BadRecord, CheckRun, Outcome, Verdict
 from eventlake.alerts.state import (
     STAGES,
     AlertState,

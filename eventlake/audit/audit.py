@@ -6,9 +6,8 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from eventlake.audit.archive_rows import ArchiveRows
 from eventlake.audit.compare import DOUBLED, MISSING, UNEXPECTED, Findings, Place, compare, ids_of
-from eventlake.audit.lake_rows import RAW, ROWS, LakeRows, Spill, bucket_bits
+from eventlake.audit.rows import RAW, ROWS, ArchiveRows, LakeRows, Spill, bucket_bits
 from eventlake.audit.rule import RawVerdict
 from eventlake.audit.scope import Scope, TableNumbers
 from eventlake.audit.snapshot import AuditedFiles, Snapshot, take_snapshot

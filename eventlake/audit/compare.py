@@ -8,7 +8,7 @@ from hashlib import sha256
 import numpy as np
 import pyarrow.parquet as pq
 
-from eventlake.audit.lake_rows import DataFile
+from eventlake.audit.rows import DataFile
 from eventlake.audit.rule import Raw, RawVerdict, Row, RowVerdict, judge
 from eventlake.columnar.raw_lines import RawLines
 from eventlake.rules.events import message_id

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from eventlake.audit.lake_rows import DataFile
+from eventlake.audit.rows import DataFile
 from eventlake.audit.scope import LAST, Scope, overlaps
 from eventlake.lake import Lake
 from eventlake.rules.errors import StateError

@@ -11,9 +11,8 @@ import pyarrow.compute as pc
 
 from eventlake.catalog.base import Catalog, CatalogPartition, CatalogTable
 from eventlake.rules.errors import LakeError, StateError, UsageError
-from eventlake.sql.pruning import needed_partitions
 from eventlake.sql.scan import column_types, scan
-from eventlake.sql.statement import Statement, parse, resolve, unknown_table
+from eventlake.sql.statement import Statement, needed_partitions, parse, resolve, unknown_table
 from eventlake.storage import Storage
 
 

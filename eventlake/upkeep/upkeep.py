@@ -21,12 +21,13 @@ from eventlake.state.source_state import read_state
 from eventlake.storage import Storage
 from eventlake.storage.documents import decode, encode
 from eventlake.upkeep.compaction import Compacted, compact, to_compact
-from eventlake.upkeep.orphans import look_for_orphans, remove_orphans
-from eventlake.upkeep.retention import (
+from eventlake.upkeep.removal import (
     drop_index_days,
     expired_logs,
+    look_for_orphans,
     prune_manifests,
     remove_expired_logs,
+    remove_orphans,
     spare_days,
     spare_manifests,
 )

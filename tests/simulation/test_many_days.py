@@ -12,7 +12,7 @@ import pytest
 from eventlake.audit.audit import audit
 from eventlake.audit.scope import Scope
 from eventlake.state.source_state import read_state
-from eventlake.upkeep import retention, upkeep
+from eventlake.upkeep import removal, upkeep
 from tests.support.servers.alerts import Hook
 from tests.support.simulation.archive import VISITS
 from tests.support.simulation.machine import Synced
@@ -133,7 +133,7 @@ def disk_use_is_flat(simulation: Simulation) -> None:
         most = 1.1 * max(one.bytes[area] for one in settled)
         assert max(one.bytes[area] for one in late) <= most, area
     sources, replayed = 2, int(SIXTY_DAYS.suppressed_from) + 1
-    assert usage[60].files["manifests"] <= sources * (retention.KEPT + replayed + 30)
+    assert usage[60].files["manifests"] <= sources * (removal.KEPT + replayed + 30)
     assert usage[60].files["upkeep reports"] <= sources * upkeep.KEPT
     for area, a_day in (("ledger", sources), ("reports", 12 * sources)):
         assert usage[60].files[area] - usage[21].files[area] <= 40 * a_day, area

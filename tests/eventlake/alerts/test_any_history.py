@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlake.alerts.attempt import Attempt, Outcome
+from eventlake.alerts.run_status import Attempt, Outcome
 from tests.support.alerts.histories import BEGIN, HOUR, looked, run, titles, watched_since
 
 

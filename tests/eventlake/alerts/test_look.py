@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlake.alerts.attempt import Fate
+from eventlake.alerts.run_status import Fate
 from eventlake.runs.dead_runs import INTERRUPTED
 from eventlake.runs.failures import CANCELLED
 from eventlake.runs.open_runs import OpenRun

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from eventlake.alerts.attempt import Attempt, CheckRun, Verdict
+from eventlake.alerts.run_status import Attempt, CheckRun, Verdict
 from eventlake.alerts.state import AlertState
 from tests.support.alerts.histories import (
     BEGIN,

@@ -193,9 +193,9 @@ def test_examples_are_few_and_counts_are_exact(runs: Runs, audited: Audited) -> 
 def test_rows_beyond_a_bucket_are_compared_all_the_same(
     runs: Runs, audited: Audited, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eventlake.audit.lake_rows.ROWS_PER_BUCKET", 1)
-    monkeypatch.setattr("eventlake.audit.lake_rows.PENDING", 2)
-    monkeypatch.setattr("eventlake.audit.archive_rows.BATCH", 2)
+    monkeypatch.setattr("eventlake.audit.rows.ROWS_PER_BUCKET", 1)
+    monkeypatch.setattr("eventlake.audit.rows.PENDING", 2)
+    monkeypatch.setattr("eventlake.audit.rows.BATCH", 2)
     assert audited().total.loaded == 5
     rewrite(runs.root / FIRST, row(runs))
     assert differences(audited()) == [

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlake.audit import lake_rows
 from eventlake.audit.compare import compare
-from eventlake.audit.lake_rows import RAW, ROWS, Spill, bucket_bits
+from eventlake.audit.rows import RAW, ROWS, Spill, bucket_bits
 from eventlake.audit.rule import Raw, Row, judge
 
 WINDOW = 7
@@ -64,7 +63,7 @@ def test_buckets_hold_some_million_rows_each(rows: int, bits: int) -> None:
 def test_what_is_spilled_is_read_back_id_by_id(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bits: int, pending: int
 ) -> None:
-    monkeypatch.setattr(lake_rows, "PENDING", pending)
+    monkeypatch.setattr("eventlake.audit.rows.PENDING", pending)
     words = np.random.default_rng(7).integers(0, 2**64, 50, dtype=np.uint64)
     rows = np.zeros(50, dtype=ROWS)
     rows["hi"], rows["row"] = words, np.arange(50)

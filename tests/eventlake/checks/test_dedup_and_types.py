@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eventlake.checks.dedup_and_types import check_published
+from eventlake.checks.published import check_published
 from eventlake.rules.types import TableSchema
 from eventlake.runs.unit import Window
 from tests.support.lakes.archive import track

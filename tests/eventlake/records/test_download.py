@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventlake.load.record_log import SCHEMA
-from eventlake.records.download import check_target, download
+from eventlake.records.logs import check_target, download
 from eventlake.rules.errors import UsageError
 from tests.support.lakes.runs import Row
 

@@ -8,7 +8,7 @@ import pytest
 
 from eventlake.audit.audit import audit
 from eventlake.audit.scope import Scope
-from eventlake.checks.dedup_and_types import check_published
+from eventlake.checks.published import check_published
 from eventlake.lake import Lake
 from eventlake.records import logs
 from eventlake.records.find import find

@@ -7,8 +7,7 @@ import pyarrow as pa
 import pytest
 
 from eventlake.catalog.base import CatalogPartition, CatalogTable
-from eventlake.sql.pruning import needed_partitions
-from eventlake.sql.statement import parse
+from eventlake.sql.statement import needed_partitions, parse
 from tests.support.lakes.small_lake import COLUMNS, SmallLake
 
 TODAY = f"{datetime.now(UTC):%Y-%m-%d}"

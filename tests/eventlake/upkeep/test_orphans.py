@@ -8,7 +8,7 @@ from eventlake.rules import paths
 from eventlake.runs.open_runs import OpenRun
 from eventlake.state.lease import myself
 from eventlake.storage.documents import encode
-from eventlake.upkeep.orphans import look_for_orphans, remove_orphans
+from eventlake.upkeep.removal import look_for_orphans, remove_orphans
 from tests.support.faults.lying import lying, needed
 from tests.support.lakes.archive import track
 from tests.support.lakes.retyping import wish

@@ -14,8 +14,8 @@ from eventlake.runs.run import Run
 from eventlake.state.lease import myself
 from eventlake.state.manifest import Manifest, RunKind, commit, read_pruned
 from eventlake.storage.documents import encode
-from eventlake.upkeep import retention
-from eventlake.upkeep.retention import drop_index_days, prune_manifests, remove_expired_logs
+from eventlake.upkeep import removal
+from eventlake.upkeep.removal import drop_index_days, prune_manifests, remove_expired_logs
 from tests.support.faults.lying import lying, needed
 from tests.support.lakes.archive import track
 from tests.support.lakes.runs import SOURCE_ID, CleanAfter, Runs, utc
@@ -141,7 +141,7 @@ def numbers(runs: Runs) -> list[int]:
 
 @pytest.fixture
 def few_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "KEPT", 2)
+    monkeypatch.setattr(removal, "KEPT", 2)
 
 
 @pytest.mark.usefixtures("few_kept")

@@ -11,7 +11,7 @@ from eventlake.rules import clock, paths
 from eventlake.runs.context import RunContext
 from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind
-from eventlake.upkeep import retention
+from eventlake.upkeep import removal
 from eventlake.upkeep import upkeep as upkeep_module
 from eventlake.upkeep.upkeep import upkeep
 from tests.support.faults.lying import lying, needed
@@ -72,7 +72,7 @@ def test_thirty_days_of_syncs_and_upkeep_keep_what_the_lake_keeps_for_itself_fla
         compaction={"min_files": 2},
     )
     monkeypatch.setattr(clock, "read", lambda: runs.time)
-    monkeypatch.setattr(retention, "KEPT", 12)
+    monkeypatch.setattr(removal, "KEPT", 12)
     monkeypatch.setattr(upkeep_module, "KEPT", 7)
     sent: set[str] = set()
     counts: list[Counter[str]] = []

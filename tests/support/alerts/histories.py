@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
-from eventlake.alerts.attempt import Attempt, CheckRun, Outcome
 from eventlake.alerts.rules import Happened, state_after
+from eventlake.alerts.run_status import Attempt, CheckRun, Outcome
 from eventlake.alerts.state import AlertState, Letter
 from eventlake.alerts.wording import Words
 from eventlake.settings.models import Settings, Source

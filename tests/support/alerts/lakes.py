@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from eventlake.alerts.attempt import Attempt, CheckRun, Fates, unknown
 from eventlake.alerts.channels.base import NotSent
 from eventlake.alerts.delivery import Look
+from eventlake.alerts.run_status import Attempt, CheckRun, Fates, unknown
 from eventlake.alerts.state import AlertState, Message, read_alerts
 from eventlake.lake import Lake
 from eventlake.rules.counts import TableReport, UnitReport

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from eventlake.alerts.attempt import CheckRun, Verdict
 from eventlake.alerts.delivery import Look
+from eventlake.alerts.run_status import CheckRun, Verdict
 from eventlake.checks.freshness import check_freshness
 from eventlake.checks.published import TableChecks
 from eventlake.lake import Lake

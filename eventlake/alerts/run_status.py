@@ -1,4 +1,4 @@
-"""Runs that have ended, as the rules of alerts look at them."""
+"""Ended runs and check results, as the alert rules see them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
