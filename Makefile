@@ -1,7 +1,7 @@
 # `make` alone lists the targets. CI runs the same ones: see .ci/run.
 .DEFAULT_GOAL := help
 .PHONY: help setup demo dev test test-fast test-spark test-spark40 test-browser browser postgres soak mutants bench \
-	lint types format pin clean
+	lint types format rooms pin clean
 
 PORT ?= 3000
 DEMO ?= demo
@@ -74,6 +74,9 @@ types: setup  ## mypy, strict
 format: setup  ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+rooms: setup  ## draw the rooms and their imports into docs/architecture.md
+	$(BIN)/python scripts/draw_rooms.py
 
 pin: setup  ## resolve the dependencies anew, into requirements.txt (minutes)
 	CUSTOM_COMPILE_COMMAND="make pin" $(BIN)/pip-compile --quiet --upgrade --extra dev \

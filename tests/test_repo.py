@@ -1,8 +1,9 @@
-"""What holds for the repo as a whole: its layers, its pins, its doors."""
+"""The repository as a whole: pins, make targets, Dagster's files, docs."""
 
 import ast
 import re
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -95,3 +96,24 @@ def test_the_workspace_names_our_code_location() -> None:
             }
         }
     ]
+
+
+def test_the_drawing_of_the_rooms_is_current() -> None:
+    command = [sys.executable, "scripts/draw_rooms.py", "--check"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_and_paths_in_the_docs_exist(page: Path) -> None:
+    text = page.read_text()
+    links = [page.parent / to for to in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text)]
+    named = re.findall(
+        r"`((?:eventlake|spark_resources|datalake_assets|tests|scripts|infra)/[\w./-]*)", text
+    )
+    expected = [*(to for to in links if "://" not in str(to) and ":/" not in str(to))]
+    expected += [ROOT / path for path in named]
+    assert [str(path) for path in expected if not path.exists()] == []

@@ -1,5 +1,7 @@
 """The template as it stands: its form, and the numbers it was made for."""
 
+import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,8 +11,9 @@ import pytest
 
 from eventlake.aws.lifecycle import our_rules
 from eventlake.rules import paths
-from tests.support.aws import by_hand
-from tests.support.aws.stack import TEMPLATE, default, properties, template
+from scripts.aws_policies import TEMPLATE, main, policies, properties, template
+from tests.support.aws.stack import default
+from tests.support.repo import ROOT
 
 GLUE = "com.amazonaws.glue.catalog.metastore.AWSGlueDataCatalogHiveClientFactory"
 
@@ -109,5 +112,18 @@ def test_the_template_knows_the_folders_of_the_lake() -> None:
     assert folders - {"${RawFolder}"} == set(paths.OURS) - {"segment-logs"}
 
 
-def test_the_policies_to_be_pasted_by_hand_are_those_of_the_template() -> None:
-    assert {file.name: file.read_text() for file in by_hand.FOLDER.iterdir()} == by_hand.documents()
+@pytest.mark.parametrize("name", policies())
+def test_a_policy_to_paste_is_printed_without_functions_of_the_template(name: str) -> None:
+    command = [sys.executable, "scripts/aws_policies.py", name]
+    printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    policy = json.loads(printed)
+    assert policy["Statement"] and all(one["Effect"] == "Allow" for one in policy["Statement"])
+    assert not re.search(r"Fn::|\$\{|\"Ref\"", printed)
+    assert policies()[name] == policy
+
+
+def test_an_unknown_policy_is_refused_with_the_names_of_all(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["lake"]) == 2
+    assert capsys.readouterr().err == f"Name one of: {', '.join(policies())}\n"

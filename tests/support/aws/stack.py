@@ -3,47 +3,14 @@
 import json
 from ast import literal_eval
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
-import yaml
-
 from eventlake.aws.access import AwsAccess
-from tests.support.repo import ROOT
+from scripts.aws_policies import TEMPLATE, template
 from tests.support.servers.aws import AwsServer
 
-TEMPLATE = ROOT / "infra/aws/datalake.yaml"
 REGION = "us-east-1"  # the local EMR looks for the region in host names, and takes this for all
 DAGSTER = "arn:aws:iam::123456789012:role/dagster"
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML with the short forms of CloudFormation's functions."""
-
-
-def _function(loader: yaml.Loader, suffix: str, node: yaml.Node) -> dict[str, Any]:
-    name = suffix if suffix == "Ref" else f"Fn::{suffix}"
-    if isinstance(node, yaml.ScalarNode):
-        text = loader.construct_scalar(node)
-        return {name: text.split(".") if suffix == "GetAtt" else text}
-    if isinstance(node, yaml.SequenceNode):
-        return {name: loader.construct_sequence(node, deep=True)}
-    assert isinstance(node, yaml.MappingNode)
-    return {name: loader.construct_mapping(node, deep=True)}
-
-
-_Loader.add_multi_constructor("!", _function)
-
-
-@cache
-def template() -> dict[str, Any]:
-    document: dict[str, Any] = yaml.load(TEMPLATE.read_text(), _Loader)
-    return document
-
-
-def properties(resource: str) -> dict[str, Any]:
-    found: dict[str, Any] = template()["Resources"][resource]["Properties"]
-    return found
 
 
 def default(value: Any) -> Any:
