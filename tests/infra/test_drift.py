@@ -10,7 +10,7 @@ import pytest
 from botocore import xform_name
 
 from eventlake.aws.permissions import OPERATIONS
-from tests.support.aws.policies import actions
+from tests.support.aws.recorded import actions
 from tests.support.aws.stack import deploy
 from tests.support.repo import ROOT
 from tests.support.servers.aws import AwsServer

@@ -8,7 +8,7 @@ from botocore.exceptions import ClientError
 from eventlake.aws.access import AwsAccess, forget_sessions
 from eventlake.rules.errors import InvalidSetting
 from tests.support.aws.enforced import User, enforced
-from tests.support.aws.policies import actions, allows
+from tests.support.aws.recorded import actions, allows
 from tests.support.aws.stack import DAGSTER, REGION, Stack, deploy
 from tests.support.servers.aws import AwsServer
 

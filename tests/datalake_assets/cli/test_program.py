@@ -1,4 +1,4 @@
-"""The program around the commands: help, global options, how it ends."""
+"""The program as a whole: help, exit codes, `init`, and the layout of its output."""
 
 import os
 import re
@@ -13,6 +13,8 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from datalake_assets.cli.app import app, globals_first
+from datalake_assets.cli.text import headline, plain, plural, size, span
+from eventlake.settings.file import load_settings
 from tests.support.lakes.sample_lake import SETTINGS, SampleLake
 from tests.support.repo import ROOT
 from tests.support.terminal import Terminal, program
@@ -167,3 +169,94 @@ def _python(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
         text=True,
         check=False,
     )
+
+
+def test_a_commented_file_is_written_that_works_as_it_is(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    said = terminal.run("init")
+    assert said.code == 0
+    assert f"Wrote {tmp_path}/lake.yaml" in said.out
+    assert "datalake check" in said.out
+    assert load_settings(None, {}, tmp_path).source("web").database == "web"
+    assert [path.name for path in tmp_path.iterdir()] == ["lake.yaml"]
+
+
+def test_a_file_that_is_there_is_left_alone(terminal: Terminal, tmp_path: Path) -> None:
+    (tmp_path / "lake.yaml").write_text("mine")
+    said = terminal.run("init")
+    assert said.code == 2
+    assert "--force" in said.err
+    assert (tmp_path / "lake.yaml").read_text() == "mine"
+
+
+def test_unless_it_is_to_be_overwritten(terminal: Terminal, tmp_path: Path) -> None:
+    (tmp_path / "lake.yaml").write_text("mine")
+    assert terminal.run("init", "--force").code == 0
+    assert "workspace_id" in (tmp_path / "lake.yaml").read_text()
+
+
+def test_another_place_is_named_in_what_to_do_next(terminal: Terminal, tmp_path: Path) -> None:
+    said = terminal.run("init", "--config", "shop/lake.yaml")
+    assert f"datalake --config {tmp_path}/shop/lake.yaml check" in said.out
+    assert (tmp_path / "shop/lake.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.0 kB"),
+        (9_940, "9.9 kB"),
+        (9_950, "10 kB"),
+        (999_499, "999 kB"),
+        (999_500, "1.0 MB"),
+        (123_456_789, "123 MB"),
+        (5 * 10**18, "5000 PB"),
+        (None, "-"),
+    ],
+)
+def test_sizes_have_three_digits(count: int | None, shown: str) -> None:
+    assert size(count) == shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (-1, "0.0 s"),
+        (0.44, "0.4 s"),
+        (10, "10 s"),
+        (59.6, "1 min"),
+        (61, "1 min 1 s"),
+        (3600, "1 h"),
+        (3659, "1 h"),
+        (7384, "2 h 3 min"),
+        (86_400 * 44 + 3600 * 7 + 59, "44 d 7 h"),
+        (86_400 + 59, "1 d"),
+    ],
+)
+def test_lengths_of_time_have_two_units(seconds: float, shown: str) -> None:
+    assert span(seconds) == shown
+
+
+@pytest.mark.parametrize(("count", "shown"), [(0, "0 rows"), (1, "1 row"), (2000, "2,000 rows")])
+def test_nouns_follow_their_number(count: int, shown: str) -> None:
+    assert plural(count, "row") == shown
+
+
+def test_control_characters_are_shown_and_letters_of_the_world_stay() -> None:
+    assert plain("a\tb\r\n\x00\x1b\x9b Ж 李雷 🎉") == r"a\tb\r\n\x00\x1b\x9b Ж 李雷 🎉"
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        ("first\nsecond", "first"),
+        ("X: y\nTraceback (most recent call last):\n  File z\nOSError: full\n", "OSError: full"),
+        ("", "unknown"),
+        (None, "unknown"),
+    ],
+)
+def test_an_error_fits_into_a_line(error: str | None, shown: str) -> None:
+    assert headline(error) == shown

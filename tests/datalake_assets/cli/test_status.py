@@ -1,4 +1,4 @@
-"""`datalake status`."""
+"""The commands `status`, `tables` and `reports`."""
 
 import re
 import shutil
@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from datalake_assets.assets.running import new_job
+from eventlake.catalog import sync_reports
 from eventlake.lake import Lake
 from eventlake.rules.counts import UnitReport
 from eventlake.runs.context import Published, Silent
@@ -156,3 +159,164 @@ sources:
     assert due is not None
     [yearly, _] = terminal.run("status", "--json").json
     assert yearly["next_sync"] == f"{due:%Y-%m-%dT%H:%M:%S.%f}Z"
+
+
+def test_before_the_first_sync_there_are_none(terminal: Terminal, unsynced: SampleLake) -> None:
+    said = terminal.run("tables")
+    assert (said.code, said.out) == (0, "")
+    assert "No tables yet" in said.err
+    assert terminal.run("tables", "--json").json == []
+
+
+def test_every_table_with_its_rows_and_partitions(terminal: Terminal, filled: SampleLake) -> None:
+    found = terminal.run("tables", "--json").json
+    loads = filled.account.as_they_arrive("9IP56Shn6")
+    expected = filled.account.expected("9IP56Shn6", [load for sync in loads for load in sync]).rows
+    assert {
+        t["table"]: (t["rows"], t["partitions"]) for t in found if t["database"] == "ios_prod"
+    } == {
+        table: (
+            sum(n for slot, n in expected.items() if slot.table == table),
+            sum(1 for slot in expected if slot.table == table),
+        )
+        for table in {slot.table for slot in expected}
+    }
+    assert {t["database"] for t in found} == {"__segment_datalake", "ios_prod", "web_shop"}
+    screen = next(t for t in found if t["table"] == "screen")
+    assert screen["files"] >= screen["partitions"]
+    assert screen["bytes"] > 0
+    assert screen["location"] == "segment-data/data/9IP56Shn6/segment_type=screen"
+
+
+def test_of_one_database(terminal: Terminal, filled: SampleLake) -> None:
+    said = terminal.run("tables", "web_shop")
+    assert {row[0] for row in said.rows} == {"web_shop"}
+    assert ["web_shop", "page"] in [row[:2] for row in said.rows]
+
+
+def test_the_table_of_reports_has_no_count_of_rows(terminal: Terminal, filled: SampleLake) -> None:
+    [reports] = terminal.run("tables", "__segment_datalake", "--json").json
+    assert (reports["table"], reports["rows"]) == (sync_reports.NAME, None)
+    keys = len(sync_reports.SYNC_REPORTS.partition_keys)
+    assert reports["columns"] == len(sync_reports.COLUMNS) + keys
+
+
+def test_the_columns_of_one_table_with_where_they_come_from(
+    terminal: Terminal, filled: SampleLake
+) -> None:
+    columns = terminal.run("tables", "web_shop.track_order_completed", "--json").json
+    assert columns[0] == {
+        "name": "message_id",
+        "type": "string",
+        "path": "/messageId",
+        "partition_key": False,
+        "wished_type": None,
+    }
+    by_name = {column["name"]: column for column in columns}
+    assert by_name["properties_total"]["type"] == "decimal(38,6)"
+    assert by_name["properties_total"]["path"] == "/properties/total"
+    assert [c["name"] for c in columns if c["partition_key"]] == ["day", "hr"]
+    said = terminal.run("tables", "web_shop.track_order_completed")
+    assert said.out.startswith("web_shop.track_order_completed: Order Completed, ")
+    assert said.rows[0] == ["message_id", "string", "/messageId"]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("web_shp", "no database 'web_shp'; did you mean 'web_shop'?"),
+        ("web_shop.pge", "no table 'pge'; did you mean 'page'? `datalake tables web_shop`"),
+        ("x.y", "databases: __segment_datalake, ios_prod, web_shop"),
+    ],
+)
+def test_unknown_names_are_wrong_use(
+    terminal: Terminal, filled: SampleLake, name: str, told: str
+) -> None:
+    said = terminal.run("tables", name)
+    assert said.code == 2
+    assert told in said.err
+
+
+def fail_a_run(sample: SampleLake) -> None:
+    now = datetime.now(UTC)
+    run = RunFacts("W1", "9IP56Shn6", "ios_prod", "R-failed", now, "")
+    traced = "PythonException: worker\nTraceback (most recent call last):\n  File x\nOSError: full"
+    failure = Failure("Segment.Internal", traced)
+    close_run(sample.lake.storage, sample.lake.catalog, run, UnitReport(), now, failure)
+
+
+def test_before_the_first_run_there_are_none(terminal: Terminal, unsynced: SampleLake) -> None:
+    said = terminal.run("reports")
+    assert (said.code, said.out) == (0, "")
+    assert "No reports yet" in said.err
+    assert terminal.run("reports", "--json").json == []
+
+
+def test_the_newest_comes_first(terminal: Terminal, filled: SampleLake) -> None:
+    found = terminal.run("reports", "--json").json
+    assert [(r["database"], r["dagster_run_id"]) for r in found] == [
+        ("ios_prod", "dagster-2"),
+        ("web_shop", "dagster-2"),
+        ("ios_prod", "dagster-1"),
+        ("web_shop", "dagster-1"),
+    ]
+    assert {r["type"] for r in found} == {"source"}
+    assert [r["run_id"] for r in found] == sorted((r["run_id"] for r in found), reverse=True)
+
+
+def test_the_table_shows_what_each_run_did(terminal: Terminal, filled: SampleLake) -> None:
+    first = filled.account.per_sync("9IP56Shn6")[0]
+    row = terminal.run("reports", "--source", "ios_prod").rows[-1]
+    assert row[1:8] == [
+        "ios_prod",
+        "sync",
+        "finished",
+        f"{len(first.tables)} tables",
+        str(first.totals.row_count),
+        str(first.totals.duplicates),
+        str(first.totals.rejected),
+    ]
+
+
+def test_of_one_source_and_no_more_than_asked_for(terminal: Terminal, filled: SampleLake) -> None:
+    words = ("reports", "--source", "web_shop", "--limit", "1", "--json")
+    assert [(r["database"], r["dagster_run_id"]) for r in terminal.run(*words).json] == [
+        ("web_shop", "dagster-2")
+    ]
+
+
+def test_failed_ones_alone_each_with_its_error_in_a_line(
+    terminal: Terminal, filled: SampleLake
+) -> None:
+    assert "No run has failed" in terminal.run("reports", "--failed").err
+    fail_a_run(filled)
+    said = terminal.run("reports", "--failed")
+    assert [row[-1] for row in said.rows] == ["R-failed"]
+    assert said.err == "error: run R-failed: OSError: full\n"
+
+
+def test_the_tables_of_one_run_by_either_id(terminal: Terminal, filled: SampleLake) -> None:
+    newest = terminal.run("reports", "--json").json[0]
+    expected = filled.account.per_sync("9IP56Shn6")[1].tables
+    said = terminal.run("reports", "--run", newest["run_id"])
+    assert {row[0] for row in said.rows} == set(expected)
+    lines = terminal.run("reports", "--run", "dagster-2", "--json").json
+    assert [line["type"] for line in lines[:2]] == ["source", "event"]
+    assert {line["table_name"]: line["row_count"] for line in lines[1:]} == {
+        table: totals.row_count for table, totals in expected.items()
+    }
+
+
+def test_a_failed_run_is_shown_with_all_of_its_error(
+    terminal: Terminal, filled: SampleLake
+) -> None:
+    fail_a_run(filled)
+    said = terminal.run("reports", "--run", "R-failed")
+    assert "ios_prod: failed" in said.out
+    assert "Segment.Internal: PythonException: worker\nTraceback" in said.err
+
+
+def test_an_unknown_run_is_wrong_use(terminal: Terminal, filled: SampleLake) -> None:
+    said = terminal.run("reports", "--run", "17")
+    assert said.code == 2
+    assert "No report has the run id '17'" in said.err

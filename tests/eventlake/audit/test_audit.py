@@ -1,14 +1,25 @@
-"""A lake that is right passes; whatever is done to it behind its back is found, and where."""
+"""The audit of a whole lake, its rule for duplicates, and its results on random lakes."""
 
+import os
+from collections import defaultdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import example, given, settings
 
-from eventlake.audit.audit import Audit
+from eventlake.audit.audit import Audit, audit
+from eventlake.audit.rule import Demand, Raw, RawVerdict, Row, RowVerdict, judge
+from eventlake.audit.scope import EVERYTHING, Scope, micros
+from eventlake.lake import Lake
+from eventlake.runs.unit import Window
 from tests.support.lakes.archive import identify, track
-from tests.support.lakes.runs import Audited, Runs
+from tests.support.lakes.random_archives import Replay, Story, Sync, stories
+from tests.support.lakes.runs import Audited, Runs, utc
+from tests.support.oracles.reference import ReferenceLake
+from tests.support.oracles.stories import Told, play
 
 ORDER = "segment-data/data/S1/segment_type=track_order"
 FIRST = f"{ORDER}/day=2026-10-01/hr=07/R1-0-0.parquet"  # m1 and m2
@@ -201,3 +212,169 @@ def test_rows_beyond_a_bucket_are_compared_all_the_same(
     assert differences(audited()) == [
         ("track_order", "day=2026-10-01/hr=07", 2, 1, ["missing m2"]),
     ]
+
+
+WINDOW = 7
+LOADED, DUPLICATE, REJECTED, WAITING, MISSING = RawVerdict
+FINE, DOUBLED, UNEXPECTED, NOT_JUDGED = RowVerdict
+
+
+def raw(received: int, table: int = 0, demand: Demand = Demand.REQUIRED) -> Raw:
+    return Raw(received, table, demand)
+
+
+def waits(received: int) -> Raw:
+    return raw(received, demand=Demand.WAITING)
+
+
+def beyond(received: int) -> Raw:
+    return raw(received, demand=Demand.BEYOND)
+
+
+def around(received: int) -> Row:
+    return Row(received, 0, judged=False)
+
+
+@pytest.mark.parametrize(
+    ("events", "rows", "of_events", "of_rows"),
+    [
+        # All is well.
+        ([], [], [], []),
+        ([raw(0)], [Row(0, 0)], [LOADED], [FINE]),
+        ([raw(0), raw(0)], [Row(0, 0)], [LOADED, DUPLICATE], [FINE]),
+        ([raw(0), raw(5)], [Row(0, 0)], [LOADED, DUPLICATE], [FINE]),
+        ([raw(0), raw(5)], [Row(5, 0)], [DUPLICATE, LOADED], [FINE]),
+        ([raw(0), raw(5, table=1)], [Row(5, 1)], [DUPLICATE, LOADED], [FINE]),
+        ([raw(0), raw(8)], [Row(0, 0), Row(8, 0)], [LOADED, LOADED], [FINE, FINE]),
+        (
+            [raw(0), raw(6), raw(12)],
+            [Row(0, 0), Row(12, 0)],
+            [LOADED, DUPLICATE, LOADED],
+            [FINE, FINE],
+        ),
+        ([raw(0), raw(6), raw(12)], [Row(6, 0)], [DUPLICATE, LOADED, DUPLICATE], [FINE]),
+        # Something is missing: of copies within the window only one.
+        ([raw(0)], [], [MISSING], []),
+        ([raw(0), raw(7)], [], [MISSING, DUPLICATE], []),
+        ([raw(0), raw(8)], [], [MISSING, MISSING], []),
+        ([raw(0), raw(8)], [Row(0, 0)], [LOADED, MISSING], [FINE]),
+        ([raw(0), raw(8)], [Row(8, 0)], [MISSING, LOADED], [FINE]),
+        # Something is there twice.
+        ([raw(0), raw(0)], [Row(0, 0), Row(0, 0)], [LOADED, DUPLICATE], [FINE, DOUBLED]),
+        ([raw(0)], [Row(0, 0), Row(0, 0)], [LOADED], [FINE, DOUBLED]),
+        ([raw(0), raw(7)], [Row(0, 0), Row(7, 0)], [LOADED, DUPLICATE], [FINE, DOUBLED]),
+        ([raw(0), raw(3, 1)], [Row(0, 0), Row(3, 1)], [LOADED, DUPLICATE], [FINE, DOUBLED]),
+        # Something is there that nobody sent.
+        ([], [Row(0, 0)], [], [UNEXPECTED]),
+        ([raw(0)], [Row(1, 0)], [MISSING], [UNEXPECTED]),
+        ([raw(0)], [Row(0, 1)], [MISSING], [UNEXPECTED]),
+        ([raw(8)], [Row(0, 0), Row(8, 0)], [LOADED], [UNEXPECTED, FINE]),
+        ([raw(0)], [Row(0, 1), Row(8, 0)], [MISSING], [UNEXPECTED, UNEXPECTED]),
+        # If it is there for the second time, it is doubled, and never the one that was sent.
+        ([raw(5)], [Row(0, 0), Row(5, 0)], [LOADED], [DOUBLED, FINE]),
+        ([raw(5)], [Row(5, 0), Row(5, 1)], [LOADED], [FINE, DOUBLED]),
+        ([], [Row(0, 0), Row(7, 0), Row(15, 0)], [], [UNEXPECTED, DOUBLED, UNEXPECTED]),
+        ([], [around(0), Row(7, 0)], [], [NOT_JUDGED, DOUBLED]),
+        # Rows around the range count for comparison, and are not judged.
+        ([], [around(0)], [], [NOT_JUDGED]),
+        ([raw(5)], [around(0)], [DUPLICATE], [NOT_JUDGED]),
+        ([raw(8)], [around(0)], [MISSING], [NOT_JUDGED]),
+        ([raw(5)], [around(0), Row(5, 0)], [DUPLICATE], [NOT_JUDGED, DOUBLED]),
+        ([raw(5)], [Row(5, 0), around(9)], [DUPLICATE], [DOUBLED, NOT_JUDGED]),
+        # What waits need not be there, and may be.
+        ([waits(0)], [], [WAITING], []),
+        ([waits(0)], [Row(0, 0)], [LOADED], [FINE]),
+        ([raw(0), waits(0)], [Row(0, 0)], [LOADED, WAITING], [FINE]),
+        ([waits(0), raw(0)], [Row(0, 0)], [WAITING, LOADED], [FINE]),
+        ([waits(0), raw(5)], [], [WAITING, MISSING], []),
+        ([waits(0), raw(5)], [Row(0, 0)], [LOADED, DUPLICATE], [FINE]),
+        # What a limit keeps out is rejected, unless it is there.
+        ([beyond(0)], [], [REJECTED], []),
+        ([beyond(0)], [Row(0, 0)], [LOADED], [FINE]),
+        ([beyond(0), raw(5)], [Row(5, 0)], [REJECTED, LOADED], [FINE]),
+    ],
+)
+def test_verdicts_on_one_id(
+    events: list[Raw], rows: list[Row], of_events: list[RawVerdict], of_rows: list[RowVerdict]
+) -> None:
+    assert judge(events, rows, WINDOW) == (of_events, of_rows)
+
+
+DAYS = Window(utc("2026-10-01"), utc("2026-10-09"))
+
+
+def times_by_id(lake: ReferenceLake) -> dict[str, list[int]]:
+    """When the rows of each message id were received, in order."""
+    found = defaultdict(list)
+    for table in lake.tables.values():
+        for row in table.rows:
+            found[row.id].append(row.received)
+    return {id: sorted(times) for id, times in found.items()}
+
+
+def missing(told: Told, range: Window) -> int:
+    """Events of the range that no row of their id is near to; of several near each other, one."""
+    archive = ReferenceLake(told.runs.source.model_copy(update={"dedup_days": 0}))
+    archive.load(list(told.archive.values()))
+    loaded = times_by_id(told.lake)
+    start, end = micros(range)
+    window = Scope(told.runs.source).dedup_micros
+    count = 0
+    for id, times in times_by_id(archive).items():
+        known = loaded.get(id, [])
+        for time in times:
+            if start <= time < end and all(abs(time - other) > window for other in known):
+                known = [*known, time]
+                count += 1
+    return count
+
+
+def page(received: str) -> dict[str, str]:
+    return {"type": "page", "messageId": "m1", "receivedAt": received}
+
+
+LEFT_BEHIND = Story(
+    {"start": "2026-10-01"},
+    [
+        # The last one is a duplicate of the first, until the replay keeps an earlier one.
+        Sync({("2026-10-09", "a"): [page("2026-10-08T07:00:00Z"), page("2026-10-15T07:00:00Z")]}),
+        Sync({("2026-10-09", "b"): [page("2026-10-08T06:59:59.999999Z")]}),
+        Replay("2026-10-01", "2026-10-09", frozenset()),
+    ],
+)
+
+
+@settings(max_examples=30)
+@given(stories())
+@example(LEFT_BEHIND)
+def test_what_syncs_and_replays_make_is_what_the_archive_asks_for(story: Story) -> None:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        runs = Runs(Path(folder), **story.settings)
+        told = Told(runs)
+        for number, step in enumerate(story.steps):
+            play(step, runs)
+            if isinstance(step, Replay):
+                told.replay(step)
+            else:
+                told.sync(step)
+            replayed = any(isinstance(done, Replay) for done in story.steps[: number + 1])
+            for range in (EVERYTHING, DAYS):
+                found = audit(Lake.open(runs.settings), Scope(runs.source, range))
+                # A replay may keep an earlier copy than before, and so leave one behind, later
+                # than the window, of which the lake has none until its own day is replayed.
+                assert found.total.missing == missing(told, range)
+                assert replayed or found.total.missing == 0
+                assert found.agrees == (found.total.missing == 0)
+                assert not any(partition.problems for partition in found.partitions)
+                assert (found.total.unexpected, found.total.doubled) == (0, 0)
+                if range is EVERYTHING:
+                    assert found.total.loaded == sum(runs.state().rows.values())
+
+
+def test_the_audit_finds_the_copy_that_a_replay_leaves_behind(tmp_path: Path) -> None:
+    runs = Runs(tmp_path, **LEFT_BEHIND.settings)
+    for step in LEFT_BEHIND.steps:
+        play(step, runs)
+    found = audit(Lake.open(runs.settings), Scope(runs.source))
+    assert [partition.missing for partition in found.partitions] == [1]

@@ -11,7 +11,7 @@ from eventlake.catalog.glue import GlueCatalog
 from eventlake.catalog.local import LocalCatalog
 from eventlake.storage import LocalStorage
 from eventlake.storage.s3 import S3Storage
-from tests.support.catalogs.orders import ORDERS
+from tests.support.catalogs.by_hand import ORDERS
 from tests.support.servers.aws import ACCOUNT, AwsServer
 from tests.support.servers.glue import StrictGlue, strict_glue
 

@@ -1,13 +1,23 @@
-"""A catalog keeps what it was told, in whatever order and however often, in all its forms."""
+"""Both catalogs: same tables, same types, same results for repeated calls."""
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from eventlake.catalog.base import Catalog, CatalogColumn, CatalogTable
+from eventlake.catalog.base import Catalog, CatalogColumn, CatalogPartition, CatalogTable
+from eventlake.catalog.glue import GlueCatalog
+from eventlake.catalog.hive_types import arrow_type
+from eventlake.catalog.local import LocalCatalog
+from eventlake.catalog.sync_reports import COLUMNS, SYNC_REPORTS, ensure_reports_table
 from eventlake.rules.errors import StateError
-from tests.support.catalogs.orders import HOUR, ORDERS, at, locations
+from eventlake.storage import LocalStorage
+from tests.support.catalogs.by_hand import HOUR, ORDERS, at, locations
 
 
 def test_an_empty_lake_has_an_empty_catalog(empty_catalog: Catalog) -> None:
@@ -196,3 +206,123 @@ def test_limits_are_held_against_what_there_is(catalog: Catalog) -> None:
     assert catalog.count_databases() == 1
     assert catalog.names("shop") == {"track_order"}
     assert catalog.names("elsewhere") is None
+
+
+HOURS = [("2026-09-30", "23"), ("2026-10-01", "00"), ("2026-10-01", "01")]
+POOL = ["a", "b", "c"]
+
+
+class Applied(msgspec.Struct, frozen=True):
+    """What a manifest says of one table."""
+
+    columns: frozenset[str] = frozenset()
+    put: frozenset[int] = frozenset()  # of the hours
+    dropped: frozenset[int] = frozenset()
+    type: str | None = None  # of all columns, with all partitions
+
+
+hours = st.frozensets(st.sampled_from(range(len(HOURS))))
+manifests = st.lists(
+    st.builds(
+        Applied,
+        columns=st.frozensets(st.sampled_from(POOL)),
+        put=hours,
+        dropped=hours,
+        type=st.none() | st.sampled_from(["bigint", "string"]),
+    ),
+    min_size=1,
+    max_size=4,
+)
+_names = count()
+
+
+def apply(catalog: Catalog, name: str, number: int, told: Applied) -> None:
+    """As publication does it: columns, then the partitions, then those that are gone."""
+    columns = [CatalogColumn(column, "string") for column in sorted(told.columns)]
+    catalog.append_columns("shop", name, columns)
+    put = [
+        CatalogPartition(HOURS[hour], f"{number}/{hour}", number, number, number, 1)
+        for hour in sorted(told.put - told.dropped)
+    ]
+    if told.type:
+        catalog.retype("shop", name, dict.fromkeys(POOL, told.type), put, number)
+    else:
+        catalog.put_partitions("shop", name, put)
+    if told.dropped:
+        catalog.drop_partitions("shop", name, [HOURS[hour] for hour in told.dropped], number)
+
+
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(manifests, st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=3))
+def test_late_repeats_leave_what_the_manifests_in_order_leave(
+    tmp_path: Path,
+    glue_catalog: GlueCatalog,
+    told: list[Applied],
+    repeats: list[tuple[int, int]],
+) -> None:
+    name = f"track_{next(_names)}"
+    local = LocalCatalog(LocalStorage(str(tmp_path)))
+    again = {after: {n for a, n in repeats if a == after and n < a} for after, _ in repeats}
+    for catalog, late in ((local, False), (glue_catalog, True)):
+        catalog.ensure_database("shop")
+        catalog.create_table(msgspec.structs.replace(ORDERS, name=name))
+        for number, manifest in enumerate(told, start=1):
+            apply(catalog, name, number, manifest)
+            for earlier in sorted(again.get(number - 1, ())) if late else ():
+                apply(catalog, name, earlier + 1, told[earlier])
+    assert glue_catalog.table("shop", name) == local.table("shop", name)
+    assert glue_catalog.partitions("shop", name) == local.partitions("shop", name)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("bigint", pa.int64()),
+        ("decimal(38,6)", pa.decimal128(38, 6)),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+        ("double", pa.float64()),
+        ("int", pa.int32()),
+        ("date", pa.date32()),
+        ("varchar(10)", pa.string()),
+        ("decimal(10, 2)", pa.decimal128(10, 2)),
+        ("array<map<string,string>>", pa.list_(pa.map_(pa.string(), pa.string()))),
+        ("map<string,decimal(38,6)>", pa.map_(pa.string(), pa.decimal128(38, 6))),
+        (
+            "array<struct<name:string,counts:map<string,bigint>>>",
+            pa.list_(
+                pa.struct([("name", pa.string()), ("counts", pa.map_(pa.string(), pa.int64()))])
+            ),
+        ),
+    ],
+)
+def test_types_are_understood(text: str, expected: pa.DataType) -> None:
+    assert arrow_type(text) == expected
+
+
+@pytest.mark.parametrize("text", ["uniontype<int>", "array<interval>", "decimal", ""])
+def test_other_types_are_refused(text: str) -> None:
+    with pytest.raises(StateError, match="known are bigint, boolean"):
+        arrow_type(text)
+
+
+def test_every_column_of_the_reports_is_of_a_known_type() -> None:
+    assert len([arrow_type(column.type) for column in COLUMNS]) == 20 + 10
+
+
+def test_it_is_made_once(empty_catalog: Catalog) -> None:
+    ensure_reports_table(empty_catalog)
+    ensure_reports_table(empty_catalog)
+    assert empty_catalog.databases() == ["__segment_datalake"]
+    assert empty_catalog.tables("__segment_datalake") == [SYNC_REPORTS]
+
+
+def test_a_table_of_an_earlier_version_gets_the_new_columns_at_the_end(
+    empty_catalog: Catalog,
+) -> None:
+    earlier = msgspec.structs.replace(SYNC_REPORTS, columns=SYNC_REPORTS.columns[:20])
+    empty_catalog.ensure_database("__segment_datalake")
+    empty_catalog.create_table(earlier)
+    ensure_reports_table(empty_catalog)
+    assert empty_catalog.table("__segment_datalake", "sync_reports") == SYNC_REPORTS

@@ -11,7 +11,7 @@ from eventlake.catalog.base import CatalogColumn, CatalogTable
 from eventlake.catalog.glue import GlueCatalog
 from eventlake.catalog.sync_reports import SYNC_REPORTS, ensure_reports_table
 from eventlake.rules.errors import InsufficientPermissions, InvalidSetting
-from tests.support.catalogs.orders import HOUR, ORDERS, at, locations
+from tests.support.catalogs.by_hand import HOUR, ORDERS, at, locations
 from tests.support.servers.aws import ACCOUNT
 from tests.support.servers.glue import StrictGlue, momentary, refusal
 

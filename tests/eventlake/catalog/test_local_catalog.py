@@ -11,7 +11,7 @@ from eventlake.catalog.local import LocalCatalog
 from eventlake.rules import paths
 from eventlake.rules.errors import StateError
 from eventlake.storage import LocalStorage
-from tests.support.catalogs.orders import ORDERS, at, locations
+from tests.support.catalogs.by_hand import ORDERS, at, locations
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from eventlake.catalog.glue import GlueCatalog
 from eventlake.catalog.local import LocalCatalog
 from eventlake.rules.errors import InsufficientPermissions
 from eventlake.storage import LocalStorage
-from tests.support.catalogs.orders import HOUR, ORDERS, at
+from tests.support.catalogs.by_hand import HOUR, ORDERS, at
 from tests.support.faults.failing_storage import Broken, FailingStorage, Fault, Faults
 from tests.support.servers.glue import StrictGlue, momentary
 

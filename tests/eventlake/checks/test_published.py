@@ -1,4 +1,4 @@
-"""The checks of what is published find whatever people and machines do to a lake."""
+"""The checks of published tables find every kind of damage, and the repair fixes it."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -11,17 +11,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlake.catalog.base import CatalogColumn
+from eventlake.catalog.base import CatalogColumn, CatalogPartition
+from eventlake.checks.drift import made
+from eventlake.checks.partitions import check_small_files
 from eventlake.checks.view import PARTITIONS_AT_MOST, sample, share_of, slices
+from eventlake.load.dedup import TableIds
+from eventlake.load.write import LoadedFile
 from eventlake.rules import paths
+from eventlake.rules.counts import TableReport
 from eventlake.rules.errors import StateError
+from eventlake.rules.partitions import DatePartition
+from eventlake.rules.types import TableSchema
 from eventlake.runs.publish import catch_up
-from eventlake.state.manifest import note_pruned
+from eventlake.runs.verify import CheckResult, Severity, check_table
+from eventlake.settings.models import Source
+from eventlake.state.manifest import note_pruned, read_manifest
 from eventlake.state.source_state import read_state
 from tests.support.catalogs.by_hand import Checked, columns_and_places, mend, with_history
-from tests.support.lakes.archive import track
+from tests.support.lakes.archive import page, track
 from tests.support.lakes.glue_runs import story, told
-from tests.support.lakes.runs import SOURCE_ID
+from tests.support.lakes.runs import SOURCE_ID, utc
 
 SEVEN, EIGHT, NEXT_DAY = ("2026-10-01", "07"), ("2026-10-01", "08"), ("2026-10-02", "00")
 ORDERS = "segment-data/data/S1/segment_type=track_order"
@@ -323,3 +332,117 @@ def test_without_all_manifests_nothing_is_guessed(checked: Checked) -> None:
     with pytest.raises(StateError, match="Manifest 1 of source S1 is not there"):
         mend(checked)
     assert told(checked.runs) == before
+
+
+def test_new_columns_and_tables_are_named_with_their_run(checked: Checked) -> None:
+    checked.runs.archive.day("2026-10-03").file(
+        "c",
+        track("Order", "m6", "2026-10-03T07:00", gift=True, weight=1.25),
+        page("m7", "2026-10-03T07:00"),
+    )
+    checked.runs.sync()
+    last = read_manifest(checked.runs.storage, "S1", 3)
+    assert last is not None
+    at = made(last)
+    results = checked.results(at + timedelta(hours=1))
+
+    orders, pages = results["track_order", "schema_change"], results["page", "schema_change"]
+    assert not orders.passed and orders.severity is Severity.WARN
+    of_second, of_third = orders.evidence["first_problems"]
+    assert of_second.startswith("properties_coupon string (run R2, ")
+    told = f"(run R3, {at:%Y-%m-%d %H:%M})"
+    assert of_third == f"properties_gift boolean, properties_weight decimal(38,6) {told}"
+    assert orders.evidence["new_columns"] == 3
+    assert pages.evidence["first_problems"] == (f"the table is new, with 16 columns {told}",)
+    assert results["identify", "schema_change"].evidence == {
+        "problems": 0,
+        "columns": 17,
+        "new_columns": 0,
+    }
+
+    later = checked.results(at + timedelta(hours=25))
+    assert all(later[table, "schema_change"].passed for table in ("track_order", "page"))
+
+
+def test_what_the_first_run_of_a_source_makes_is_no_change(empty: Checked) -> None:
+    for day in ("2026-10-01", "2026-10-02", "2026-10-03"):
+        name = f"Event {day[-1]}"
+        empty.runs.archive.day(day).file("a", track(name, f"m{day}", f"{day}T07:00"))
+    empty.runs.sync()
+    assert empty.runs.state().manifest == 3
+    assert all(result.passed for result in empty.results().values())
+
+
+REPORT = TableReport("page", "page", rows_in=2, row_count=2)
+
+
+def verdicts(shadow: LoadedFile | None) -> dict[str, bool]:
+    file = LoadedFile("page", "day=2026-10-01", "a.parquet", rows=2, shadow=shadow)
+    results = check_table("shop.page", REPORT, [file], TableIds(kept=2), 7)
+    return {result.check: result.passed for result in results}
+
+
+def test_a_shadow_must_have_the_rows_of_its_file_and_the_types_that_are_wished() -> None:
+    good = LoadedFile("page", "day=2026-10-01", "b.parquet", rows=2)
+    assert verdicts(None) == verdicts(good) == {"dedup": True, "types": True, "conservation": True}
+    fewer = LoadedFile("page", "day=2026-10-01", "b.parquet", rows=1)
+    assert verdicts(fewer) == {"dedup": True, "types": True, "conservation": False}
+    wrong = LoadedFile("page", "day=2026-10-01", "b.parquet", rows=2, type_problems=("n: int64",))
+    assert verdicts(wrong) == {"dedup": True, "types": False, "conservation": True}
+
+
+MB = 1_000_000
+PAGE = TableSchema("page", "shop", "page", "page", ())
+
+
+def partition(hr: str, files: int, size: int, day: str = "2026-10-01") -> CatalogPartition:
+    return CatalogPartition((day, hr), f"place/{hr}", 1, 10, size, files)
+
+
+def check(*partitions: CatalogPartition, now: str = "2026-10-03", **settings: Any) -> CheckResult:
+    source = Source(id="S1", slug="shop", **settings)
+    return check_small_files(source, PAGE, DatePartition.DAY_HOUR, partitions, utc(now))
+
+
+@pytest.mark.parametrize(
+    ("files", "size", "passes"),
+    [
+        (2, 2 * MB, True),  # small, but few
+        (3, 3 * MB, False),
+        (3, 3 * 64 * MB - 1, False),
+        (3, 3 * 64 * MB, True),  # many, but large
+        (1, 1, True),
+        (0, 0, True),
+    ],
+)
+def test_many_and_small_together_are_too_much(files: int, size: int, passes: bool) -> None:
+    assert check(partition("07", files, size)).passed is passes
+
+
+def test_the_last_days_have_their_turn_still_to_come() -> None:
+    assert check(partition("07", 9, 9), now="2026-10-02T23:59").passed
+    assert not check(partition("07", 9, 9), now="2026-10-03").passed
+    assert check(partition("07", 9, 9), now="2026-10-03", compaction={"after_days": 2}).passed
+
+
+def test_the_numbers_tell_how_bad_it_is_and_what_to_do() -> None:
+    result = check(partition("07", 2, 4000), partition("08", 10, 5000), partition("09", 20, 3000))
+    assert result.severity is Severity.WARN
+    assert result.evidence.pop("what_to_do").startswith("The job `upkeep_shop` and `datalake upkee")
+    assert result.evidence == {
+        "problems": 2,
+        "partitions": 3,
+        "files": 32,
+        "most_files_in_a_partition": 20,
+        "average_bytes": 375,
+        "files_to_save": 28,
+        "first_problems": (
+            "2026-10-01/09: 20 files of 150 bytes on average",
+            "2026-10-01/08: 10 files of 500 bytes on average",
+        ),
+    }
+
+
+def test_where_compaction_is_off_that_is_said_first() -> None:
+    result = check(partition("07", 9, 9), compaction={"enabled": False})
+    assert result.evidence["what_to_do"].startswith("Set `compaction.enabled: true`. ")

@@ -33,8 +33,7 @@ from eventlake.rules.partitions import DatePartition
 from eventlake.settings.models import Limits
 from eventlake.storage import LocalStorage
 from tests.support.lakes.rare import all_are_rare, values_of
-from tests.support.oracles.leaves import ANY, DATES, TEXTS
-from tests.support.oracles.spelling import spelled
+from tests.support.oracles.leaves import ANY, DATES, TEXTS, spelled
 
 KEYS = st.sampled_from(
     ["a", "b", "B", "c d", "", "注", "day", "properties", "a\\b", 'q"', "long" * 9]

@@ -1,14 +1,33 @@
-"""Records as they are written: which status, how many to a file, and nothing held for long."""
+"""The record logs of runs: their files, statuses and records that were not loaded."""
 
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from eventlake.lake import Lake
 from eventlake.load import record_log
-from eventlake.load.record_log import SCHEMA, BatchType, RecordLog
+from eventlake.load.not_loaded import log_not_loaded
+from eventlake.load.record_log import SCHEMA, BatchType, LogJob, NotLoaded, RecordLog
+from eventlake.load.stage_job import RawFile
+from eventlake.records.logs import newest_log, run_log, run_logs
+from eventlake.rules import paths
+from eventlake.rules.counts import UnitReport
+from eventlake.rules.errors import StateError, UsageError
+from eventlake.rules.names import Naming
+from eventlake.rules.partitions import DatePartition
+from eventlake.runs.open_runs import close_run
+from eventlake.runs.record_log import write_metadata
+from eventlake.settings.models import Limits
+from eventlake.state.report import RunFacts
 from eventlake.storage import LocalStorage
+from tests.support.lakes.archive import track
+from tests.support.lakes.recorded import expire
+from tests.support.lakes.runs import Runs, utc
 
 
 def some(*identifiers: str, payload: str = "{}") -> pa.Table:
@@ -99,3 +118,165 @@ def test_the_same_work_done_again_writes_the_same_files(tmp_path: Path) -> None:
         with RecordLog(LocalStorage(str(tmp_path)), "log", "append") as log:
             log.add(BatchType.LOADED, some(origin), origin)
     assert len(list(tmp_path.rglob("*.parquet"))) == 2
+
+
+def test_a_log_has_its_files_in_order_and_knows_its_run(lake: Lake) -> None:
+    (log,) = run_logs(lake, lake.settings.sources[0])
+    assert (log.run_id, log.run.kind, log.run.state) == ("R1", "sync", "finished")
+    assert log.run.started_at == utc("2026-10-20T00:01:00.123456")
+    assert [file.path.rsplit("/", 1)[1] for file in log.files] == [
+        "records_loaded.0.parquet",
+        "records_rejected.0.parquet",
+        "records_duplicate.0.parquet",
+        "records_null.0.parquet",
+        "records_skipped.0.parquet",
+    ]
+
+
+def test_the_tenth_file_comes_after_the_ninth(lake: Lake) -> None:
+    folder = paths.tracking("W1", "S1", "R1")
+    for n in (10, 9, 1):
+        lake.storage.copy(
+            f"{folder}/records_loaded.0.parquet", f"{folder}/records_loaded.{n}.parquet"
+        )
+    log = run_log(lake, lake.settings.sources, "R1")
+    assert [file.number for file in log.files[:4]] == [0, 1, 9, 10]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["records_loaded.parquet", "records_loaded.x.parquet", "records_lost.0.parquet", "notes.txt"],
+)
+def test_what_is_not_named_like_a_log_is_not_read(lake: Lake, name: str) -> None:
+    folder = paths.tracking("W1", "S1", "R1")
+    before = run_log(lake, lake.settings.sources, "R1")
+    lake.storage.write(f"{folder}/{name}", b"")
+    assert run_log(lake, lake.settings.sources, "R1") == before
+
+
+def test_the_newest_run_comes_first_and_one_without_records_is_passed_over(
+    runs: Runs, lake: Lake
+) -> None:
+    source = lake.settings.sources[0]
+    runs.archive.day("2026-10-02").file("b", track("Order", "m3", "2026-10-02"))
+    runs.sync()
+    runs.sync()  # with nothing to do
+    assert [(log.run_id, bool(log.files)) for log in run_logs(lake, source)] == [
+        ("R3", False),
+        ("R2", True),
+        ("R1", True),
+    ]
+    assert newest_log(lake, source).run_id == "R2"
+
+
+def test_a_run_is_known_by_the_id_that_dagster_gave_it(lake: Lake) -> None:
+    now = datetime.now(UTC)
+    facts = RunFacts("W1", "S1", "shop", "R5", now, "", dagster_run_id="4711-abc")
+    close_run(lake.storage, lake.catalog, facts, UnitReport(), now)
+    assert run_log(lake, lake.settings.sources, "4711-abc").run_id == "R5"
+
+
+def test_an_unknown_run_is_told_with_those_that_there_are(lake: Lake) -> None:
+    with pytest.raises(UsageError) as error:
+        run_log(lake, lake.settings.sources, "R9")
+    assert "No run of shop has the id 'R9'" in str(error.value)
+    assert "R1 (shop)" in str(error.value)
+
+
+@pytest.mark.parametrize("run", ["", ".", "..", "../S1/R1", "R1/"])
+def test_a_run_is_not_a_path(lake: Lake, run: str) -> None:
+    with pytest.raises(UsageError, match="No run of shop has the id"):
+        run_log(lake, lake.settings.sources, run)
+
+
+def test_a_log_that_is_gone_is_told_from_a_run_that_never_was(lake: Lake) -> None:
+    expire(lake, "R1")
+    with pytest.raises(UsageError) as error:
+        run_log(lake, lake.settings.sources, "R1")
+    assert "Run R1 of shop began 2026-10-20 00:01 UTC" in str(error.value)
+    assert "kept 14 days" in str(error.value)
+
+
+def test_before_the_first_record_there_is_no_newest_log(lake: Lake) -> None:
+    source = lake.settings.sources[0]
+    expire(lake, "R1")
+    with pytest.raises(UsageError, match="`datalake sync` makes one, and logs are kept 14 days"):
+        newest_log(lake, source)
+    write_metadata(lake.storage, RunFacts("W1", "S1", "shop", "R2", utc("2026-10-20"), ""), "x")
+    with pytest.raises(UsageError, match="had no records to log"):
+        newest_log(lake, source)
+
+
+def test_metadata_that_somebody_edited_are_named(lake: Lake) -> None:
+    lake.storage.write(f"{paths.tracking('W1', 'S1', 'R1')}/metadata.json", b"{}")
+    with pytest.raises(StateError, match=r"R1/metadata\.json does not describe a run"):
+        run_logs(lake, lake.settings.sources[0])
+
+
+EVENT = (
+    '{"type":"track","event":"Order","messageId":"m1","userId":"zoe",'
+    '"receivedAt":"2026-10-01T07:00Z","properties":{"secret":"zoe@example.com"}}'
+)
+
+
+def logged(root: Path, reason: str) -> tuple[str, dict[str, Any]]:
+    """The batch type of the one file, and the one record in it."""
+    (root / "a.json").write_text(f"\n{EVENT}\n")
+    job = LogJob(
+        storage=LocalStorage(str(root)),
+        folder="log",
+        operation="append",
+        naming=Naming.NATIVE,
+        table_prefix="web",
+        date_partition=DatePartition.DAY_HOUR,
+        limits=Limits(),
+        dedup_days=7,
+    )
+    file = RawFile(0, "a.json", 0, "")
+    log_not_loaded(job, [NotLoaded(file, np.array([2]), [reason])])
+    [path] = (root / "log").iterdir()
+    [record] = pq.read_table(path).to_pylist()
+    return path.name.split("-")[0], record
+
+
+@pytest.mark.parametrize(
+    ("reason", "batch_type", "status", "message"),
+    [
+        (
+            "duplicate",
+            "records_duplicate",
+            "DUPLICATE",
+            "An event with the same messageId, received within 7 days of this one, is in the lake.",
+        ),
+        ("skipped", "records_skipped", "rejected", "Its table is listed in `skip_events`."),
+        ("suppressed", "records_suppressed", "rejected", "Its user is suppressed."),
+        (
+            "too_many_columns",
+            "records_rejected",
+            "rejected",
+            "The event needs columns beyond the limit `columns` of a table.",
+        ),
+        (
+            "catalog_full",
+            "records_rejected",
+            "rejected",
+            "The event needs a new table, but the catalog has reached its limit.",
+        ),
+        ("no_message_id", "records_null", "NULL", "`messageId` is missing or empty."),
+    ],
+)
+def test_a_line_that_could_be_read_is_told_with_its_place_and_table(
+    tmp_path: Path, reason: str, batch_type: str, status: str, message: str
+) -> None:
+    found, record = logged(tmp_path, reason)
+    assert (found, record["status"], record["status_message"]) == (batch_type, status, message)
+    assert (record["identifier"], record["raw_file"], record["raw_line"]) == ("m1", "a.json", 2)
+    assert record["table_name"] == "web_track_order"
+    assert record["partition"] == "day=2026-10-01/hr=07"
+    assert record["data_file"] is None
+    assert record["record_payload"] == (None if reason == "suppressed" else EVENT)
+
+
+def test_of_suppressed_people_nothing_is_kept(tmp_path: Path) -> None:
+    _, record = logged(tmp_path, "suppressed")
+    assert "zoe" not in str(record)

@@ -1,16 +1,20 @@
-"""The table of casts: every kind of value into every type."""
+"""Casts between types, and how dates and numbers are parsed."""
 
+from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eventlake.rules.casts import Outcome, cast, text_of
+from eventlake.rules.dates import parse_timestamp
 from eventlake.rules.inference import infer, kind_of
+from eventlake.rules.numbers import Number
 from eventlake.rules.types import LakeType
 
 Raw = msgspec.Raw
@@ -175,3 +179,211 @@ def test_every_cell_fits_its_arrow_type(value: Any, type: LakeType) -> None:
 def test_no_value_fails_in_the_column_it_helped_to_make(values: list[Any]) -> None:
     type = infer({kind_of(value) for value in values})
     assert Outcome.FAILED not in {cast(value, type)[1] for value in values}
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def micros(moment: datetime) -> int:
+    return (moment - EPOCH) // timedelta(microseconds=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2026-10-01", "2026-10-01T00:00:00+00:00"),
+        ("2026-10-01T11:30", "2026-10-01T11:30:00+00:00"),
+        ("2026-10-01 11:30", "2026-10-01T11:30:00+00:00"),
+        ("2026-10-01T11:30:15", "2026-10-01T11:30:15+00:00"),
+        ("2026-10-01T11:30:15Z", "2026-10-01T11:30:15+00:00"),
+        ("2026-10-01T11:30Z", "2026-10-01T11:30:00+00:00"),
+        ("2026-10-01 11:30:15.5Z", "2026-10-01T11:30:15.500000+00:00"),
+        ("2026-10-01T11:30:15.000001Z", "2026-10-01T11:30:15.000001+00:00"),
+        ("2026-10-01T11:30:15.123456000Z", "2026-10-01T11:30:15.123456+00:00"),
+        ("2026-10-01T11:30:15+02:00", "2026-10-01T09:30:15+00:00"),
+        ("2026-10-01T11:30:15+0200", "2026-10-01T09:30:15+00:00"),
+        ("2026-10-01T11:30:15+02", "2026-10-01T09:30:15+00:00"),
+        ("2026-10-01T11:30-05:45", "2026-10-01T17:15:00+00:00"),
+        ("2026-10-01T11:30-00:00", "2026-10-01T11:30:00+00:00"),
+        ("2026-10-01T00:00+23:59", "2026-09-30T00:01:00+00:00"),
+        ("2024-02-29", "2024-02-29T00:00:00+00:00"),
+        ("2000-02-29", "2000-02-29T00:00:00+00:00"),
+        ("1969-12-31T23:59:59.999999Z", "1969-12-31T23:59:59.999999+00:00"),
+        ("0001-01-01", "0001-01-01T00:00:00+00:00"),
+        ("9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59.999999+00:00"),
+    ],
+)
+def test_a_date_names_a_moment(text: str, moment: str) -> None:
+    assert parse_timestamp(text) == (micros(datetime.fromisoformat(moment)), False)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("2026-10-01T11:30:15.1234567Z", "2026-10-01T11:30:15.123456+00:00"),
+        ("2026-10-01T11:30:15.999999999999Z", "2026-10-01T11:30:15.999999+00:00"),
+        ("1969-12-31T23:59:59.9999999Z", "1969-12-31T23:59:59.999999+00:00"),
+        ("9999-12-31T23:59:59.9999999", "9999-12-31T23:59:59.999999+00:00"),
+    ],
+)
+def test_beyond_microseconds_digits_are_cut_and_that_is_lossy(text: str, kept: str) -> None:
+    assert parse_timestamp(text) == (micros(datetime.fromisoformat(kept)), True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "2026", "2026-10", "20261001", "2026-1-1", "26-10-01", "02026-10-01", "-2026-10-01",
+        "2026/10/01", "01.10.2026", "2026-274", "2026-W40-4", "Oct 1, 2026", "1790812800",
+        # Not in the calendar, not on the clock.
+        "0000-01-01", "2026-00-01", "2026-13-01", "2026-02-29", "1900-02-29", "2026-04-31",
+        "2026-10-00", "2026-10-01T24:00", "2026-10-01T24:00:00", "2026-10-01T11:60",
+        "2016-12-31T23:59:60Z",
+        # Forms that others allow.
+        "2026-10-01T11", "2026-10-01T1130", "2026-10-01t11:30", "2026-10-01T11:30z",
+        "2026-10-01T11:30:15,5", "2026-10-01T11:30:15.", "2026-10-01T11:30 Z", "2026-10-01  11:30",
+        "2026-10-01T11:30 UTC", "2026-10-01T11:30:15.5.5Z", "2026-10-01_11:30",
+        # A date alone has no zone, and a zone is a real one.
+        "2026-10-01Z", "2026-10-01+02:00", "2026-10-01T11:30+24:00", "2026-10-01T11:30+02:60",
+        "2026-10-01T11:30+2", "2026-10-01T11:30+020", "2026-10-01T11:30+02:", "2026-10-01T11:30+",
+        "2026-10-01T11:30+02:00:00", "2026-10-01T11:30Z+02:00",
+        # Nothing around it, and no foreign digits.
+        " 2026-10-01", "2026-10-01 ", "2026-10-01\n", "\uff12026-10-01", "2026-10-01T1\u0661:30",
+        # The moment itself lies outside the years 1 to 9999.
+        "0001-01-01T00:00+00:01", "0001-01-01T23:58+23:59", "9999-12-31T23:59-00:01",
+    ],
+)  # fmt: skip
+def test_anything_else_is_no_date(text: str) -> None:
+    assert parse_timestamp(text) is None
+
+
+@given(
+    st.datetimes(min_value=datetime(1, 1, 2), max_value=datetime(9999, 12, 30)),
+    st.integers(-1439, 1439),
+    st.sampled_from("T "),
+    st.sampled_from(["auto", "minutes", "seconds", "milliseconds", "microseconds"]),
+)
+def test_what_python_writes_is_read_as_python_meant_it(
+    wall: datetime, offset: int, separator: str, precision: str
+) -> None:
+    moment = wall.replace(tzinfo=timezone(timedelta(minutes=offset)))
+    text = moment.isoformat(separator, precision)
+    assert parse_timestamp(text) == (micros(datetime.fromisoformat(text)), False)
+
+
+@given(
+    st.from_regex(
+        r"[0-9]{4}-[01][0-9]-[0-3][0-9]([T ][0-2][0-9]:[0-6][0-9](:[0-6][0-9])?)?"
+        r"(\.[0-9]{1,6})?(Z|[+-][0-2][0-9]:[0-6][0-9])?",
+        fullmatch=True,
+    )
+)
+def test_nothing_is_a_date_that_python_does_not_know(text: str) -> None:
+    found = parse_timestamp(text)
+    if found is not None:
+        moment = datetime.fromisoformat(text)
+        assert found == (micros(moment if moment.tzinfo else moment.replace(tzinfo=UTC)), False)
+
+
+DIGITS = st.text("0123456789", min_size=1, max_size=45)
+NUMBERS = st.builds(
+    "{}{}{}{}".format,
+    st.sampled_from(["", "-"]),
+    st.one_of(st.just("0"), DIGITS.map(lambda d: d.lstrip("0") or "7")),
+    st.one_of(st.just(""), DIGITS.map(".{}".format)),
+    st.one_of(
+        st.just(""),
+        st.builds(
+            "{}{}{}".format,
+            st.sampled_from("eE"),
+            st.sampled_from(["", "+", "-"]),
+            DIGITS.map(lambda digits: digits[:2]),
+        ),
+    ),
+)
+
+
+def number(text: str) -> Number:
+    parsed = Number.parse(text)
+    assert parsed is not None
+    return parsed
+
+
+@given(NUMBERS)
+@example("-0.5")
+@example("9223372036854775807.5")
+@example("-9223372036854775808")
+@example("-9223372036854775809")
+def test_a_bigint_is_the_number_cut_towards_zero(text: str) -> None:
+    exact = Fraction(text)
+    if -(2**63) <= int(exact) < 2**63:
+        assert number(text).to_bigint() == (int(exact), exact.denominator == 1)
+    else:
+        assert number(text).to_bigint() is None
+
+
+@given(NUMBERS)
+@example("0.0000005")
+@example("0.0000015")
+@example("0.00000050000001")
+@example("-0.0000004")
+@example("-0.000001")
+@example("-1e-6")
+@example("99999999999999999999999999999999.9999994")
+@example("99999999999999999999999999999999.9999995")
+@example("99999999999999999999999999999999.9999985")
+def test_a_decimal_is_the_number_rounded_half_even_at_six_places(text: str) -> None:
+    exact = Fraction(text)
+    scaled = round(exact * 10**6)  # Python rounds fractions half-even
+    if abs(scaled) < 10**38:
+        value, is_exact = number(text).to_decimal() or (None, None)
+        assert value is not None
+        assert Fraction(value) == Fraction(scaled, 10**6)
+        assert value.as_tuple().exponent == -6
+        assert is_exact == (scaled == exact * 10**6)
+    else:
+        assert number(text).to_decimal() is None
+
+
+@given(NUMBERS)
+def test_integer_digits_are_those_before_the_point(text: str) -> None:
+    whole = abs(int(Fraction(text)))
+    assert number(text).integer_digits == (len(str(whole)) if whole else 0)
+
+
+@pytest.mark.parametrize("text", ["0", "-0", "0.0", "-0.000", "0e400", "-0E-999999999999999999"])
+def test_zero_is_zero_however_it_is_written(text: str) -> None:
+    assert number(text).to_bigint() == (0, True)
+    assert str(number(text).to_decimal()) == str((Decimal("0.000000"), True))
+
+
+@pytest.mark.parametrize(
+    "power", ["400", "33", "+999999999999999999999", "9" * 5000, "0" * 20 + "99"]
+)
+def test_huge_powers_cost_nothing(power: str) -> None:
+    assert number(f"1e{power}").to_bigint() is None
+    assert number(f"-1e{power}").to_decimal() is None
+
+
+@pytest.mark.parametrize("power", ["-400", "-8", "-999999999999999999999", "-" + "9" * 5000])
+def test_tiny_powers_cost_nothing(power: str) -> None:
+    assert number(f"9e{power}").to_bigint() == (0, False)
+    assert str(number(f"-9e{power}").to_decimal()) == str((Decimal("0.000000"), False))
+
+
+def test_a_number_may_be_long() -> None:
+    third = "0." + "3" * 100_000
+    assert number(third).to_decimal() == (Decimal("0.333333"), False)
+    assert number("1" + "0" * 100_000 + "e-100000").to_bigint() == (1, True)
+    assert number("1" * 100_000).to_decimal() is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", " ", "12 ", " 12", "+5", "007", "-01", ".5", "5.", "1e", "1e+", "e3", "1,000", "1_000",
+        "0x10", "NaN", "Infinity", "-", "--1", "1.2.3", "½", "\uff11\uff12", "12\n",
+    ],
+)  # fmt: skip
+def test_what_json_would_not_read_as_a_number_spells_none(text: str) -> None:
+    assert Number.parse(text) is None

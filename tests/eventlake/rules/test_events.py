@@ -1,11 +1,19 @@
-"""What every event must say of itself."""
+"""Events: their tables and partitions."""
 
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from eventlake.rules import paths
 from eventlake.rules.events import EVENT_TYPES, Envelope, Reason, Reject, open_envelope
+from eventlake.rules.names import TABLE_LENGTH
+from eventlake.rules.partitions import DatePartition
+from eventlake.rules.types import LakeType
 
 RECEIVED = "2026-10-01T12:00:00.123456789+02:00"
 MICROS = 1_790_848_800_123_456
@@ -92,3 +100,104 @@ def test_the_type_is_looked_at_first() -> None:
     with pytest.raises(Reject) as caught:
         open_envelope({"type": "delete", "receivedAt": "never"})
     assert caught.value.reason is Reason.UNKNOWN_TYPE
+
+
+AT = datetime(2020, 5, 11, 11, 59, 59, 999_999, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("layout", "path", "start"),
+    [
+        ("day/hour", "day=2020-05-11/hr=11", datetime(2020, 5, 11, 11, tzinfo=UTC)),
+        (
+            "year/month/day/hour",
+            "year=2020/month=05/day=11/hr=11",
+            datetime(2020, 5, 11, 11, tzinfo=UTC),
+        ),
+        ("year/month/day", "year=2020/month=05/day=11", datetime(2020, 5, 11, tzinfo=UTC)),
+        ("day", "day=2020-05-11", datetime(2020, 5, 11, tzinfo=UTC)),
+    ],
+)
+def test_each_layout_has_its_folders_and_its_start(layout: str, path: str, start: datetime) -> None:
+    partition = DatePartition(layout)
+    assert partition.path(AT) == path
+    assert partition.floor(AT) == start
+    assert partition.has_hours == ("hr=" in path)
+    assert partition.keys == tuple(part.split("=")[0] for part in path.split("/"))
+    assert partition.values(AT) == tuple(part.split("=")[1] for part in path.split("/"))
+
+
+def test_the_hour_is_that_of_utc() -> None:
+    at_home = datetime(2020, 5, 11, 1, 30, tzinfo=timezone(timedelta(hours=2)))
+    assert DatePartition.DAY_HOUR.path(at_home) == "day=2020-05-10/hr=23"
+    assert DatePartition.DAY.floor(at_home) == datetime(2020, 5, 10, tzinfo=UTC)
+
+
+def test_a_time_without_zone_is_refused() -> None:
+    with pytest.raises(ValueError, match="no time zone"):
+        DatePartition.DAY.path(datetime(2020, 5, 11))
+
+
+@given(
+    st.sampled_from(DatePartition),
+    st.datetimes(min_value=datetime(1, 1, 1), timezones=st.just(UTC)),
+)
+def test_the_values_of_a_partition_lead_back_to_its_start(
+    layout: DatePartition, at: datetime
+) -> None:
+    assert layout.parse(layout.values(at)) == layout.floor(at)
+
+
+@pytest.mark.parametrize(
+    ("layout", "values", "reason"),
+    [
+        ("day/hour", ("2020-05-11", "24"), "hour must be in"),
+        ("day/hour", ("20200511", "11"), "is not spelled like a partition of day/hour"),
+        ("day/hour", ("2020-05-11",), "shorter"),
+        ("day", ("2020-02-30",), "day .*range"),
+        ("year/month/day", ("2020", "5", "11"), "Invalid isoformat string"),
+    ],
+)
+def test_values_that_no_time_gives_are_refused(
+    layout: str, values: tuple[str, ...], reason: str
+) -> None:
+    with pytest.raises(ValueError, match=reason):
+        DatePartition(layout).parse(values)
+
+
+def test_a_file_that_waits_says_what_it_is_and_gets_its_own_name_back() -> None:
+    name = paths.waiting_name("track_order", "day=2026-10-01/hr=07", "R1-0-3.parquet")
+    assert name == "segment_type=track_order,day=2026-10-01,hr=07,R1-0-3.parquet"
+    waiting = f"segment-stage/S1/R1/0/{name}"
+    assert paths.published_name(waiting) == "R1-0-3.parquet"
+    assert paths.published_name(paths.own_path(waiting, "8f3a0")) == "R1-0-3.parquet"
+    assert paths.waits(waiting) and not paths.waits("segment-data/data/S1/day=2026-10-01/R1-0")
+
+
+def test_tables_with_the_longest_names_have_room_for_the_rest_and_are_told_apart() -> None:
+    partition, file = "year=2026/month=10/day=01/hr=07", f"{10**18}-100-1000.parquet"
+    names = {
+        paths.waiting_name("t" * (TABLE_LENGTH - 1) + last, partition, file) for last in ("a", "b")
+    }
+    assert len(names) == 2
+    hidden = len("..") + 32 + 8  # as long as it is written, with what makes that name its own
+    assert max(map(len, names)) + hidden <= 255
+
+
+@pytest.mark.parametrize(
+    ("sql", "arrow"),
+    [
+        ("bigint", pa.int64()),
+        ("boolean", pa.bool_()),
+        ("decimal(38,6)", pa.decimal128(38, 6)),
+        ("string", pa.string()),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+    ],
+)
+def test_a_type_is_known_by_its_sql_and_has_its_arrow_type(sql: str, arrow: pa.DataType) -> None:
+    assert LakeType(sql).sql == sql
+    assert LakeType(sql).arrow == arrow
+
+
+def test_there_are_five() -> None:
+    assert len(LakeType) == 5

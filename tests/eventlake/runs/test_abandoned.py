@@ -10,8 +10,8 @@ from eventlake.rules import paths
 from eventlake.runs.open_runs import OpenRun
 from eventlake.state.lease import Holder, myself
 from eventlake.storage.documents import encode
+from tests.support.faults.failing_storage import lying, needed
 from tests.support.faults.flows import overtaken
-from tests.support.faults.lying import lying, needed
 from tests.support.lakes.archive import track
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.runs import SOURCE_ID, CleanAfter, Runs

@@ -1,15 +1,35 @@
-"""Two runs at once: who commits second plans again, and nothing is lost or doubled."""
+"""Two runs at once: the second to commit plans again; leases expire, and syncs are not starved."""
 
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+import msgspec
 import pytest
 
+from eventlake.audit.audit import audit
+from eventlake.audit.scope import Scope
+from eventlake.lake import Lake
+from eventlake.load.blobs import Shares
+from eventlake.load.write import LoadedFile, LoadJob
+from eventlake.rules import paths
+from eventlake.rules.errors import ConservationError
 from eventlake.runs import placement
-from eventlake.runs.replay import replay_units
+from eventlake.runs.context import RunContext
+from eventlake.runs.dead_runs import close_dead_runs
+from eventlake.runs.open_runs import OpenRun
+from eventlake.runs.replay import replay, replay_units
+from eventlake.runs.sync import sync
 from eventlake.runs.unit import Window
-from eventlake.state.manifest import RunKind
+from eventlake.state.lease import Holder, Lease, myself, read_lease
+from eventlake.state.manifest import RunKind, read_manifest
+from eventlake.storage import LocalStorage
+from eventlake.storage.documents import decode, encode
 from tests.support.faults.flows import overtaken, warned_of_conflict
-from tests.support.lakes.archive import track
+from tests.support.lakes.archive import page, track
 from tests.support.lakes.in_process import InProcess
-from tests.support.lakes.runs import Runs, utc
+from tests.support.lakes.runs import SOURCE_ID, Runs, utc
+from tests.support.lease_clock import LeaseClock
 
 
 def test_a_sync_overtaken_by_the_same_sync_has_nothing_left_to_do(runs: Runs) -> None:
@@ -111,3 +131,188 @@ def test_partitions_that_grow_by_several_files_are_copied_from_where_they_lie_no
     runs.flow = overtaken(runs, replay_without_a_file)
     runs.sync()
     assert runs.ids("track_order") == ["m2", "m3", "m4"]
+
+
+GONE = Holder("another-machine", 1, datetime.now(UTC) - timedelta(minutes=5))
+
+
+def close_as_dead(runs: Runs, run_id: str) -> None:
+    """What another machine does that has not heard of the run for two minutes."""
+    path = paths.open_run(SOURCE_ID, run_id)
+    known = decode(runs.storage.read(path) or b"", OpenRun, path)
+    runs.storage.write(path, encode(msgspec.structs.replace(known, holder=GONE)))
+    assert close_dead_runs(runs.storage, runs.catalog, SOURCE_ID, datetime.now(UTC)) == [run_id]
+    assert runs.reports()[run_id][0]["status"] == "failed"
+    assert runs.storage.files(paths.stage(SOURCE_ID, run_id)) == []
+
+
+@dataclass(frozen=True)
+class AsleepBeforeCommits(LocalStorage):
+    """Before a commit its user sleeps for a while, in which something happens; just once."""
+
+    meanwhile: Callable[[], None] = lambda: None
+    commits: list[str] = field(default_factory=list)
+    at: int = 1
+
+    def create(self, path: str, data: bytes) -> bool:
+        if "/manifests/" in path:
+            self.commits.append(path)
+            if len(self.commits) == self.at:
+                self.meanwhile()
+        return super().create(path, data)
+
+
+def falls_asleep(runs: Runs, run_id: str, at: int = 1) -> None:
+    def meanwhile() -> None:
+        runs.storage.delete(paths.lease(SOURCE_ID))
+        close_as_dead(runs, run_id)
+
+    runs.storage = AsleepBeforeCommits(str(runs.root), meanwhile, at=at)
+
+
+def test_a_sync_that_was_only_asleep_plans_again(runs: Runs) -> None:
+    runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
+    runs.sync()
+    runs.archive.day("2026-10-01").file("b", track("Order", "m2", "2026-10-01T07:00"))
+    falls_asleep(runs, "R2")
+    assert runs.sync().row_count == 1
+    assert warned_of_conflict(runs)
+    assert runs.ids("track_order") == ["m1", "m2"]
+    [line, _] = runs.reports()["R2"]
+    assert (line["status"], line["row_count"]) == ("finished", 1)
+    overtaking = read_manifest(runs.storage, SOURCE_ID, 2)
+    assert overtaking is not None and overtaking.kind is RunKind.CLOSED
+    assert runs.storage.files("segment-stage") == []
+    assert runs.storage.files(paths.open_runs(SOURCE_ID)) == []
+
+
+def test_a_replay_that_was_only_asleep_does_its_day_once_more(runs: Runs) -> None:
+    for day in ("2026-10-01", "2026-10-02"):
+        runs.archive.day(day).file("a", track("Order", day, f"{day}T07:00"))
+    runs.sync()
+    falls_asleep(runs, "R2", at=2)
+    assert runs.replay("2026-10-01", "2026-10-03").row_count == 2
+    assert warned_of_conflict(runs)
+    assert runs.ids("track_order") == ["2026-10-01", "2026-10-02"]
+    assert runs.reports()["R2"][0]["status"] == "finished"
+
+
+def test_a_sync_whose_staging_is_gone_fails_and_the_next_one_loads_it(runs: Runs) -> None:
+    runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
+    runs.flow = overtaken(runs, lambda: close_as_dead(runs, "R1"))
+    with pytest.raises(ConservationError):
+        runs.sync()
+    assert runs.reports()["R1"][0]["status"] == "failed"
+    assert runs.sync().row_count == 1
+    assert runs.ids("track_order") == ["m1"]
+
+
+def test_while_somebody_is_at_work_the_dead_get_a_report_and_keep_what_they_staged(
+    runs: Runs,
+) -> None:
+    """Otherwise the living, too, would lose the race for its commit."""
+    runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
+    facts = runs.context().facts
+    runs.storage.write(paths.open_run(SOURCE_ID, "R1"), encode(OpenRun(facts, 0, GONE)))
+    staged = f"{paths.stage(SOURCE_ID, 'R1')}/0/x.parquet"
+    runs.storage.write(staged, b"staged")
+
+    lease = Lease("R2", "sync", myself())
+    runs.storage.write(paths.lease(SOURCE_ID), encode(lease))
+    assert close_dead_runs(runs.storage, runs.catalog, SOURCE_ID, datetime.now(UTC)) == ["R1"]
+    assert runs.reports()["R1"][0]["status"] == "failed"
+    assert runs.storage.read(staged) == b"staged"
+    assert close_dead_runs(runs.storage, runs.catalog, SOURCE_ID, datetime.now(UTC)) == []
+    runs.storage.delete(paths.lease(SOURCE_ID))
+    assert runs.sync().row_count == 1
+    assert not warned_of_conflict(runs)
+    assert runs.storage.files("segment-stage") == []
+    assert read_lease(runs.storage, SOURCE_ID) is None
+
+
+@pytest.mark.parametrize("runs_before", [0, 1])
+def test_the_dead_are_overtaken_once(runs: Runs, runs_before: int) -> None:
+    runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
+    for _ in range(runs_before):
+        runs.sync()
+    for number in (7, 8):
+        facts = msgspec.structs.replace(runs.context().facts, run_id=f"R{number}")
+        path = paths.open_run(SOURCE_ID, facts.run_id)
+        runs.storage.write(path, encode(OpenRun(facts, runs_before, GONE)))
+    before = runs.state().manifest
+    closed = close_dead_runs(runs.storage, runs.catalog, SOURCE_ID, datetime.now(UTC))
+    assert closed == ["R7", "R8"]
+    assert runs.state().manifest == before + 1
+    assert close_dead_runs(runs.storage, runs.catalog, SOURCE_ID, datetime.now(UTC)) == []
+    assert runs.state().manifest == before + 1
+
+
+NOON = utc("2026-10-20T12:00")
+DAY = Window(utc("2026-10-01"), utc("2026-10-02"))
+
+
+def at(context: RunContext, minutes: int) -> RunContext:
+    """The same run, begun when the clock said so."""
+    began = NOON + timedelta(minutes=minutes)
+    run_id = str(int(began.timestamp()) * 1_000_000_000)
+    facts = msgspec.structs.replace(context.facts, run_id=run_id, start_time=began)
+    return replace(context, facts=facts)
+
+
+def test_nothing_is_lost_or_doubled_and_the_later_commit_counts(runs: Runs) -> None:
+    day = runs.archive.day("2026-10-01")
+    day.file("a", page("m1", "2026-10-01T07:00"), page("m2", "2026-10-01T07:00"))
+    sync(at(runs.context(), minutes=0))
+    day.file("b", page("m2", "2026-10-01T08:00"), page("m3", "2026-10-01T07:00"))
+    sync(at(runs.context(), minutes=-60))
+    replay(at(runs.context(RunKind.REPLAY, DAY), minutes=-90), DAY)
+    replayed = runs.partitions("page")["2026-10-01", "07"].location
+    day.file("c", page("m1", "2026-10-01T09:00"), page("m4", "2026-10-01T07:00"))
+    sync(at(runs.context(), minutes=-120))
+
+    assert runs.ids("page") == ["m1", "m2", "m3", "m4"]
+    assert runs.partitions("page")["2026-10-01", "07"].location == replayed
+    made = [read_manifest(runs.storage, "S1", number) for number in range(1, 5)]
+    assert [one.run.start_time for one in made if one] == [
+        NOON + timedelta(minutes=minutes) for minutes in (0, -60, -90, -120)
+    ]
+    assert {lines[0]["status"] for lines in runs.reports().values()} == {"finished"}
+    assert len(runs.reports()) == 4
+    assert audit(Lake.open(runs.settings), Scope(runs.source)).agrees
+
+
+DAYS = [f"2026-10-0{n}" for n in range(1, 6)]
+
+
+def test_a_sync_goes_between_two_days_of_a_replay(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = LeaseClock(monkeypatch)
+    for day in DAYS:
+        runs.archive.day(day).file("a", track("Order", day, f"{day}T07:00"))
+    runs.sync()
+    before = runs.state().manifest
+    runs.archive.day(DAYS[0]).file("late", track("Order", "late", f"{DAYS[0]}T07:00"))
+
+    class StartsASync(InProcess):
+        """Starts a sync in the middle of the second day."""
+
+        days = 0
+
+        def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
+            StartsASync.days += job.operation == "mirror"
+            if StartsASync.days == 2 and runs.flow is StartsASync:
+                runs.flow = InProcess
+                clock.start(runs.sync)
+            return super().load(job, shares)
+
+    runs.flow = StartsASync
+    runs.replay(DAYS[0], "2026-10-06")
+    clock.join()
+    assert any("Waiting for replay of 2026-10-02" in line for line in runs.logged)
+
+    done: list[str] = []
+    while manifest := read_manifest(runs.storage, SOURCE_ID, before + len(done) + 1):
+        done.append(str(manifest.kind))
+    assert done == ["replay", "replay", "sync", "replay", "replay", "replay"]
+    assert runs.ids("track_order") == [*DAYS, "late"]

@@ -19,9 +19,8 @@ from tests.support.faults.flows import Counting, cancel, load_days
 from tests.support.lakes.archive import identify, page, track
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.random_archives import Replay, Story, stories
-from tests.support.lakes.retyping import order, wish
+from tests.support.lakes.retyping import order, suppress_only, wish
 from tests.support.lakes.runs import Runs, utc
-from tests.support.lakes.suppressing import suppress_only
 from tests.support.oracles.stories import play
 
 DAY = ("2026-10-01", "2026-10-02")

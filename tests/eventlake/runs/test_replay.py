@@ -1,12 +1,27 @@
-"""Replays: a range made anew from the archive, its duplicates judged without what it held."""
+"""Replays: rows are replaced, also when raw files have changed."""
 
+import shutil
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from eventlake.rules import paths
+from eventlake.rules.errors import ConsentNeeded
+from eventlake.runs import clean_up, placement
+from eventlake.runs.publish import catch_up
+from eventlake.runs.replay import replay_units
+from eventlake.runs.unit import Window
+from eventlake.state.manifest import RunKind, commit, read_manifest
+from tests.support.faults.failing_storage import Fault, Faults, lying, needed
+from tests.support.faults.faults import break_off
+from tests.support.faults.places import Folders
 from tests.support.lakes.archive import identify, page, track
-from tests.support.lakes.runs import SOURCE_ID, Runs
+from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.retyping import days_of_a_replay, wish
+from tests.support.lakes.runs import SOURCE_ID, CleanAfter, Runs, utc
 
 
 def test_a_replay_brings_all_tables_of_its_days_as_the_archive_has_them_now(runs: Runs) -> None:
@@ -168,3 +183,302 @@ def test_an_index_that_is_gone_is_made_again_from_the_lake(tmp_path: Path, kind:
         assert (report.row_count, report.duplicates) == (1, 2)
         ends.append((runs.rows("track_order"), runs.index()))
     assert ends[0] == ends[1]
+
+
+HOUR_7 = f"segment-data/data/{SOURCE_ID}/segment_type=track_order/day=2026-10-01/hr=07"
+
+
+def two_days(runs: Runs) -> None:
+    for day in ("2026-10-01", "2026-10-02"):
+        runs.archive.day(day).file("a", track("Order", day, f"{day}T07:00", n=1))
+    runs.sync()
+
+
+def replayed(runs: Runs) -> None:
+    """Both days have new folders, and new index files."""
+    runs.replay("2026-10-01", "2026-10-03")
+
+
+def replayed_in_part(runs: Runs) -> None:
+    runs.replay("2026-10-01", "2026-10-02", "track_order")
+
+
+def grown_by_two_files(runs: Runs) -> None:
+    """What the partition held is copied to the folder it has from now on."""
+    day = runs.archive.day("2026-10-03")
+    for name in "ab":
+        day.file(name, track("Order", name, "2026-10-01T07:30", n=2, text="x" * 2000))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(placement, "SPLIT_BYTES", 220)
+        patch.setattr(InProcess, "slots", 2)
+        runs.sync()
+    [moved, _] = runs.partitions("track_order").values()
+    assert ("/_v/" in moved.location, moved.files) == (True, 3)
+
+
+def emptied(runs: Runs) -> None:
+    """The raw file is gone, and with a replay its partition."""
+    (runs.root / paths.raw_root(SOURCE_ID)).rglob("*.gz").__next__().unlink()
+    runs.replay("2026-10-01", "2026-10-03")
+    assert len(runs.partitions("track_order")) == 1
+
+
+def retyped(runs: Runs) -> None:
+    """The replay leaves its partitions in the old types for those in the new ones."""
+    wish(runs, "track_order.n", "string")
+    runs.replay("2026-10-01", "2026-10-03")
+
+
+def wished_in_vain(runs: Runs) -> None:
+    """Shadows are made, and then the wish is taken back."""
+    wish(runs, "track_order.n", "string")
+    days = days_of_a_replay(runs, "2026-10-01", "2026-10-03")
+    next(days)
+    days.close()
+    wish(runs, "track_order.n", "bigint")
+
+
+STEPS: list[Callable[[Runs], None]] = [
+    replayed,
+    replayed_in_part,
+    grown_by_two_files,
+    emptied,
+    retyped,
+    wished_in_vain,
+]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_what_is_replaced_goes_after_the_grace_time_and_nothing_else(
+    runs: Runs, clean_after: CleanAfter, step: Callable[[Runs], None]
+) -> None:
+    two_days(runs)
+    before = lying(runs)
+    step(runs)
+    rows, index = runs.rows("track_order"), runs.index()
+    assert before <= lying(runs)
+    assert not clean_after(23)
+    assert before <= lying(runs)
+    useless = lying(runs) - needed(runs)
+    assert useless
+    assert clean_after(25).replaced.files == len(useless)
+    assert lying(runs) == needed(runs)
+    assert (runs.rows("track_order"), runs.index()) == (rows, index)
+    assert not clean_after(25)
+    # The lake goes on from there.
+    runs.archive.day("2026-10-04").file("a", track("Order", "new", "2026-10-01T07:00", n=1))
+    runs.sync()
+    assert "new" in runs.ids("track_order")
+
+
+def test_the_grace_time_is_a_setting(runs: Runs, clean_after: CleanAfter) -> None:
+    two_days(runs)
+    replayed(runs)
+    runs.set(retention={"replaced_hours": 1000})
+    assert not clean_after(999)
+    assert clean_after(1001)
+
+
+def test_the_end_of_a_run_removes_what_is_due(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    two_days(runs)
+    replayed(runs)
+    [manifest] = [m for m in (read_manifest(runs.storage, SOURCE_ID, n) for n in (3,)) if m]
+    assert manifest.made is not None
+    runs.set(retention={"replaced_hours": 1})
+    runs.sync()
+    assert lying(runs) > needed(runs)
+    monkeypatch.setattr(clean_up, "timedelta", lambda hours: timedelta(0))
+    runs.sync()
+    assert lying(runs) == needed(runs)
+    assert any(line.startswith("Removed ") for line in runs.logged)
+
+
+def test_what_the_catalog_leads_to_stays_whatever_a_manifest_says(
+    runs: Runs, clean_after: CleanAfter
+) -> None:
+    two_days(runs)
+    state, first = runs.state(), read_manifest(runs.storage, SOURCE_ID, 1)
+    assert first is not None
+    [partition] = first.partitions
+    assert partition.location == HOUR_7
+    mistaken = msgspec.structs.replace(
+        first,
+        number=state.manifest + 1,
+        partitions=(msgspec.structs.replace(partition, added=(), left=HOUR_7),),
+        unused=tuple(file.path for files in state.index.values() for file in files),
+    )
+    commit(runs.storage, mistaken)
+    catch_up(runs.storage, runs.catalog, SOURCE_ID)
+    before = lying(runs)
+    clean_after(25)
+    assert lying(runs) == before == needed(runs)
+
+
+@pytest.mark.parametrize("fault", Fault)
+def test_whoever_is_stopped_in_the_middle_of_it_has_lost_nothing(
+    tmp_path: Path, fault: Fault
+) -> None:
+    place = Folders(tmp_path)
+    base = place.new()
+    two_days(base)
+    base.archive.day("2026-10-02").file("b", identify("x", "2026-10-02T07:00"))
+    replayed(base)
+    rows = base.rows("track_order")
+
+    def clean(runs: Runs) -> None:
+        later = datetime.now(UTC) + timedelta(hours=25)
+        clean_up.clean_up(runs.storage, runs.catalog, runs.source, runs.state(), later)
+
+    undisturbed = Faults(fault)
+    whole = break_off(place, place.copy(base, "whole"), clean, undisturbed)
+    assert undisturbed.changes > 5
+    assert lying(whole) == needed(whole)
+    for at, change in enumerate(undisturbed.log):
+        runs = break_off(place, place.copy(base, str(at)), clean, Faults(fault, at))
+        assert runs.rows("track_order") == rows, change
+        clean(runs)
+        assert lying(runs) == needed(runs), change
+        assert runs.rows("track_order") == rows, change
+
+
+DAY = ("2026-10-01", "2026-10-02")
+BOTH = ("2026-10-01", "2026-10-03")
+MORNING, EVENING = "2026-10-01T07:00", "2026-10-01T22:00"
+
+
+@pytest.fixture
+def loaded(runs: Runs) -> Runs:
+    """Two days; `b` of the second holds a row of the first, too."""
+    runs.archive.day("2026-10-01").file("a", track("Order", "m1", MORNING), page("p1", MORNING))
+    runs.archive.day("2026-10-02").file(
+        "b", track("Order", "m2", EVENING), track("Order", "m3", "2026-10-02T07:00")
+    )
+    runs.archive.day("2026-10-02").file("c", track("Order", "m4", "2026-10-02T07:00"))
+    runs.sync()
+    return runs
+
+
+def everything(runs: Runs) -> dict[str, bytes]:
+    return {str(p): p.read_bytes() for p in sorted(runs.root.rglob("*")) if p.is_file()}
+
+
+def refused(runs: Runs, *span: str) -> str:
+    """What a replay says that refuses to go on; it has changed nothing."""
+    before = everything(runs)
+    with pytest.raises(ConsentNeeded) as error:
+        runs.replay(*span, accept=False)
+    assert everything(runs) == before
+    return str(error.value)
+
+
+def raw(runs: Runs, day: str, name: str) -> Path:
+    return runs.archive.day(day).folder / f"{name}.gz"
+
+
+def test_where_nothing_has_changed_nobody_is_asked(loaded: Runs) -> None:
+    assert loaded.replay(*BOTH, accept=False).row_count == 5
+
+
+def test_a_changed_file_needs_consent_and_is_then_taken_as_it_is(loaded: Runs) -> None:
+    path = loaded.archive.day("2026-10-01").file("a", track("Order", "new", MORNING))
+    told = refused(loaded, *DAY)
+    assert f"  changed: {path.relative_to(loaded.root)} (" in told
+    assert f" bytes then, {path.stat().st_size} now; 2 lines loaded)" in told
+    assert "The range holds 3 rows" in told
+    assert "--accept-changes" in told
+    assert loaded.replay(*DAY).row_count == 2
+    assert loaded.warnings == [
+        "Takes 1 raw files that changed after loading as they are now, and does without 0 that are "
+        "gone."
+    ]
+    assert (loaded.ids("track_order"), loaded.ids("page")) == (["m2", "m3", "m4", "new"], [])
+
+
+@pytest.mark.parametrize("whole_folder", [False, True])
+def test_a_removed_file_needs_consent_and_its_rows_are_then_gone(
+    loaded: Runs, whole_folder: bool
+) -> None:
+    path = raw(loaded, "2026-10-02", "b")
+    shutil.rmtree(path.parent) if whole_folder else path.unlink()
+    told = refused(loaded, *DAY)
+    assert f"  removed: {path.relative_to(loaded.root)} (2 lines loaded)\n" in told
+    assert "c.gz" not in told  # no row of the range came from it
+    loaded.replay(*DAY)
+    assert loaded.ids("track_order") == ["m1", "m3", "m4"]
+
+
+def test_many_are_counted_and_the_first_are_named(runs: Runs) -> None:
+    for n in range(13):
+        runs.archive.day(DAY[0]).file(f"{n:02}", track("Order", f"m{n}", MORNING))
+    runs.sync()
+    shutil.rmtree(raw(runs, DAY[0], "00").parent)
+    told = refused(runs, *DAY).splitlines()
+    assert [line for line in told if line.startswith("  ")][-2:][0].strip().startswith("removed: ")
+    assert "  … and 3 more" in told
+
+
+def test_what_was_agreed_to_is_not_asked_again_but_the_next_change_is(loaded: Runs) -> None:
+    day = loaded.archive.day("2026-10-01")
+    day.file("a", track("Order", "new", MORNING))
+    raw(loaded, "2026-10-02", "b").unlink()
+    loaded.replay(*DAY)
+    loaded.replay(*DAY, accept=False)
+    assert "b.gz" in refused(loaded, *BOTH)  # the second day has not been replayed since
+    day.file("a", track("Order", "newer", MORNING))
+    told = refused(loaded, *DAY)
+    assert "a.gz" in told and "1 rows of a day loaded by a replay" in told
+    assert "b.gz" not in told
+
+
+def test_a_file_that_is_back_brings_its_rows_back(loaded: Runs) -> None:
+    path = raw(loaded, "2026-10-02", "b")
+    content, stat = path.read_bytes(), path.stat()
+    path.unlink()
+    loaded.replay(*DAY)
+    path.write_bytes(content)
+    loaded.replay(*DAY, accept=False)
+    assert loaded.ids("track_order") == ["m1", "m2", "m3", "m4"]
+    assert stat.st_size == path.stat().st_size
+
+
+def test_a_replay_of_one_table_does_not_agree_for_the_others(loaded: Runs) -> None:
+    loaded.archive.day("2026-10-01").file("a", track("Order", "new", MORNING))
+    loaded.replay(*DAY, "track_order")
+    assert "a.gz" in refused(loaded, *DAY)
+    assert loaded.ids("page") == ["p1"]
+
+
+def test_files_that_only_a_replay_has_read_count_too(runs: Runs) -> None:
+    path = runs.archive.day(DAY[0]).file("a", track("Order", "m1", MORNING))
+    runs.replay(*DAY)
+    path.unlink()
+    runs.archive.day(DAY[0]).file("b", track("Order", "m2", MORNING))
+    assert "removed" in refused(runs, *DAY)
+
+
+def test_the_whole_of_a_file_that_was_cut_off_is_what_everybody_waits_for(runs: Runs) -> None:
+    lines = [track("Order", f"m{n}", MORNING, text="x" * 50) for n in range(50)]
+    runs.archive.day(DAY[0]).file("a", *lines, keep=0.6)
+    runs.sync()
+    runs.archive.day(DAY[0]).file("a", *lines)
+    assert runs.replay(*DAY, accept=False).row_count == 50
+
+
+def test_an_empty_place_has_nothing_to_lose(loaded: Runs) -> None:
+    raw(loaded, "2026-10-02", "b").unlink()
+    loaded.set(database="another")
+    assert loaded.replay(*DAY, accept=False).row_count == 2
+    assert loaded.ids("track_order") == ["m1"]
+
+
+def test_a_file_that_changes_under_way_stops_the_replay_before_its_day(loaded: Runs) -> None:
+    window = Window(*map(utc, BOTH))
+    days = replay_units(loaded.context(RunKind.REPLAY, window), window)
+    next(days)
+    raw(loaded, "2026-10-02", "c").unlink()
+    with pytest.raises(ConsentNeeded, match=r"c\.gz"):
+        next(days)
+    report = loaded.reports()["R2"][0]
+    assert (report["status"], report["row_count"]) == ("failed", 3)
+    assert loaded.ids("track_order") == ["m1", "m2", "m3", "m4"]
+    assert loaded.storage.read(paths.lease("S1")) is None

@@ -17,8 +17,8 @@ from eventlake.sample import WEB_SHOP, SampleSpec, write_archive
 from eventlake.state.manifest import RunKind
 from tests.support.faults.flows import Counting, cancel, load_days
 from tests.support.lakes.archive import identify, page, track
+from tests.support.lakes.retyping import suppress, suppress_only
 from tests.support.lakes.runs import Runs, utc
-from tests.support.lakes.suppressing import suppress, suppress_only
 
 DAY = ("2026-10-01", "2026-10-02")
 ZOE = {"userId": "zoe"}

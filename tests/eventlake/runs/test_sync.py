@@ -1,5 +1,6 @@
-"""A sync from raw files to tables, as the catalog shows them, in every layout and naming."""
+"""A sync: new files become rows, each once."""
 
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -8,10 +9,12 @@ import pytest
 
 from eventlake.rules.errors import SettingsError
 from eventlake.rules.names import Naming
+from eventlake.runs.dedup import groups_for
 from eventlake.runs.resolve import standard_columns
+from eventlake.state.first_seen import expected_first_sync, first_sync_due
 from tests.support.lakes.archive import identify, page, track
 from tests.support.lakes.in_process import InProcess
-from tests.support.lakes.runs import Runs
+from tests.support.lakes.runs import Runs, utc
 
 STANDARD = [(c.name, c.type.sql, c.pointer) for c in standard_columns(Naming.NATIVE)]
 
@@ -374,3 +377,48 @@ def test_years_far_away_are_loaded_with_a_warning(runs: Runs) -> None:
     assert runs.ledger()["a.gz"].hours == ("0001-01-01T00", "0999-12-31T23", "9999-12-31T23")
     runs.archive.day("2026-10-01").file("b", *(track("Order", "0001-01-01", "0001-01-08"),))
     assert runs.sync().duplicates == 1
+
+
+NOON = utc("2026-10-20T12:00")
+HOUR = timedelta(hours=1)
+
+
+def test_two_hours_after_it_was_first_seen(runs: Runs) -> None:
+    assert expected_first_sync(runs.storage, runs.source) is None
+    dues = [first_sync_due(runs.storage, runs.source, NOON + n * HOUR) for n in range(4)]
+    assert dues == [NOON + 2 * HOUR] * 4
+    assert expected_first_sync(runs.storage, runs.source) == NOON + 2 * HOUR
+
+
+def test_at_once_if_that_is_set(runs: Runs) -> None:
+    runs.set(first_sync_hours=0)
+    assert first_sync_due(runs.storage, runs.source, NOON) == NOON
+
+
+def test_a_source_that_has_data_is_not_new(runs: Runs) -> None:
+    runs.archive.day("2026-10-01").file("a", page("m1", "2026-10-01T07:00"))
+    first_sync_due(runs.storage, runs.source, NOON)
+    runs.sync()
+    assert first_sync_due(runs.storage, runs.source, NOON) is None
+    assert expected_first_sync(runs.storage, runs.source) is None
+
+
+def test_a_clock_that_was_ahead_makes_nobody_wait_for_years(runs: Runs) -> None:
+    first_sync_due(runs.storage, runs.source, utc("2036-01-01"))
+    assert first_sync_due(runs.storage, runs.source, NOON) == NOON + 2 * HOUR
+    assert first_sync_due(runs.storage, runs.source, NOON + HOUR) == NOON + 2 * HOUR
+
+
+@pytest.mark.parametrize(
+    ("staged", "looked_back", "groups"),
+    [
+        (100_000, 0, 1),
+        (1_000_000, 0, 4),
+        (100_000_000, 0, 16),
+        (1_000, 8_000_000, 2),  # a few late events of a source that has many
+        (1_000, 10_000_000_000, 16),
+        (1_000_000, 8_000_000, 4),
+    ],
+)
+def test_no_task_gets_too_many(staged: int, looked_back: int, groups: int) -> None:
+    assert groups_for(staged, looked_back) == groups

@@ -1,11 +1,19 @@
-"""The ledger: which raw files are loaded, a page for each day folder."""
+"""The ledger of raw files and the index of message ids."""
 
+from itertools import chain
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from eventlake.columnar.id_hashes import BUCKETS, bucket_numbers, checksum, hash_id, words
 from eventlake.rules import paths
+from eventlake.state.id_index import ALL, SCHEMA, day_of, read_index, write_index
 from eventlake.state.ledger import LedgerEntry, add_to_ledger, read_ledger
+from eventlake.state.manifest import IndexFile
 from eventlake.storage import LocalStorage, Storage, StoredFile
 
 FIRST = LedgerEntry("segment-logs/S1/1790812800000/a.gz", 10, "t1", 5, ("2026-10-01T07",))
@@ -43,3 +51,97 @@ def test_a_file_is_the_one_that_was_loaded_by_size_and_stamp(
     size: int, stamp: str, same: bool
 ) -> None:
     assert FIRST.matches(StoredFile(FIRST.path, size, stamp)) is same
+
+
+DAY_US = 86_400_000_000
+OCTOBER_1 = 1_790_812_800_000_000
+
+
+def ids_of(*entries: tuple[str, int]) -> pa.Table:
+    return pa.table(
+        {
+            "id": pa.array([hash_id(name) for name, _ in entries], pa.binary(16)),
+            "received": pa.array([received for _, received in entries], pa.int64()),
+            "payload": pa.array([1] * len(entries), pa.uint32()),
+        },
+        schema=SCHEMA,
+    )
+
+
+def found(ids: np.ndarray, received: np.ndarray) -> list[tuple[int, int, int]]:
+    rows = zip(ids.tolist(), received.tolist(), strict=True)
+    return sorted((first, second, at) for (first, second), at in rows)
+
+
+def expected(*entries: tuple[str, int]) -> list[tuple[int, int, int]]:
+    table = ids_of(*entries)
+    return found(words(table["id"].combine_chunks()), table["received"].to_numpy())
+
+
+def test_ids_are_written_by_day_and_found_again(storage: Storage) -> None:
+    first = ("m1", OCTOBER_1), ("m2", OCTOBER_1 + DAY_US - 1), ("m1", OCTOBER_1 + 5)
+    second = ("m3", OCTOBER_1 + DAY_US), ("m1", OCTOBER_1 + DAY_US)
+    files = list(write_index(storage, "S1", "R1-0", ids_of(*first, *second)))
+    assert [(file.day, file.ids, file.buckets) for file in files] == [
+        ("2026-10-01", 3, ALL),
+        ("2026-10-02", 2, ALL),
+    ]
+    assert found(*read_index(storage, files[:1])[:2]) == expected(*first)
+    assert found(*read_index(storage, files)[:2]) == expected(*first, *second)
+    assert found(*read_index(storage, [])[:2]) == []
+
+
+@pytest.mark.parametrize(
+    ("received", "day"),
+    [
+        (0, "1970-01-01"),
+        (-1, "1969-12-31"),
+        (-62_135_596_800_000_000, "0001-01-01"),
+        (253_402_300_799_999_999, "9999-12-31"),
+    ],
+)
+def test_days_begin_at_midnight_also_before_1970(received: int, day: str) -> None:
+    assert day_of(received) == day
+
+
+def test_a_day_without_ids_has_no_file(storage: Storage) -> None:
+    assert list(write_index(storage, "S1", "R1-0", ids_of())) == []
+    assert storage.files("") == []
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4, 16])
+def test_ranges_of_buckets_written_and_read_apart_are_the_whole(
+    storage: Storage, groups: int
+) -> None:
+    entries = [(f"m{n}", OCTOBER_1 + n) for n in range(200)]
+    ids = ids_of(*entries)
+    numbers = bucket_numbers(ids["id"].combine_chunks())
+    width = BUCKETS // groups
+    files: list[IndexFile] = []
+    for group in range(groups):
+        buckets = (group * width, (group + 1) * width)
+        mine = ids.filter(pa.array((numbers >= buckets[0]) & (numbers < buckets[1])))
+        files += write_index(storage, "S1", "R1-0", mine, buckets)
+    assert sum(file.ids for file in files) == 200
+    assert len({file.path for file in files}) == groups
+    assert found(*read_index(storage, files)[:2]) == expected(*entries)
+    for readers in (1, 2, 8):
+        share = BUCKETS // readers
+        parts = [
+            found(*read_index(storage, files, (n * share, (n + 1) * share))[:2])
+            for n in range(readers)
+        ]
+        assert sorted(chain.from_iterable(parts)) == expected(*entries)
+
+
+@given(st.lists(st.binary(min_size=16, max_size=16), max_size=20), st.integers(0, 3))
+def test_words_sort_as_the_bytes_do_and_buckets_are_their_first_bits(
+    hashes: list[bytes], cut: int
+) -> None:
+    array = pa.array([bytes(16)] * cut + hashes, pa.binary(16)).slice(cut)
+    as_words = [tuple(row) for row in words(array).tolist()]
+    assert sorted(range(len(hashes)), key=lambda n: as_words[n]) == sorted(
+        range(len(hashes)), key=lambda n: hashes[n]
+    )
+    assert bucket_numbers(array).tolist() == [id[0] >> 4 for id in hashes]
+    assert checksum(array) == sum(int.from_bytes(id[8:]) for id in hashes) % 2**64

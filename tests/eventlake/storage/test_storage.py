@@ -1,6 +1,7 @@
-"""What every store does alike: the same tests on a folder and on S3."""
+"""Storage backends behave the same."""
 
 import errno
+import json
 import os
 import pickle
 import threading
@@ -13,8 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from eventlake.rules.errors import StateError
+from eventlake.state.ledger import LedgerEntry, LedgerPage
 from eventlake.storage import Storage, local, s3
 from eventlake.storage.base import Change
+from eventlake.storage.documents import FORMAT_VERSION, decode, encode
 from eventlake.storage.local import LocalStorage
 
 MANY = 8
@@ -340,3 +344,27 @@ def test_paths_are_told_as_other_programs_know_them(storage: Storage) -> None:
     assert storage.full("") == storage.uri
     with storage.fs.open_input_file(storage.fs_path("a/b")) as file:
         assert file.read() == b"x"
+
+
+PAGE = LedgerPage({"a": LedgerEntry("a", 1, "t", 2, ("2026-10-01T07",))})
+
+
+def test_what_is_written_is_read_again() -> None:
+    data = encode(PAGE)
+    assert json.loads(data)["format_version"] == FORMAT_VERSION
+    assert decode(data, LedgerPage, "x.json") == PAGE
+
+
+def test_a_newer_format_is_refused() -> None:
+    newer = json.dumps({"format_version": FORMAT_VERSION + 1, "files": "of another kind"}).encode()
+    with pytest.raises(StateError, match=r"x\.json has format version \d+.*upgrade this one"):
+        decode(newer, LedgerPage, "x.json")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"{", b"[]", b"{}", b'{"format_version": 1, "files": 5}', encode(PAGE)[:-3], b"\xff"],
+)
+def test_a_damaged_file_is_refused_by_name(data: bytes) -> None:
+    with pytest.raises(StateError, match=r"x\.json cannot be read as LedgerPage.*backup"):
+        decode(data, LedgerPage, "x.json")

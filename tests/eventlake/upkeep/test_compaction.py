@@ -1,25 +1,39 @@
-"""A compacted lake: the same rows in fewer files, whoever reads, writes or wishes meanwhile."""
+"""Compaction: which files are joined, how, and with other runs at the same time."""
 
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from eventlake.catalog.base import CatalogPartition
 from eventlake.lake import Lake
 from eventlake.records.find import Fate, find
 from eventlake.rules import paths
 from eventlake.rules.names import Naming
 from eventlake.rules.partitions import DatePartition
-from eventlake.upkeep import candidates, compaction
+from eventlake.rules.types import TableSchema
+from eventlake.settings.models import Compaction
+from eventlake.upkeep import candidates, compaction, rewrite
 from eventlake.upkeep import rewrite as rewriting
-from eventlake.upkeep.rewrite import Rewritten
+from eventlake.upkeep.candidates import Candidate, file_count, units, within
+from eventlake.upkeep.candidates import candidates as find_candidates
+from eventlake.upkeep.rewrite import Rewritten, in_groups, merged
 from tests.support.faults.cases import COLUMN, scattered
+from tests.support.faults.machines import at_once
 from tests.support.lakes.archive import identify, track
 from tests.support.lakes.glue_runs import GlueRuns
 from tests.support.lakes.retyping import days_of_a_replay, seen, wish
 from tests.support.lakes.runs import SOURCE_ID, Runs
+from tests.support.lakes.watching import NOTHING, Look, by_locations, by_sql, watched
 from tests.support.oracles.invariants import check_invariants, check_sweep
 from tests.support.servers.aws import AwsServer
 
@@ -296,3 +310,210 @@ def test_with_glue_and_s3(tmp_path: Any, aws: AwsServer) -> None:
     assert held(runs) == before
     check_sweep(runs)
     assert held(runs) == before
+
+
+MB = 1_000_000
+ORDERS = TableSchema("track_order", "shop", "track_order", "Order", ())
+RULE = Compaction()
+
+
+def partition(day: str, files: int, size: int) -> tuple[str, Candidate]:
+    held = CatalogPartition((day, "07"), f"x/{day}", 1, rows=files, bytes=size, files=files)
+    return day, Candidate(ORDERS, held)
+
+
+def chosen(*partitions: tuple[str, Candidate], rule: Compaction = RULE) -> list[str]:
+    found = find_candidates(partitions, rule, last_day="2026-10-02")
+    return [one.partition.values[0] for one in found]
+
+
+@pytest.mark.parametrize(
+    ("files", "size", "is_chosen"),
+    [
+        (3, 3 * MB, True),
+        (2, 2 * MB, False),  # not worth it
+        (1, 1 * MB, False),
+        (3, 3 * 64 * MB, False),  # not small
+        (3, 3 * 64 * MB - 1, True),
+        (5, 5 * 60 * MB, True),  # two files of 150 MB
+        (3, 200, True),
+    ],
+)
+def test_many_small_files_are_chosen(files: int, size: int, is_chosen: bool) -> None:
+    assert bool(chosen(partition("2026-10-01", files, size))) is is_chosen
+
+
+def test_files_that_could_not_be_fewer_are_left() -> None:
+    rule = Compaction(min_files=2, below_mb=1_000)
+    two = partition("2026-10-01", 2, 500 * MB)
+    assert chosen(two, rule=rule) == []
+    three = partition("2026-10-01", 3, 500 * MB)
+    assert chosen(three, rule=rule) == ["2026-10-01"]
+
+
+def test_days_that_are_not_past_are_left() -> None:
+    days = [partition(f"2026-10-0{n}", 5, 100) for n in (1, 2, 3, 4)]
+    assert chosen(*days) == ["2026-10-02", "2026-10-01"]
+
+
+def test_the_worst_come_first_and_then_the_newest() -> None:
+    few, newer = partition("2026-10-01", 3, 100), partition("2026-10-02", 3, 100)
+    many = partition("2026-09-01", 9, 100)
+    assert chosen(few, newer, many) == ["2026-09-01", "2026-10-02", "2026-10-01"]
+
+
+@pytest.mark.parametrize(
+    ("size", "files"), [(0, 1), (1, 1), (256 << 20, 1), ((256 << 20) + 1, 2), (1 << 30, 4)]
+)
+def test_no_file_passes_256_mb(size: int, files: int) -> None:
+    assert file_count(size) == files
+
+
+def test_one_run_takes_what_fits_and_the_first_always_does() -> None:
+    three = [partition("2026-10-01", 3, size)[1] for size in (50, 30, 30)]
+    assert len(list(within(three, 110))) == 3
+    assert len(list(within(three, 109))) == 2
+    assert len(list(within(three, 1))) == 1
+
+
+def test_units_are_small_enough_to_be_lost_in_a_race() -> None:
+    large = [partition("2026-10-01", 3, 200 << 20)[1] for _ in range(3)]
+    assert [len(unit) for unit in units(large)] == [1, 1, 1]
+    small = [partition("2026-10-01", 3, 1)[1] for _ in range(450)]
+    assert [len(unit) for unit in units(small)] == [200, 200, 50]
+    assert list(units([])) == []
+
+
+DAYS = ("2026-10-01", "2026-10-02")
+SYNCS = 12
+
+
+def put(runs: Runs, number: int) -> None:
+    for day in DAYS:
+        lines = [track("Order", f"{day} {number} {n}", f"{day}T07:{n:02}", v=n) for n in range(5)]
+        aside = runs.archive.day(day).file(f".{number:02}", *lines)
+        aside.rename(aside.with_name(f"{number:02}.gz"))
+
+
+def syncs(runs: Runs, chance: random.Random) -> None:
+    for number in range(4, SYNCS):
+        put(runs, number)
+        runs.sync()
+
+
+def compactions(runs: Runs, chance: random.Random) -> None:
+    for _ in range(8):
+        runs.compact()
+
+
+@pytest.mark.parametrize("leases", [True, False], ids=["with leases", "without"])
+@pytest.mark.parametrize("look", [by_sql, by_locations])
+def test_readers_see_every_sync_and_no_compaction(tmp_path: Path, look: Look, leases: bool) -> None:
+    runs = Runs(tmp_path)
+    for number in range(4):
+        put(runs, number)
+        runs.sync()
+    with watched(tmp_path, "track_order", look) as watcher:
+        at_once(tmp_path, [syncs, compactions], seed=1, leases=leases)
+        runs.set(compaction={"min_files": 2})  # a sync may have come after the last one
+        runs.compact()
+    for day in DAYS:
+        seen = watcher.seen[day, "07"]
+        # One sync's rows after the other's, each whole, and none of them ever gone again.
+        numbers = [{id.split()[1] for id, _ in state} for state in seen]
+        assert all(earlier < later for earlier, later in pairwise(numbers))
+        assert all(len(state) == 5 * len(n) for state, n in zip(seen, numbers, strict=True))
+        assert len(seen[-1]) == 5 * SYNCS and seen[0] == NOTHING
+    assert [p.files for p in runs.partitions("track_order").values()] == [1, 1]
+    check_invariants(runs)
+    check_sweep(runs)
+
+
+SCHEMA = pa.schema(
+    [("received_at", pa.timestamp("us", "UTC")), ("id", pa.string()), ("later", pa.int64())]
+)
+
+
+def file_of(times: list[int], number: int) -> pq.ParquetFile:
+    """An older file, which lacks a column."""
+    ids = [f"{number}-{row}" for row in range(len(times))]
+    columns = {"received_at": pa.array(sorted(times), pa.timestamp("us", "UTC")), "id": ids}
+    data = BytesIO()
+    pq.write_table(pa.table(columns), data)
+    return pq.ParquetFile(BytesIO(data.getvalue()))
+
+
+@given(st.lists(st.lists(st.integers(-5, 20), max_size=12), max_size=5), st.integers(1, 4))
+def test_all_rows_come_once_in_order_and_files_in_theirs(files: list[list[int]], size: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rewrite, "_LEAST", size)
+        patch.setattr(rewrite, "ROW_GROUP", 1)
+        opened = [file_of(times, number) for number, times in enumerate(files)]
+        parts = list(merged(opened, SCHEMA, "received_at"))
+    found = pa.concat_tables([SCHEMA.empty_table(), *parts])
+    times = found["received_at"].cast(pa.int64()).to_pylist()
+    assert times == sorted(time for file in files for time in file)
+    ids = found["id"].to_pylist()
+    assert sorted(ids) == sorted(f"{n}-{r}" for n, f in enumerate(files) for r in range(len(f)))
+    for number in range(len(files)):  # the order within a file is kept
+        mine = [id for id in ids if id.startswith(f"{number}-")]
+        assert mine == [f"{number}-{row}" for row in range(len(mine))]
+    assert found["later"].null_count == len(found)
+
+
+def test_no_more_is_in_memory_than_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rewrite, "_LEAST", 10)
+    monkeypatch.setattr(rewrite, "ROW_GROUP", 20)
+    files = [file_of(list(range(number, 1000, 2)), number) for number in (0, 1)]
+    parts = list(merged(files, SCHEMA, "received_at"))
+    assert sum(map(len, parts)) == 1000
+    assert max(map(len, parts)) <= 20
+
+
+def test_a_file_is_read_from_when_its_time_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Syncs come one after the other: of their files few overlap."""
+    monkeypatch.setattr(rewrite, "ROW_GROUP", 1)
+    begun: list[int] = []
+    real = rewrite._Rows
+
+    def rows(*args: Any) -> Any:
+        begun.append(len(begun))
+        return real(*args)
+
+    monkeypatch.setattr(rewrite, "_Rows", rows)
+    files = [file_of([10 * number, 10 * number + 12], number) for number in range(20)]
+    parts = merged(files, SCHEMA, "received_at")
+    assert len(next(parts)) == 3
+    assert len(begun) == 2
+    assert sum(map(len, parts)) == 37
+    assert len(begun) == 20
+
+
+def test_where_memory_is_short_some_files_wait_and_no_row_is_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rewrite, "MOST_BYTES", 1)
+    files = [file_of([1, 5, 9], number) for number in range(3)]
+    found = pa.concat_tables(merged(files, SCHEMA, "received_at"))
+    assert found["id"].to_pylist() == [f"{file}-{row}" for file in range(3) for row in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "groups"),
+    [
+        ([5, 5, 5], [7, 7, 1]),
+        ([7], [7]),
+        ([14], [7, 7]),
+        ([6, 1], [7]),
+        ([6, 8, 7], [7, 7, 7]),
+        ([6], [6]),
+        ([0], []),
+        ([], []),
+    ],
+)
+def test_rows_are_cut_into_groups_of_one_size(lengths: list[int], groups: list[int]) -> None:
+    rows = pa.table({"n": range(sum(lengths))})
+    tables = [rows[sum(lengths[:n]) :][:length] for n, length in enumerate(lengths)]
+    found = list(in_groups(iter(tables), 7))
+    assert [len(group) for group in found] == groups
+    assert pa.concat_tables([rows[:0], *found]) == rows

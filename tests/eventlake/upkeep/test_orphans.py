@@ -9,7 +9,7 @@ from eventlake.runs.open_runs import OpenRun
 from eventlake.state.lease import myself
 from eventlake.storage.documents import encode
 from eventlake.upkeep.removal import look_for_orphans, remove_orphans
-from tests.support.faults.lying import lying, needed
+from tests.support.faults.failing_storage import lying, needed
 from tests.support.lakes.archive import track
 from tests.support.lakes.retyping import wish
 from tests.support.lakes.runs import SOURCE_ID, Runs, utc

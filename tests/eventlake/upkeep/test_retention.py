@@ -16,7 +16,7 @@ from eventlake.state.manifest import Manifest, RunKind, commit, read_pruned
 from eventlake.storage.documents import encode
 from eventlake.upkeep import removal
 from eventlake.upkeep.removal import drop_index_days, prune_manifests, remove_expired_logs
-from tests.support.faults.lying import lying, needed
+from tests.support.faults.failing_storage import lying, needed
 from tests.support.lakes.archive import track
 from tests.support.lakes.runs import SOURCE_ID, CleanAfter, Runs, utc
 

@@ -14,7 +14,7 @@ from eventlake.state.manifest import RunKind
 from eventlake.upkeep import removal
 from eventlake.upkeep import upkeep as upkeep_module
 from eventlake.upkeep.upkeep import upkeep
-from tests.support.faults.lying import lying, needed
+from tests.support.faults.failing_storage import lying, needed
 from tests.support.lakes.archive import track
 from tests.support.lakes.runs import SOURCE_ID, Runs, utc
 from tests.support.oracles.invariants import check_invariants, held_ids

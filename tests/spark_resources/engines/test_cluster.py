@@ -21,7 +21,7 @@ from eventlake.settings.models import Settings
 from spark_resources.dataflow.job import run_job
 from spark_resources.engines.cluster.engine import ClusterEngine, ClusterSession
 from tests.support.faults.cases import SYNCS
-from tests.support.faults.deadly_storage import Deadly
+from tests.support.faults.failing_storage import Deadly
 from tests.support.faults.faults import snapshot
 from tests.support.injected import injected
 from tests.support.lakes.in_process import InProcess

@@ -14,7 +14,7 @@ from eventlake.sql import LakeSql
 from spark_resources.engines.local import LocalEngine
 from tests.support.lakes.archive import arrivals, message_ids
 from tests.support.lakes.on_spark import open_lake, run
-from tests.support.lakes.suppressing import suppress
+from tests.support.lakes.retyping import suppress
 from tests.support.oracles.raw_sums import lake_sums, raw_sums
 
 pytestmark = [pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(3_600)]

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from eventlake.catalog.base import CatalogColumn, CatalogPartition, CatalogTable
+from eventlake.catalog.base import Catalog, CatalogColumn, CatalogPartition, CatalogTable
 from eventlake.catalog.local import Month
 from eventlake.checks.published import TableChecks
 from eventlake.checks.repair import Mended, mend_catalog
@@ -188,3 +188,23 @@ def columns_and_places(told: dict[str, Any]) -> dict[str, Any]:
         name: (entry.columns, entry.location, [(p.values, p.location, p.rows) for p in partitions])
         for name, (entry, partitions) in told.items()
     }
+
+
+ORDERS = CatalogTable(
+    database="shop",
+    name="track_order",
+    columns=(CatalogColumn("message_id", "string", "/messageId"),),
+    partition_keys=("day", "hr"),
+    location="segment-data/data/S1/segment_type=track_order",
+    comment="Order",
+    parameters={"source_id": "S1"},
+)
+HOUR = ("2026-10-01", "07")
+
+
+def at(location: str, version: int, values: tuple[str, ...] = HOUR) -> CatalogPartition:
+    return CatalogPartition(values, location, version, rows=3, bytes=100, files=1)
+
+
+def locations(catalog: Catalog) -> list[str]:
+    return [partition.location for partition in catalog.partitions("shop", "track_order")]

@@ -1,15 +1,21 @@
-"""A store that fails at a chosen moment, as machines and networks do."""
+"""Storage that fails, lies or kills its process at a given call."""
 
+import os
+import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
+from eventlake.rules import paths
+from eventlake.runs.clean_up import state_places
 from eventlake.storage import LocalStorage, Storage, StoredFile
 from eventlake.storage.base import Change
 from eventlake.storage.s3 import S3Storage
+from tests.support.lakes.runs import SOURCE_ID, Runs
 
 
 class Fault(StrEnum):
@@ -204,3 +210,58 @@ class FailingS3Storage(Failing, S3Storage):
     """A bucket behind a network that fails."""
 
     faults: Faults = field(default_factory=Faults)
+
+
+def lying(runs: Runs) -> set[str]:
+    """Data and index files."""
+    places = (f"segment-data/data/{SOURCE_ID}", paths.id_indexes(SOURCE_ID))
+    return {file.path for place in places for file in runs.storage.files(place)}
+
+
+def needed(runs: Runs) -> set[str]:
+    """Those of them that catalog and state lead to."""
+    folders = {
+        partition.location
+        for database in runs.catalog.databases()
+        for table in runs.catalog.tables(database)
+        for partition in runs.catalog.partitions(database, table.name)
+    }
+    folders |= state_places(runs.state())
+    return {path for path in lying(runs) if path in folders or path.rpartition("/")[0] in folders}
+
+
+@dataclass(frozen=True)
+class Deadly(LocalStorage):
+    """The first task that reads a raw file takes its machine with it, and so does the first that
+    writes one of a table."""
+
+    driver: int = 0
+
+    def open_stream(self, path: str) -> Any:
+        self._perhaps("reading")
+        return super().open_stream(path)
+
+    def open_output(self, path: str) -> Any:
+        if "segment_type=" in path:
+            self._perhaps("writing")
+        return super().open_output(path)
+
+    def put_own(self, path: str, data: bytes | memoryview) -> None:
+        self._perhaps("writing")
+        super().put_own(path, data)
+
+    def _perhaps(self, doing: str) -> None:
+        if os.getpid() == self.driver:
+            return
+        try:
+            os.close(os.open(f"{self.uri}/{doing}", os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return
+        executor = _parent(os.getppid())  # between them is the daemon that forks Python workers
+        os.kill(_parent(executor), signal.SIGKILL)
+        os.kill(executor, signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _parent(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])

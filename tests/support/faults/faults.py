@@ -14,8 +14,7 @@ from eventlake.rules import paths
 from eventlake.runs.clean_up import clean_up
 from eventlake.state import lease
 from eventlake.state.manifest import read_manifest
-from tests.support.faults.failing_storage import Broken, Fault, Faults
-from tests.support.faults.lying import lying, needed
+from tests.support.faults.failing_storage import Broken, Fault, Faults, lying, needed
 from tests.support.faults.places import Place
 from tests.support.injected import injected
 from tests.support.lakes.retyping import named

@@ -13,7 +13,7 @@ from eventlake.runs import placement
 from spark_resources.engines.java import with_archive
 from spark_resources.engines.local import SPARK_CONFIG, LocalEngine
 from tests.support.faults.cases import CASES
-from tests.support.faults.killed import KillingStorage, Kills
+from tests.support.faults.machines import KillingStorage, Kills
 from tests.support.lakes.runs import Runs
 
 

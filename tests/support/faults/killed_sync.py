@@ -10,7 +10,7 @@ from unittest.mock import patch
 from datalake_assets import definitions
 from datalake_assets.cli import main as datalake
 from eventlake import lake
-from tests.support.faults.killed import KillingStorage, Kills
+from tests.support.faults.machines import KillingStorage, Kills
 from tests.support.lakes.platform import InProcessEngine
 
 

@@ -1,4 +1,4 @@
-"""Wishes in the lake of a test, and what readers see meanwhile."""
+"""Lakes with column types to change and people to suppress."""
 
 from collections.abc import Generator
 from typing import Any
@@ -8,10 +8,13 @@ import pyarrow as pa
 from eventlake.lake import Lake
 from eventlake.retype.request import Target, find_column, parse_type, record_wish
 from eventlake.rules.names import Naming
+from eventlake.rules.suppression import IdKind
 from eventlake.runs.context import Published
 from eventlake.runs.replay import replay_units
 from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind
+from eventlake.state.suppression import WHOLE_LAKE, Entries, change
+from eventlake.storage import Storage
 from tests.support.lakes.archive import track
 from tests.support.lakes.runs import Runs, utc
 
@@ -90,3 +93,30 @@ def days_of_a_replay(
     """The replay as it goes on: each day as soon as it is in the lake, the switch at the end."""
     window = Window(utc(start), utc(end))
     yield from replay_units(runs.context(RunKind.REPLAY, window), window, accept_changes=True)
+
+
+NOW = utc("2026-10-20")
+
+
+def suppress(
+    storage: Storage, *users: str, visitors: tuple[str, ...] = (), source: str = WHOLE_LAKE
+) -> None:
+    """These people, and those on the lists already."""
+
+    def added(entries: Entries) -> Entries:
+        entries = entries.with_ids(users, IdKind.USER, source, NOW)
+        return entries.with_ids(visitors, IdKind.ANONYMOUS, source, NOW)
+
+    change(storage, added, NOW)
+
+
+def suppress_only(storage: Storage, users: tuple[str, ...], visitors: tuple[str, ...] = ()) -> None:
+    """These people, and nobody else."""
+
+    def replaced(entries: Entries) -> Entries:
+        for kind, ids in ((IdKind.USER, users), (IdKind.ANONYMOUS, visitors)):
+            entries = entries.without_ids(entries.of(kind).to_pylist(), kind, WHOLE_LAKE)
+            entries = entries.with_ids(ids, kind, WHOLE_LAKE, NOW)
+        return entries
+
+    change(storage, replaced, NOW)

@@ -9,8 +9,8 @@ import pyarrow as pa
 from eventlake.columnar.id_hashes import hash_id, words
 from eventlake.runs.clean_up import clean_up
 from eventlake.state.source_state import SourceState
+from tests.support.faults.failing_storage import lying, needed
 from tests.support.faults.faults import NOTHING_LEFT, left
-from tests.support.faults.lying import lying, needed
 from tests.support.lakes.runs import Runs
 
 ACCOUNTED_FOR = ("row_count", "duplicates", "rejected", "suppressed", "skipped")

@@ -1,11 +1,17 @@
-"""A sync under Dagster: what it loads, what it records, what stops it."""
+"""The jobs that sync, check and maintain the lake, run by Dagster without Spark."""
+
+import shutil
+from typing import Any
 
 import dagster as dg
+import pytest
 
 from eventlake.load.blobs import Shares
 from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.runs.context import Dataflow
 from eventlake.sample import WEB_SHOP
+from eventlake.upkeep import upkeep
+from eventlake.upkeep.upkeep import newest_upkeeps
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.platform import InProcessEngine, MakePlatform, Platform, events, values
 
@@ -120,3 +126,88 @@ def test_a_failed_check_is_recorded_stops_publication_and_says_why(
 
 def _materializations(result: dg.ExecuteInProcessResult) -> list[dg.AssetMaterialization]:
     return [event.materialization for event in events(result, MATERIALIZATION)]
+
+
+def shown(result: dg.ExecuteInProcessResult) -> list[list[str]]:
+    """The cells of the table in the UI, without its head."""
+    [output] = events(result, dg.DagsterEventType.STEP_OUTPUT)
+    return cells(values(output.metadata)["findings"])
+
+
+def cells(table: Any) -> list[list[str]]:
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()[2:]]
+
+
+def test_all_is_well(platform: Platform) -> None:
+    result = run(platform, "check")
+    assert result.success
+    assert [(sign, what) for sign, what, _ in shown(result)] == [
+        ("✓", "storage"),
+        ("✓", "archive of web_shop"),
+        ("✓", "tables of web_shop"),
+        ("✓", "archive of ios_prod"),
+        ("✓", "tables of ios_prod"),
+        ("✓", "catalog"),
+        ("✓", "Java"),
+    ]
+    assert platform.lake.catalog.table("__segment_datalake", "sync_reports") is not None
+
+
+def test_what_is_wrong_fails_the_run_and_is_told(platform: Platform) -> None:
+    source = platform.lake.settings.source("web_shop")
+    shutil.rmtree(platform.lake.storage.full(source.raw))
+    result = run(platform, "check")
+    assert not result.success
+    [failure] = events(result, dg.DagsterEventType.STEP_FAILURE)
+    told = failure.user_failure_data
+    assert told.description.startswith("archive of web_shop: The raw archive of source 'web_shop'")
+    table = cells(values(told.metadata)["findings"])
+    assert [what for sign, what, _ in table if sign == "✗"] == ["archive of web_shop"]
+    assert platform.lake.catalog.table("__segment_datalake", "sync_reports") is None
+
+
+def run(platform: Platform, name: str = "upkeep_web_shop") -> dg.ExecuteInProcessResult:
+    job = platform.definitions().resolve_job_def(name)
+    return job.execute_in_process(instance=platform.instance, raise_on_error=False)
+
+
+def materialized(result: dg.ExecuteInProcessResult) -> tuple[str, dict[str, Any]]:
+    [event] = events(result, dg.DagsterEventType.ASSET_MATERIALIZATION)
+    one = event.materialization
+    return one.asset_key.to_user_string(), values(one.metadata)
+
+
+def test_it_does_the_upkeep_and_shows_its_numbers(platform: Platform) -> None:
+    platform.sync("web_shop")
+    result = run(platform)
+    assert result.success
+    key, shown = materialized(result)
+    assert key == "web_shop/upkeep"
+    source = platform.lake.settings.source("web_shop")
+    [report] = newest_upkeeps(platform.lake.storage, source.id)
+    assert report.dagster_run_id == result.run_id
+    assert shown["run_id"] == report.run_id
+    assert shown["data_files_before"] == report.before["data"].files > 0
+    assert shown["record_log_bytes_after"] == report.after["record log"].bytes
+    assert {name for name in shown if name.startswith("removed_")} >= {
+        "removed_replaced_files",
+        "removed_orphans_bytes",
+        "removed_manifests_files",
+    }
+
+
+def test_a_part_that_fails_fails_the_run_and_the_numbers_are_there(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    platform.sync("web_shop")
+
+    def fail(*args: Any) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(upkeep, "compact", fail)
+    result = run(platform)
+    assert not result.success
+    _, shown = materialized(result)
+    assert shown["warnings"] == "- Compaction broke off: the disk is full"
+    [failure] = events(result, dg.DagsterEventType.STEP_FAILURE)
+    assert failure.user_failure_data.description == "Compaction broke off: the disk is full"

@@ -1,4 +1,4 @@
-"""The daemon of Python workers as Java meets it: it tells a port, and ends when its input does."""
+"""Start of Spark workers, and work done ahead of it."""
 
 import os
 import shutil
@@ -6,12 +6,16 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from spark_resources.shipping.code import code_zip
 from spark_resources.workers.ahead import PLACE, start_ahead
+from spark_resources.workers.start import unpacked
 
 _ENDS_WITHIN = 60
 
@@ -80,3 +84,20 @@ def test_it_ends_with_the_process_that_started_it(ahead: subprocess.Popen[bytes]
     ahead.stdin.close()
     assert ahead.wait(_ENDS_WITHIN) == 0
     assert not Path(os.environ[PLACE]).parent.exists()
+
+
+def test_the_code_is_unpacked_once_per_version_and_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    archive = tmp_path / "datalake.zip"
+    archive.write_bytes(code_zip())
+    with ThreadPoolExecutor(4) as several:
+        [folder] = set(several.map(unpacked, [archive] * 4))
+    assert (folder / "eventlake/columnar/events.py").exists()
+    assert (folder / "spark_resources/workers/daemon.py").exists()
+    made = folder.stat().st_mtime_ns
+    assert unpacked(archive).stat().st_mtime_ns == made
+
+    archive.write_bytes(archive.read_bytes() + b" ")
+    assert unpacked(archive) != folder

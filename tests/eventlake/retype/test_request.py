@@ -1,0 +1,278 @@
+"""Requests for another column type: recording, resolving and previewing them."""
+
+import os
+from datetime import date
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventlake.retype.preview import EXAMPLES, PartitionPreview, preview
+from eventlake.retype.request import days_to_replay, find_column, parse_type, record_wish
+from eventlake.rules import paths
+from eventlake.rules.casts import Outcome
+from eventlake.rules.counts import CastCounts
+from eventlake.rules.errors import SettingsError, UsageError
+from eventlake.rules.types import LakeType
+from eventlake.state.lease import Lease, held_lease
+from eventlake.state.manifest import RunKind, read_manifest
+from tests.support.lakes.archive import track
+from tests.support.lakes.retyping import lake_of, target, wish
+from tests.support.lakes.runs import SOURCE_ID, Runs
+from tests.support.oracles.leaves import ANY, COLUMNS
+
+
+def load_at(runs: Runs, *times: str) -> None:
+    events = (track("Order", f"m{at}", at, a=1, b=1) for at in times)
+    runs.archive.day(times[0][:10]).file("a", *events)
+    runs.sync()
+
+
+def test_wishes_add_up_and_are_taken_back(runs: Runs) -> None:
+    load_at(runs, "2026-10-01T07:00")
+    wish(runs, "track_order.a", "string")
+    wish(runs, "track_order.b", "decimal")
+    wish(runs, "track_order.a", "timestamp")
+    assert runs.state().wishes == {
+        "shop.track_order": {"properties_a": "timestamp", "properties_b": "decimal(38,6)"}
+    }
+    wish(runs, "track_order.a", "bigint")
+    assert runs.state().wishes == {"shop.track_order": {"properties_b": "decimal(38,6)"}}
+    wish(runs, "track_order.b", "bigint")
+    assert runs.state().wishes == {}
+
+
+def test_a_wish_is_a_commit_of_its_own_and_no_run(runs: Runs) -> None:
+    load_at(runs, "2026-10-01T07:00")
+    wish(runs, "track_order.a", "string")
+    manifest = read_manifest(runs.storage, SOURCE_ID, 2)
+    assert manifest is not None
+    assert (manifest.kind, manifest.partitions, manifest.tables) == (RunKind.RETYPE, (), ())
+    assert list(runs.reports()) == ["R1"]
+    assert runs.storage.files(paths.open_runs(SOURCE_ID)) == []
+    assert runs.storage.read(paths.lease(SOURCE_ID)) is None
+
+
+def test_a_wish_waits_for_whoever_is_at_work(runs: Runs) -> None:
+    load_at(runs, "2026-10-01T07:00")
+    told: list[str] = []
+
+    def waiting(lease: Lease) -> None:
+        told.append(lease.work)
+        runs.storage.delete(paths.lease(SOURCE_ID))
+
+    with held_lease(runs.storage, SOURCE_ID, "R9", "replay of a day", waiting):
+        record_wish(lake_of(runs), target(runs, "track_order.a"), LakeType.STRING, waiting)
+    assert told == ["replay of a day"]
+    assert runs.state().wishes == {"shop.track_order": {"properties_a": "string"}}
+
+
+def test_a_wish_that_came_true_in_the_meantime_is_none(runs: Runs) -> None:
+    load_at(runs, "2026-10-01T07:00")
+    before = target(runs, "track_order.a")
+    wish(runs, "track_order.a", "string")
+    runs.replay("2026-10-01", "2026-10-02")
+    record_wish(lake_of(runs), before, LakeType.STRING, print)
+    assert runs.state().wishes == {}
+
+
+@pytest.mark.parametrize("changed", [{"date_partition": "day"}, {"naming": "warehouse"}])
+def test_a_changed_layout_or_naming_is_refused(runs: Runs, changed: dict[str, str]) -> None:
+    load_at(runs, "2026-10-01T07:00")
+    runs.set(**changed)
+    [name] = changed
+    with pytest.raises(SettingsError, match=f"{name}: .* were made with"):
+        wish(runs, "track_order.a", "string")
+    assert (runs.state().wishes, runs.state().manifest) == ({}, 1)
+
+
+def test_the_days_to_replay_are_those_of_the_table_that_a_replay_can_name(runs: Runs) -> None:
+    load_at(runs, "2026-10-02T07:00", "2026-10-04T07:00", "2026-10-01T23:00", "2099-01-01T00:00")
+    found = target(runs, "track_order.a")
+    assert days_to_replay(lake_of(runs), found) == (date(2026, 10, 2), date(2026, 10, 4))
+
+
+@pytest.mark.parametrize(
+    ("text", "type"),
+    [
+        ("bigint", LakeType.BIGINT),
+        ("boolean", LakeType.BOOLEAN),
+        ("decimal", LakeType.DECIMAL),
+        ("decimal(38,6)", LakeType.DECIMAL),
+        ("Decimal(38, 6)", LakeType.DECIMAL),
+        ("STRING", LakeType.STRING),
+        ("timestamp", LakeType.TIMESTAMP),
+    ],
+)
+def test_the_five_types_have_their_names(text: str, type: LakeType) -> None:
+    assert parse_type(text) is type
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("int", "'int' is no type of the lake"),
+        ("strng", "did you mean 'string'?"),
+        ("decimal(10,2)", "allowed are bigint, boolean, decimal(38,6), string, timestamp"),
+        ("", "'' is no type"),
+    ],
+)
+def test_other_types_are_refused(text: str, told: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        parse_type(text)
+    assert told in str(refused.value)
+
+
+@pytest.fixture
+def orders(runs: Runs) -> Runs:
+    runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00", n=1, m=1))
+    runs.sync()
+    return runs
+
+
+def test_a_column_comes_with_its_source_its_table_and_what_is_wished_of_it(orders: Runs) -> None:
+    found = target(orders, "track_order.n")
+    assert (found.source.slug, found.schema.table) == ("shop", "track_order")
+    assert (found.column.type, found.wished) == (LakeType.BIGINT, None)
+    wish(orders, "track_order.n", "string")
+    assert target(orders, "track_order.n").wished is LakeType.STRING
+    assert target(orders, "track_order.m").wished is None
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("shop.track_order", "write DB.TABLE.COLUMN"),
+        ("shop.track_order.", "write DB.TABLE.COLUMN"),
+        ("a.b.c.d", "write DB.TABLE.COLUMN"),
+        ("shp.track_order.properties_n", "database 'shp'; did you mean 'shop'? (databases: shop)"),
+        ("__segment_datalake.sync_reports.status", "No source writes event tables to a database"),
+        ("shop.track_ordr.properties_n", "did you mean 'track_order'? `datalake tables shop`"),
+        ("shop.track_order.property_n", "did you mean 'properties_n'? `datalake tables shop.tra"),
+        ("shop.track_order.message_id", "a standard column: every table has it, and with the type"),
+        ("shop.track_order.sent_at", "is a standard column"),
+        ("shop.track_order.rescued_data", "keeps, as JSON text, what did not fit"),
+        ("shop.track_order.day", "is a partition key of shop.track_order"),
+    ],
+)
+def test_what_has_no_type_to_choose_is_refused_with_the_reason(
+    orders: Runs, name: str, told: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        find_column(lake_of(orders), name)
+    assert told in str(refused.value)
+
+
+def test_before_the_first_sync_there_is_no_column(runs: Runs) -> None:
+    with pytest.raises(UsageError, match="databases: none yet; `datalake sync` makes them"):
+        find_column(lake_of(runs), "shop.track_order.properties_n")
+
+
+def shown(runs: Runs, into: LakeType, column: str = "track_order.n") -> PartitionPreview:
+    return preview(lake_of(runs), target(runs, column), into).total
+
+
+def load(runs: Runs, *values: Any, day: str = "2026-10-01") -> None:
+    """A file with an event for each value, and a sync of it."""
+    name = f"{sum(1 for _ in runs.root.rglob('*.gz'))}"
+    runs.archive.day(day).file(
+        name,
+        *(track("Order", f"{day}{name}-{n}", f"{day}T07:00", n=v) for n, v in enumerate(values)),
+    )
+    runs.sync()
+
+
+def test_outcomes_are_counted_by_partition_and_in_all(runs: Runs) -> None:
+    load(runs, "1", "2.5", "x", "", day="2026-10-01")
+    load(runs, "4", None, day="2026-10-02")
+    seen = preview(lake_of(runs), target(runs, "track_order.n"), LakeType.BIGINT)
+    assert seen.partitions == [
+        PartitionPreview(("2026-10-01", "07"), 4, CastCounts(exact=2, lossy=1, failed=1)),
+        PartitionPreview(("2026-10-02", "07"), 2, CastCounts(exact=1)),
+    ]
+    assert seen.total == PartitionPreview((), 6, CastCounts(exact=3, lossy=1, failed=1))
+    assert seen.examples == {Outcome.LOSSY: ["2.5"], Outcome.FAILED: ["x"]}
+
+
+def test_values_that_are_rescued_now_count_as_they_were_sent(runs: Runs) -> None:
+    load(runs, 1)
+    load(runs, "12,50", 2.5, [1], True, 10**20)
+    assert shown(runs, LakeType.STRING) == PartitionPreview((), 6, CastCounts(exact=6), 5)
+    decimal = preview(lake_of(runs), target(runs, "track_order.n"), LakeType.DECIMAL)
+    assert decimal.total == PartitionPreview((), 6, CastCounts(exact=3, failed=3), 2)
+    assert decimal.examples == {Outcome.FAILED: ["12,50", "[1]", "true"]}
+
+
+def test_a_lossy_cell_is_judged_by_what_it_was(runs: Runs) -> None:
+    load(runs, 1)
+    load(runs, 2.25, 3.0)
+    assert shown(runs, LakeType.DECIMAL) == PartitionPreview((), 3, CastCounts(exact=3), 1)
+    load(runs, 0.1234567)
+    assert shown(runs, LakeType.DECIMAL).casts == CastCounts(exact=3, lossy=1)
+
+
+def test_a_rescued_value_that_belongs_to_another_column_does_not_count(runs: Runs) -> None:
+    load(runs, 1)
+    runs.archive.day("2026-10-01").file("a", track("Order", "m0", "2026-10-01T07:00", price=1))
+    runs.sync()
+    runs.archive.day("2026-10-01").file(
+        "b",
+        track("Order", "null here", "2026-10-01T07:00", price="dear"),
+        track("Order", "m1", "2026-10-01T07:00", n=2, N="loser", other=1),
+        track("Order", "m2", "2026-10-01T07:00", N="two", day="no column"),
+        track("Order", "m3", "2026-10-01T07:00", N="2026-10-01", n="loses to nobody"),
+    )
+    runs.sync()
+    assert shown(runs, LakeType.STRING) == PartitionPreview((), 6, CastCounts(exact=4), 2)
+    assert shown(runs, LakeType.TIMESTAMP).casts == CastCounts(failed=4)
+
+
+def test_files_from_before_the_column_have_nothing_in_it(runs: Runs) -> None:
+    load(runs, None, None)
+    load(runs, 1)
+    assert shown(runs, LakeType.STRING) == PartitionPreview((), 3, CastCounts(exact=1))
+
+
+def test_an_empty_text_leaves_a_trace_in_string_columns_only(runs: Runs) -> None:
+    load(runs, "", "x")
+    assert shown(runs, LakeType.BIGINT).casts == CastCounts(exact=1, failed=1)
+    day = runs.archive.day("2026-10-02")
+    for id, n in enumerate([1, ""]):
+        day.file(f"paid {id}", track("Paid", f"p{id}", "2026-10-02T07:00", n=n))
+        runs.sync()
+    assert shown(runs, LakeType.STRING, "track_paid.n").casts == CastCounts(exact=1)
+
+
+def test_few_examples_are_shown_and_none_twice(runs: Runs) -> None:
+    load(runs, *(f"x{n % 7}" for n in range(50)))
+    seen = preview(lake_of(runs), target(runs, "track_order.n"), LakeType.BOOLEAN)
+    assert seen.examples == {Outcome.FAILED: [f"x{n}" for n in range(EXAMPLES)]}
+
+
+@settings(max_examples=100)
+@given(COLUMNS, st.lists(ANY, max_size=6), st.booleans(), st.sampled_from(LakeType))
+def test_the_replay_counts_what_the_preview_said(
+    first: list[Any], later: list[Any], rivals: bool, into: LakeType
+) -> None:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        runs = Runs(Path(folder))
+        kept = [value for value in first if value not in ("", None)] or [1]
+        load(runs, *kept)
+        more = [value for value in later if value != ""]
+        load(runs, *more)
+        if rivals:
+            event = track("Order", "rivals", "2026-10-01T07:00", n=5, N="loser")
+            runs.archive.day("2026-10-02").file("z", event)
+            runs.sync()
+        if into is target(runs, "track_order.n").column.type:
+            return
+        said = shown(runs, into)
+        wish(runs, "track_order.n", into.value)
+        report = runs.replay("2026-10-01", "2026-10-02").tables["shop.track_order"]
+        assert runs.state().wishes == {}
+        assert said.casts == report.casts["properties_n"]
+        assert said.rows == report.row_count
