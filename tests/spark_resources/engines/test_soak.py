@@ -15,7 +15,8 @@ from spark_resources.engines.local import LocalEngine
 from tests.support.lakes.archive import arrivals, message_ids
 from tests.support.lakes.on_spark import open_lake, run
 from tests.support.lakes.retyping import suppress
-from tests.support.oracles.raw_sums import lake_sums, raw_sums
+from tests.support.lakes.sample_lake import lake_sums
+from tests.support.oracles.recount import raw_sums
 
 pytestmark = [pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(3_600)]
 TWO_HUNDRED_THOUSAND = SampleSpec(days=2, events_per_day=100_000)

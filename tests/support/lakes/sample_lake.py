@@ -4,12 +4,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from datalake_assets.assets.running import new_job
+from eventlake.catalog.base import Catalog
 from eventlake.lake import Lake
 from eventlake.runs.context import Silent
 from eventlake.sample import IOS_PROD, WEB_SHOP, Account, SampleSpec
 from eventlake.settings.file import load_settings
+from eventlake.sql import LakeSql
+from eventlake.storage import Storage
 from spark_resources.dataflow.job import run_job
 from tests.support.lakes.in_process import InProcess
+from tests.support.oracles.recount import NUMERIC, ColumnSum, TableSum
 
 SAMPLE = SampleSpec(days=2, events_per_day=80, files_per_day=2, hours=3)
 
@@ -49,3 +53,24 @@ class Written:
     root: Path
     spec: SampleSpec
     account: Account
+
+
+def lake_sums(catalog: Catalog, storage: Storage, database: str) -> dict[str, TableSum]:
+    """By table name."""
+    sql = LakeSql(catalog, storage)
+    found = {}
+    for table in catalog.tables(database):
+        asked = ["count(*)"]
+        for column in table.columns:
+            asked.append(f'count(*) - count("{column.name}")')
+            asked.append(f'sum("{column.name}")' if column.type in NUMERIC else "0")
+        answer = sql.query(f'SELECT {", ".join(asked)} FROM "{database}"."{table.name}"')
+        rows, *told = (answer.column(place)[0].as_py() for place in range(answer.num_columns))
+        found[table.name] = TableSum(
+            rows,
+            {
+                column.name: ColumnSum(column.type, nulls, total or 0)
+                for column, nulls, total in zip(table.columns, told[::2], told[1::2], strict=True)
+            },
+        )
+    return found
