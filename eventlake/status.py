@@ -10,7 +10,7 @@ from eventlake.rules import paths
 from eventlake.rules.errors import LakeError
 from eventlake.rules.schedules import next_due
 from eventlake.rules.types import LakeType
-from eventlake.runs.open_runs import OpenRun
+from eventlake.runs.open_runs import OpenRun, open_runs
 from eventlake.runs.plan import list_archive, plan_sync
 from eventlake.runs.report_history import RunReport, newest_reports
 from eventlake.runs.unit import Window
@@ -20,7 +20,6 @@ from eventlake.state.lease import Lease, read_lease
 from eventlake.state.ledger import read_ledger
 from eventlake.state.replays import OpenReplay
 from eventlake.state.source_state import SourceState, read_state, refuse_changed_layout
-from eventlake.storage.documents import decode
 
 HOUR = timedelta(hours=1)
 
@@ -158,12 +157,10 @@ def _next_sync(lake: Lake, source: Source, now: datetime) -> datetime | None:
 
 
 def _open_runs(lake: Lake, source: Source, state: SourceState) -> Iterator[RunInProgress]:
-    for file in lake.storage.files(paths.open_runs(source.id)):
-        if data := lake.storage.read(file.path):
-            run = decode(data, OpenRun, file.path)
-            first, end = run.run.replay_from, run.run.replay_to
-            days = 0 if first is None or end is None else _days(first, end)
-            yield RunInProgress(run, _days_done(run, state) if days else 0, days)
+    for run in open_runs(lake.storage, source.id):
+        first, end = run.run.replay_from, run.run.replay_to
+        days = 0 if first is None or end is None else _days(first, end)
+        yield RunInProgress(run, _days_done(run, state) if days else 0, days)
 
 
 def _days_done(run: OpenRun, state: SourceState) -> int:

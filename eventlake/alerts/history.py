@@ -17,10 +17,9 @@ from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.errors import LakeError
 from eventlake.runs.failures import CANCELLED
-from eventlake.runs.open_runs import OpenRun
+from eventlake.runs.open_runs import open_runs
 from eventlake.runs.report_history import RunReport, newest_reports, read_reports
 from eventlake.settings.models import Source
-from eventlake.storage.documents import decode
 
 if TYPE_CHECKING:
     from eventlake.rules.suppression import People
@@ -141,11 +140,7 @@ def attempts_since(
 
 def under_way(lake: Lake, source: Source) -> dict[str, str]:
     """The runs that have begun and are not over, and the day each began on."""
-    storage = lake.storage
-    files = [file.path for file in storage.files(paths.open_runs(source.id))]
-    read = zip(files, storage.read_many(files), strict=True)
-    runs = [decode(data, OpenRun, path).run for path, data in read if data is not None]
-    return {run.run_id: run.day for run in runs}
+    return {one.run.run_id: one.run.day for one in open_runs(lake.storage, source.id)}
 
 
 def _at_first(lake: Lake, source: Source) -> list[RunReport]:

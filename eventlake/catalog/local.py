@@ -18,7 +18,7 @@ from eventlake.rules import paths
 from eventlake.rules.errors import StateError
 from eventlake.storage import Storage
 from eventlake.storage.base import Change
-from eventlake.storage.documents import decode, encode
+from eventlake.storage.documents import decode, encode, read_each
 
 
 class Database(msgspec.Struct, frozen=True):
@@ -164,12 +164,10 @@ class LocalCatalog:
             for file in self.storage.files(folder, recursive=False)
             if days is None or days[0][:7] <= file.name.removesuffix(".json") <= days[1][:7]
         ]
-        read = zip(months, self.storage.read_many(months), strict=True)
         found = [
             partition
-            for path, data in read
-            if data is not None
-            for partition in decode(data, Month, path).partitions
+            for month in read_each(self.storage, months, Month)
+            for partition in month.partitions
             if days is None or days[0] <= partition_day(keys, partition.values) <= days[1]
         ]
         return sorted(found, key=lambda partition: partition.values)

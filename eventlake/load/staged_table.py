@@ -23,7 +23,7 @@ from eventlake.load.blobs import (
 from eventlake.load.positions import places
 from eventlake.load.staged_part import StagedPart, gathered
 from eventlake.load.typed_rows import RareNames, StagedRows, TypedRows, rare_values, typed_rows
-from eventlake.rules.counts import add_casts
+from eventlake.rules.counts import added
 from eventlake.rules.types import TableSchema
 
 
@@ -82,7 +82,7 @@ class StagedTable:
         rows = pa.concat_tables((part.rows.table() for part in typed), promote_options="default")
         return TypedRows(
             TypedColumns.of(rows.take(_back(of_batch))),
-            reduce(add_casts, (part.casts for part in typed)),
+            reduce(added, (part.casts for part in typed)),
             sum(part.rescued_cells for part in typed),
         )
 

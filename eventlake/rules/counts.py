@@ -1,28 +1,50 @@
 """What a unit of work did, counted: every row that came in is in one of the counts."""
 
-from typing import Any
+from typing import Any, Self, TypeVar, cast
 
 import msgspec
 
 from eventlake.rules.errors import ConservationError
 
+T = TypeVar("T")
 
-class CastCounts(msgspec.Struct, frozen=True):
-    """How the values of a column fared on their way into its type."""
+
+def added(left: T, right: T) -> T:
+    """The sum of two counts, field by field.
+
+    Numbers are added, dicts by key, flags combined with `or`, tuples joined without repeats; text
+    is that of `left`.
+    """
+    value: Any = left
+    match value:
+        case bool():
+            value = value or right
+        case int():
+            value += right
+        case tuple():
+            value += tuple(item for item in cast(Any, right) if item not in value)
+        case dict():
+            items = cast(Any, right).items()
+            value = value | {k: added(value[k], v) if k in value else v for k, v in items}
+        case msgspec.Struct():
+            names = value.__struct_fields__
+            value = type(value)(*(added(getattr(left, n), getattr(right, n)) for n in names))
+    return cast(T, value)
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """Counts that can be added, see `added`."""
+
+    def __add__(self, other: Self) -> Self:
+        return added(self, other)
+
+
+class CastCounts(Counts, frozen=True):
+    """How many values of a column were cast exactly, with a loss, or not at all."""
 
     exact: int = 0
     lossy: int = 0
     failed: int = 0
-
-    def __add__(self, other: "CastCounts") -> "CastCounts":
-        return CastCounts(
-            self.exact + other.exact, self.lossy + other.lossy, self.failed + other.failed
-        )
-
-
-def add_casts(left: dict[str, CastCounts], right: dict[str, CastCounts]) -> dict[str, CastCounts]:
-    """The counts of two lots of rows, column by column."""
-    return _sum(left, right, CastCounts()) if right else left
 
 
 class NewColumn(msgspec.Struct, frozen=True):
@@ -30,7 +52,7 @@ class NewColumn(msgspec.Struct, frozen=True):
     type: str
 
 
-class TableReport(msgspec.Struct, frozen=True):
+class TableReport(Counts, frozen=True):
     """What one unit of work did to one table."""
 
     table: str
@@ -50,27 +72,6 @@ class TableReport(msgspec.Struct, frozen=True):
     bytes_written: int = 0
     casts: dict[str, CastCounts] = {}
 
-    def __add__(self, other: "TableReport") -> "TableReport":
-        return TableReport(
-            table=self.table,
-            name=self.name,
-            rows_in=self.rows_in + other.rows_in,
-            row_count=self.row_count + other.row_count,
-            duplicates=self.duplicates + other.duplicates,
-            other_payload=self.other_payload + other.other_payload,
-            rejected=self.rejected + other.rejected,
-            suppressed=self.suppressed + other.suppressed,
-            partitions=self.partitions
-            + tuple(p for p in other.partitions if p not in self.partitions),
-            day_rows=_sum(self.day_rows, other.day_rows, 0),
-            new_columns=self.new_columns + other.new_columns,
-            is_new=self.is_new or other.is_new,
-            rescued_cells=self.rescued_cells + other.rescued_cells,
-            files_written=self.files_written + other.files_written,
-            bytes_written=self.bytes_written + other.bytes_written,
-            casts=add_casts(self.casts, other.casts),
-        )
-
     def check_balance(self) -> None:
         _balance(
             f"table {self.name}",
@@ -82,7 +83,7 @@ class TableReport(msgspec.Struct, frozen=True):
         )
 
 
-class UnitReport(msgspec.Struct, frozen=True):
+class UnitReport(Counts, frozen=True):
     """What one unit of work did, table by table, and to the rows that have no table."""
 
     tables: dict[str, TableReport] = {}
@@ -97,21 +98,6 @@ class UnitReport(msgspec.Struct, frozen=True):
     @property
     def row_count(self) -> int:
         return sum(table.row_count for table in self.tables.values())
-
-    def __add__(self, other: "UnitReport") -> "UnitReport":
-        tables = dict(self.tables)
-        for key, table in other.tables.items():
-            tables[key] = tables[key] + table if key in tables else table
-        return UnitReport(
-            tables=tables,
-            rows_in=self.rows_in + other.rows_in,
-            duplicates=self.duplicates + other.duplicates,
-            rejected=self.rejected + other.rejected,
-            suppressed=self.suppressed + other.suppressed,
-            skipped=self.skipped + other.skipped,
-            raw_files=self.raw_files + other.raw_files,
-            warnings=self.warnings + tuple(w for w in other.warnings if w not in self.warnings),
-        )
 
     def check_balance(self) -> None:
         """The conservation law: every row that came in is accounted for, once."""
@@ -137,7 +123,3 @@ def _balance(whose: str, rows_in: int, *parts: int) -> None:
             "Nothing was published. Please report this with the run's log; the raw files are "
             "untouched and the next sync tries them again."
         )
-
-
-def _sum(left: dict[str, Any], right: dict[str, Any], zero: Any) -> dict[str, Any]:
-    return {key: left.get(key, zero) + right.get(key, zero) for key in [*left, *right]}

@@ -11,6 +11,7 @@ import msgspec
 from eventlake.catalog.base import Catalog, partition_day
 from eventlake.rules import paths
 from eventlake.rules.partitions import DatePartition
+from eventlake.runs.open_runs import open_run_ids
 from eventlake.settings.models import Source
 from eventlake.state.manifest import (
     Manifest,
@@ -174,11 +175,11 @@ def clean_abandoned(
     At once would be too early: tasks of a dead run may still be writing.
     """
     source_id = state.source_id
-    open_runs = {file.name for file in storage.files(paths.open_runs(source_id))}
+    open_runs = open_run_ids(storage, source_id)
     runs = [
         run.run_id
         for run in abandoned_runs(storage, source_id, before)
-        if f"{run.run_id}.json" not in open_runs
+        if run.run_id not in open_runs
     ]
     # If somebody has committed just now, a run that is over may have more in the lake than the
     # state tells: next time.
@@ -239,10 +240,10 @@ def clean_staging(
 
     What clusters told goes when it has lain there for as long as staging may.
     """
-    open_runs = {file.name for file in storage.files(paths.open_runs(source_id))}
+    open_runs = open_run_ids(storage, source_id)
     removed: dict[str, Removed] = {}
     for run_id in storage.folders(paths.staged_runs(source_id)):
-        if f"{run_id}.json" in open_runs:
+        if run_id in open_runs:
             continue
         folder = paths.stage(source_id, run_id)
         gone = _cleared(storage, folder, now - ORPHANED_AFTER)

@@ -10,16 +10,20 @@ from datetime import datetime
 import msgspec
 
 from eventlake.catalog.base import Catalog
-from eventlake.rules import paths
 from eventlake.rules.clock import new_run_id
 from eventlake.rules.errors import CommitConflict
-from eventlake.runs.open_runs import OpenRun, close_failed_run, close_upkeep, report_failure
+from eventlake.runs.open_runs import (
+    OpenRun,
+    close_failed_run,
+    close_upkeep,
+    open_runs,
+    report_failure,
+)
 from eventlake.runs.publish import apply, catch_up
 from eventlake.state.lease import read_lease
 from eventlake.state.manifest import Manifest, RunKind, commit, read_manifest
 from eventlake.state.report import Failure, RunFacts
 from eventlake.storage import Storage
-from eventlake.storage.documents import decode
 
 INTERRUPTED = Failure(
     "Segment.Internal",
@@ -30,10 +34,7 @@ INTERRUPTED = Failure(
 
 def dead_runs(storage: Storage, source_id: str) -> list[OpenRun]:
     """Runs that have begun, are not closed, and whose holder is dead."""
-    files = [file.path for file in storage.files(paths.open_runs(source_id))]
-    read = zip(files, storage.read_many(files), strict=True)
-    runs = [decode(data, OpenRun, path) for path, data in read if data is not None]
-    return [run for run in runs if not run.holder.alive]
+    return [run for run in open_runs(storage, source_id) if not run.holder.alive]
 
 
 def close_dead_runs(storage: Storage, catalog: Catalog, source_id: str, now: datetime) -> list[str]:

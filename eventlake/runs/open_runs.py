@@ -17,7 +17,7 @@ from eventlake.state.manifest import note_abandoned, read_manifest
 from eventlake.state.replays import Replay
 from eventlake.state.report import Failure, RunFacts, report_json, report_lines
 from eventlake.storage import Storage
-from eventlake.storage.documents import encode
+from eventlake.storage.documents import encode, read_all
 
 
 class OpenRun(msgspec.Struct, frozen=True):
@@ -28,6 +28,15 @@ class OpenRun(msgspec.Struct, frozen=True):
     holder: Holder
     replay: Replay | None = None
     upkeep: bool = False  # it loads nothing, so that it has neither report nor record log
+
+
+def open_runs(storage: Storage, source_id: str) -> list[OpenRun]:
+    return read_all(storage, paths.open_runs(source_id), OpenRun)
+
+
+def open_run_ids(storage: Storage, source_id: str) -> set[str]:
+    files = storage.files(paths.open_runs(source_id))
+    return {file.name.removesuffix(".json") for file in files}
 
 
 @contextmanager

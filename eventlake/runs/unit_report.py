@@ -6,7 +6,7 @@ from functools import reduce
 from eventlake.load.dedup import TableIds
 from eventlake.load.seen import Seen
 from eventlake.load.write import LoadedFile
-from eventlake.rules.counts import NewColumn, TableReport, UnitReport, add_casts
+from eventlake.rules.counts import NewColumn, TableReport, UnitReport, added
 from eventlake.rules.events import Reason
 from eventlake.rules.types import TableSchema
 from eventlake.runs.placement import partition_dict, partition_values
@@ -88,7 +88,7 @@ def _table_report(
         rescued_cells=sum(file.rescued_cells for file in files),
         files_written=len(files),
         bytes_written=sum(file.size for file in files),
-        casts=reduce(add_casts, (file.casts for file in files), {}),
+        casts=reduce(added, (file.casts for file in files), {}),
     )
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from eventlake.rules import paths
 from eventlake.storage import Storage, StoredFile
-from eventlake.storage.documents import decode, encode
+from eventlake.storage.documents import decode, encode, read_each
 
 
 class LedgerEntry(msgspec.Struct, frozen=True):
@@ -33,9 +33,8 @@ def read_ledger(storage: Storage, source_id: str, folders: list[str]) -> dict[st
     """All loaded files of some day folders, by path."""
     pages = [paths.ledger(source_id, folder) for folder in folders]
     known: dict[str, LedgerEntry] = {}
-    for page, data in zip(pages, storage.read_many(pages), strict=True):
-        if data is not None:
-            known |= decode(data, LedgerPage, page).files
+    for page in read_each(storage, pages, LedgerPage):
+        known |= page.files
     return known
 
 

@@ -16,7 +16,7 @@ from eventlake.state.ledger import LedgerEntry
 from eventlake.state.replays import ReplayStep
 from eventlake.state.report import RunFacts
 from eventlake.storage import Storage
-from eventlake.storage.documents import decode, encode
+from eventlake.storage.documents import decode, encode, read_all
 
 
 class Abandoned(msgspec.Struct, frozen=True):
@@ -34,9 +34,7 @@ def note_abandoned(storage: Storage, run: RunFacts) -> None:
 
 def abandoned_runs(storage: Storage, source_id: str, before: datetime) -> list[Abandoned]:
     """Those that were noted before a moment."""
-    files = [file.path for file in storage.files(paths.abandoned(source_id))]
-    read = zip(files, storage.read_many(files), strict=True)
-    notes = [decode(data, Abandoned, path) for path, data in read if data is not None]
+    notes = read_all(storage, paths.abandoned(source_id), Abandoned)
     return [note for note in notes if note.since < before]
 
 

@@ -1,10 +1,12 @@
 """State as JSON files, each with the version of its format."""
 
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
 from eventlake.rules.errors import StateError
+from eventlake.storage.base import Storage
 
 FORMAT_VERSION = 2
 """2: days may have left the id index, which version 1 would take for days without events."""
@@ -40,6 +42,17 @@ def decode(data: bytes, kind: type[T], path: str) -> T:
             f"{path} cannot be read as {kind.__name__}: {error}. It was damaged or edited; "
             "restore the file from a backup."
         ) from None
+
+
+def read_all(storage: Storage, folder: str, kind: type[T]) -> list[T]:
+    """The state objects in a folder; files that are deleted in the meantime are left out."""
+    return list(read_each(storage, [file.path for file in storage.files(folder)], kind))
+
+
+def read_each(storage: Storage, files: Sequence[str], kind: type[T]) -> Iterator[T]:
+    """The state objects in some files; missing files are left out."""
+    read = zip(files, storage.read_many(files), strict=True)
+    return (decode(data, kind, path) for path, data in read if data is not None)
 
 
 class _Versioned(msgspec.Struct):

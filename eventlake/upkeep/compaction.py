@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from datetime import datetime, timedelta
+from operator import add
 
 import pyarrow as pa
 from msgspec.structs import replace
@@ -38,14 +39,7 @@ class Compacted:
     bytes_after: int = 0
 
     def __add__(self, other: "Compacted") -> "Compacted":
-        return Compacted(
-            self.partitions + other.partitions,
-            self.rows + other.rows,
-            self.files_before + other.files_before,
-            self.files_after + other.files_after,
-            self.bytes_before + other.bytes_before,
-            self.bytes_after + other.bytes_after,
-        )
+        return Compacted(*map(add, astuple(self), astuple(other)))
 
 
 def to_compact(context: RunContext, state: SourceState, at: datetime) -> list[Candidate]:

@@ -22,7 +22,7 @@ from eventlake.runs.clean_up import (
     with_unused,
 )
 from eventlake.runs.context import now
-from eventlake.runs.open_runs import OpenRun
+from eventlake.runs.open_runs import open_run_ids, open_runs
 from eventlake.runs.record_log import read_metadata
 from eventlake.runs.run import Run
 from eventlake.settings.models import Settings, Source
@@ -114,9 +114,8 @@ def _run_of(path: str) -> str:
 def _pending_runs(storage: Storage, state: SourceState) -> set[str]:
     """Runs that may commit what they have written, or are cleaned up after by and by."""
     source_id = state.source_id
-    going_on = {f.name.removesuffix(".json") for f in storage.files(paths.open_runs(source_id))}
     notes = abandoned_runs(storage, source_id, _ANY_TIME)
-    return going_on | {note.run_id for note in notes}
+    return open_run_ids(storage, source_id) | {note.run_id for note in notes}
 
 
 def _notes(storage: Storage, source_id: str) -> Notes:
@@ -185,9 +184,7 @@ def prune_manifests(storage: Storage, state: SourceState) -> Removed:
 
 def _last_spare(storage: Storage, state: SourceState) -> int:
     """The last number that nobody reads in order."""
-    files = [file.path for file in storage.files(paths.open_runs(state.source_id))]
-    read = zip(files, storage.read_many(files), strict=True)
-    began = [decode(data, OpenRun, path).after_manifest for path, data in read if data is not None]
+    began = [run.after_manifest for run in open_runs(storage, state.source_id)]
     cleaned = cleaned_up_to(storage, state.source_id)
     return min(state.manifest - KEPT, cleaned, *began)
 
@@ -200,9 +197,9 @@ def _number(file: StoredFile) -> int | None:
 def expired_logs(storage: Storage, settings: Settings, source: Source, at: datetime) -> list[str]:
     """Folders of runs that began before the time for which logs are kept, and are over."""
     before = at - timedelta(days=source.retention.record_log_days)
-    open_runs = {file.name for file in storage.files(paths.open_runs(source.id))}
+    still_open = open_run_ids(storage, source.id)
     root = paths.tracked_runs(settings.workspace_id, source.id)
-    runs = [run for run in storage.folders(root) if f"{run}.json" not in open_runs]
+    runs = [run for run in storage.folders(root) if run not in still_open]
     folders = [f"{root}/{run}" for run in runs]
     began = storage.each(lambda folder: _began(storage, folder), folders)
     return [folder for folder, when in zip(folders, began, strict=True) if when < before]
