@@ -16,19 +16,20 @@ def added(left: T, right: T) -> T:
     is that of `left`.
     """
     value: Any = left
+    other: Any = right
     match value:
         case bool():
-            value = value or right
+            value = value or other
         case int():
-            value += right
+            value += other
         case tuple():
-            value += tuple(item for item in cast(Any, right) if item not in value)
+            value += tuple(item for item in other if item not in value)
         case dict():
-            items = cast(Any, right).items()
-            value = value | {k: added(value[k], v) if k in value else v for k, v in items}
+            sums = {k: added(value[k], v) if k in value else v for k, v in other.items()}
+            value = value | sums
         case msgspec.Struct():
             names = value.__struct_fields__
-            value = type(value)(*(added(getattr(left, n), getattr(right, n)) for n in names))
+            value = type(value)(*(added(getattr(value, n), getattr(other, n)) for n in names))
     return cast(T, value)
 
 
