@@ -3,33 +3,32 @@
 import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from datalake_assets.cli.invocation import invocation
+from datalake_assets.cli.invocation import AsJson, SourceOption, chosen_sources, invocation
 from datalake_assets.cli.output import grid, note, print_json, say, show, warn
 from datalake_assets.cli.text import moment, span
-
-if TYPE_CHECKING:
-    from eventlake.alerts.delivery import Tried
-    from eventlake.alerts.state import AlertState, Letter
-    from eventlake.alerts.wording import OpenTrouble
-    from eventlake.settings.models import Source
+from eventlake.alerts.delivery import Tried, send_tests
+from eventlake.alerts.state import AlertState, Letter, read_alerts
+from eventlake.alerts.wording import OpenTrouble, Words, open_troubles
+from eventlake.rules.errors import UsageError
+from eventlake.settings.models import Source
 
 _SHOWN = 10
 
 
 def alerts(
     context: typer.Context,
-    source: Annotated[str | None, typer.Option(help="Slug or id. Default: all.")] = None,
+    source: SourceOption = None,
     test: Annotated[
         bool, typer.Option("--test", help="Send a test message to every recipient.")
     ] = False,
     limit: Annotated[int, typer.Option(min=1, help="At most so many messages.")] = _SHOWN,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Show the troubles that are open and the messages that were sent; or test the recipients.
+    """Show open problems and sent messages; or send a test message to the recipients.
 
     Messages are sent by the sensor `alerts` of Dagster, so its daemon has to run. Who is told, and
     of what, is set under `alerts` in lake.yaml.
@@ -40,10 +39,8 @@ def alerts(
       datalake alerts --test
       datalake alerts --source ios_prod --json
     """
-    from eventlake.alerts.state import read_alerts
-
     lake = invocation(context).lake()
-    chosen = lake.settings.sources if source is None else (lake.settings.source(source),)
+    chosen = chosen_sources(lake, source)
     if test:
         return _test(chosen, as_json)
     states = [(one, read_alerts(lake.for_source(one).storage, one.id)) for one in chosen]
@@ -55,7 +52,7 @@ def alerts(
         note(f"nobody is told of {', '.join(untold)}: `alerts` in lake.yaml names no recipients")
 
 
-def _show_troubles(states: "Sequence[tuple[Source, AlertState]]") -> None:
+def _show_troubles(states: Sequence[tuple[Source, AlertState]]) -> None:
     now = datetime.now(UTC)
     rows = [
         (trouble.title, moment(trouble.since), span((now - trouble.since).total_seconds()))
@@ -68,7 +65,7 @@ def _show_troubles(states: "Sequence[tuple[Source, AlertState]]") -> None:
         say("No trouble is open.")
 
 
-def _show_letters(letters: "list[Letter]", limit: int) -> None:
+def _show_letters(letters: list[Letter], limit: int) -> None:
     newest = sorted(letters, key=lambda letter: letter.message.at, reverse=True)[:limit]
     if newest:
         rows = [(moment(le.message.at), le.message.title, _ways(le)) for le in newest]
@@ -81,18 +78,16 @@ def _show_letters(letters: "list[Letter]", limit: int) -> None:
             warn(f"{way} never took {letter.message.title!r}: {error}")
 
 
-def _ways(letter: "Letter") -> str:
+def _ways(letter: Letter) -> str:
     waiting = [f"{way} (waits)" for way in letter.due]
     return ", ".join([*letter.delivered, *waiting, *(f"{way} (lost)" for way in letter.lost)])
 
 
-def _troubles(one: "Source", state: "AlertState") -> "list[OpenTrouble]":
-    from eventlake.alerts.wording import Words, open_troubles
-
+def _troubles(one: Source, state: AlertState) -> list[OpenTrouble]:
     return open_troubles(state, Words(one, datetime.now(UTC)))
 
 
-def _as_dict(one: "Source", state: "AlertState") -> dict[str, Any]:
+def _as_dict(one: Source, state: AlertState) -> dict[str, Any]:
     return {
         "source": one.slug,
         "recipients": one.alerts.has_recipients,
@@ -118,10 +113,7 @@ def _as_dict(one: "Source", state: "AlertState") -> dict[str, Any]:
     }
 
 
-def _test(sources: "Sequence[Source]", as_json: bool) -> None:
-    from eventlake.alerts.delivery import send_tests
-    from eventlake.rules.errors import UsageError
-
+def _test(sources: Sequence[Source], as_json: bool) -> None:
     if not any(source.alerts.has_recipients for source in sources):
         raise UsageError(
             "There is nobody to send a test to. Name recipients under `alerts` in lake.yaml: "
@@ -136,14 +128,14 @@ def _test(sources: "Sequence[Source]", as_json: bool) -> None:
     raise typer.Exit(1 if any(one.error for one in tried) else 0)
 
 
-def _tell(one: "Tried") -> None:
+def _tell(one: Tried) -> None:
     if one.error:
         say(f"✗ {one.way} to {one.address}: {one.error}", style="red")
     else:
         say(f"✓ {one.way} to {one.address}: taken. {one.remark}".rstrip(), style="green")
 
 
-def _tried_as_dict(one: "Tried") -> dict[str, Any]:
+def _tried_as_dict(one: Tried) -> dict[str, Any]:
     return {
         "way": one.way,
         "address": one.address,

@@ -1,38 +1,62 @@
-"""The program: its commands, what stands before them, and how it ends."""
+"""The program `datalake`: its commands, global options and exit codes."""
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from datalake_assets.cli import (
-    alerts,
-    audit,
-    aws,
-    check,
-    demo,
-    dev,
-    find,
-    init,
-    records,
-    recover,
-    replay,
-    reports,
-    retype,
-    serve,
-    sql,
-    status,
-    suppress,
-    sync,
-    tables,
-    upkeep,
-)
-from datalake_assets.cli.invocation import Invocation
+COMMANDS = {
+    "init": "Write a commented lake.yaml to start from.",
+    "check": "Check settings, access and engine; say what to fix and why data may be missing.",
+    "sync": "Load every raw file that is not in the lake yet.",
+    "replay": "Load a past range again from the raw archive and replace its rows, day by day.",
+    "status": "Show the state of every source: last sync, lag, waiting files, failures, runs.",
+    "alerts": "Show open problems and sent messages; or send a test message to the recipients.",
+    "reports": "Show what syncs and replays did, newest first.",
+    "records": "Show the outcome of each record of a run: loaded, duplicate or rejected, and why.",
+    "find": "Find an event: its lines in the archive, the runs that read it, and where it is now.",
+    "audit": "Read the raw archive again and check that every event is in the lake exactly once.",
+    "tables": "List databases and tables; with DB.TABLE, the columns of a table.",
+    "sql": "Query the lake in SQL (DuckDB dialect). Times and days are UTC.",
+    "retype": "Show the effect of another type for a column, then request it.",
+    "recover": "Finish the commits of crashed runs, write their reports, remove their leftovers.",
+    "upkeep": "Compact small files and remove what is no longer needed.",
+    "demo": "Create a complete lake from sample data: two sources, two days, two syncs each.",
+    "dev": "Start the Dagster UI and its daemon for the lake; Ctrl-C stops them.",
+    "serve": "Run one Dagster process, for containers and process managers; it stops on SIGTERM.",
+    "suppress": "Manage people whose events are not loaded: lists by userId and anonymousId.",
+    "aws": "Set up what the lake needs on AWS (docs/aws.md).",
+}
+"""The first line of help of each command, in the order of `--help`. Its module has its name."""
+
+
+def load(name: str) -> Any:
+    """Import a command, or a group of commands, from the module of its name."""
+    found = getattr(import_module(f"datalake_assets.cli.{name}"), name)
+    if not isinstance(found, typer.Typer):
+        single = typer.Typer(add_completion=False)
+        single.command(name)(found)
+        found = single
+    command = typer.main.get_command(found)
+    command.name = name
+    return command
+
+
+class LazyCommands(TyperGroup):
+    """Imports a command only when it runs. `--help` lists the commands from the table."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, listed, rest = super().resolve_command(ctx, args)
+        return name, load(name) if name else listed, rest
+
 
 app = typer.Typer(
     name="datalake",
+    cls=LazyCommands,
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -57,38 +81,17 @@ def options(
 ) -> None:
     """A data lake from raw event archives: typed tables, a catalog, sync reports, SQL.
 
-    New here? [bold]datalake demo[/bold] makes a whole lake from sample data.
+    New here? [bold]datalake demo[/bold] creates a complete lake from sample data.
     """
-    context.obj = Invocation(config)
+    context.obj = config
 
 
-for command in (
-    init.init,
-    check.check,
-    sync.sync,
-    replay.replay,
-    status.status,
-    alerts.alerts,
-    reports.reports,
-    records.records,
-    find.find,
-    audit.audit,
-    tables.tables,
-    sql.sql,
-    retype.retype,
-    recover.recover,
-    upkeep.upkeep,
-    demo.demo,
-    dev.dev,
-    serve.serve,
-):
-    app.command()(command)
-app.add_typer(suppress.suppress, name="suppress")
-app.add_typer(aws.aws, name="aws")
+for _name, _help in COMMANDS.items():
+    app.command(_name, help=_help)(lambda: None)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line and say how it went: 0 done, 1 the run failed, 2 wrong use or settings."""
+    """Run a command line. Exit codes: 0 done, 1 the run failed, 2 wrong usage or settings."""
     words = globals_first(sys.argv[1:] if arguments is None else arguments)
     try:
         typer.main.get_command(app)(args=words, prog_name="datalake")
@@ -114,7 +117,7 @@ def _ended_by(error: Exception) -> int:
 
 
 def globals_first(arguments: Sequence[str]) -> list[str]:
-    """The same words with the options of the program before the command, wherever they stood."""
+    """Move the global options before the command, wherever they are on the command line."""
     first: list[str] = []
     rest: list[str] = []
     words = iter(arguments)

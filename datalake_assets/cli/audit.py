@@ -5,17 +5,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
 import typer
 
-from datalake_assets.cli.invocation import invocation
+from datalake_assets.cli.invocation import AsJson, From, RequiredSource, To, invocation
 from datalake_assets.cli.output import err, fail, grid, note, print_json, say, show, warn
 from datalake_assets.cli.text import number, plain, plural
-
-if TYPE_CHECKING:
-    from eventlake.audit.audit import Audit, PartitionAudit
-    from eventlake.runs.unit import Window
+from eventlake.audit.audit import Audit, PartitionAudit
+from eventlake.audit.audit import audit as carry_out
+from eventlake.audit.scope import FIRST, LAST, Scope
+from eventlake.rules.times import parse_hour, parse_range
+from eventlake.runs.unit import Window
 
 _SHOWN = 20
 _NAMED = 3
@@ -24,16 +25,12 @@ _EVERY_SECONDS = 10.0
 
 def audit(
     context: typer.Context,
-    source: Annotated[str, typer.Option(help="Slug or id.")],
-    first: Annotated[
-        str | None, typer.Option("--from", metavar="T", help="The first hour (UTC).")
-    ] = None,
-    end: Annotated[
-        str | None, typer.Option("--to", metavar="T", help="The hour after the last.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    source: RequiredSource,
+    first: From = None,
+    end: To = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Read the raw archive anew and compare: is every event in the lake, exactly once?
+    """Read the raw archive again and check that every event is in the lake exactly once.
 
     Times are hours of UTC (receivedAt), YYYY-MM-DDTHH; --to is exclusive. Without them, all that
     there is. Exit code 0: all agrees; 1: it does not. Nothing is changed.
@@ -43,9 +40,6 @@ def audit(
       datalake audit --source ios_prod
       datalake audit --source ios_prod --from 2026-10-01 --to 2026-10-08 --json
     """
-    from eventlake.audit.audit import audit as carry_out
-    from eventlake.audit.scope import Scope
-
     lake = invocation(context).lake()
     scope = Scope(lake.settings.source(source), _window(first, end))
     with _progress() as progress:
@@ -60,11 +54,7 @@ def audit(
         raise typer.Exit(1)
 
 
-def _window(first: str | None, end: str | None) -> "Window":
-    from eventlake.audit.scope import FIRST, LAST
-    from eventlake.rules.times import parse_hour, parse_range
-    from eventlake.runs.unit import Window
-
+def _window(first: str | None, end: str | None) -> Window:
     if first is not None and end is not None:
         return Window(*parse_range(first, end))
     return Window(parse_hour(first) if first else FIRST, parse_hour(end) if end else LAST)
@@ -89,7 +79,7 @@ def _progress() -> Iterator[Callable[[str], None]]:
     yield tell
 
 
-def _show(found: "Audit") -> None:
+def _show(found: Audit) -> None:
     total = found.total
     say(
         f"{found.scope.source.slug}, {found.scope}: "
@@ -114,7 +104,7 @@ def _show(found: "Audit") -> None:
         say("All agrees: every event that belongs into the lake is there, exactly once.")
 
 
-def _show_differences(partitions: "tuple[PartitionAudit, ...]") -> None:
+def _show_differences(partitions: tuple[PartitionAudit, ...]) -> None:
     say("Differences:")
     kinds = ("missing", "unexpected", "doubled")
     rows = [
@@ -132,7 +122,7 @@ def _show_differences(partitions: "tuple[PartitionAudit, ...]") -> None:
         note(f"… and {plural(len(partitions) - _SHOWN, 'more partition')}; --json has all")
 
 
-def _tell(found: "Audit") -> None:
+def _tell(found: Audit) -> None:
     """What is no difference, but good to know."""
     raw = found.raw
     if raw.waiting:
@@ -153,7 +143,7 @@ def _listed(files: Sequence[str]) -> str:
     return f"{plural(len(files), 'raw file')} ({named})"
 
 
-def _verdict(found: "Audit") -> str:
+def _verdict(found: Audit) -> str:
     """What differs, and the command that mends it."""
     total, count = found.total, len(found.partitions)
     return (
@@ -165,7 +155,7 @@ def _verdict(found: "Audit") -> str:
     )
 
 
-def _replay(found: "Audit") -> str:
+def _replay(found: Audit) -> str:
     """The command that replays all partitions that differ."""
     layout = found.scope.source.date_partition
     values = [[part.split("=", 1)[1] for part in p.partition.split("/")] for p in found.partitions]
@@ -177,9 +167,7 @@ def _replay(found: "Audit") -> str:
     return f"datalake replay --source {found.scope.source.slug} --from {first} --to {end}"
 
 
-def _as_dict(found: "Audit") -> dict[str, Any]:
-    from eventlake.audit.scope import FIRST, LAST
-
+def _as_dict(found: Audit) -> dict[str, Any]:
     window = found.scope.window
     counts = {k: v for k, v in asdict(found.total).items() if k not in ("table", "name")}
     return {

@@ -1,15 +1,13 @@
 """`datalake aws`: what is done once in an account, by someone who administers it."""
 
-from typing import TYPE_CHECKING, Annotated
-
 import typer
 
-from datalake_assets.cli.invocation import invocation
+from datalake_assets.cli.invocation import DryRun, invocation
 from datalake_assets.cli.output import note, say
 from datalake_assets.cli.text import plain, plural
-
-if TYPE_CHECKING:
-    from eventlake.aws.lifecycle import Rule
+from eventlake.aws.access import AwsAccess
+from eventlake.aws.lifecycle import Rule, change, look, our_rules
+from eventlake.rules.errors import UsageError
 
 aws = typer.Typer(no_args_is_help=True, help="Set up what the lake needs on AWS (docs/aws.md).")
 
@@ -22,9 +20,7 @@ def group() -> None:
 @aws.command()
 def lifecycle(
     context: typer.Context,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show which rules would be added or changed.")
-    ] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Let the bucket expire staging and unfinished uploads; its other rules stay as they are.
 
@@ -36,10 +32,6 @@ def lifecycle(
       datalake aws lifecycle --dry-run
       datalake aws lifecycle
     """
-    from eventlake.aws.access import AwsAccess
-    from eventlake.aws.lifecycle import change, look, our_rules
-    from eventlake.rules.errors import UsageError
-
     settings = invocation(context).settings()
     scheme, _, place = settings.storage_uri.partition("s3://")
     if scheme or not place:
@@ -62,7 +54,7 @@ def lifecycle(
     say(f"{bucket} has these rules now, {plural(others, 'other rule')} besides")
 
 
-def _told(rule: "Rule") -> str:
+def _told(rule: Rule) -> str:
     days = rule["AbortIncompleteMultipartUpload"]["DaysAfterInitiation"]
     expires = rule.get("Expiration")
     removed = f"removed after {expires['Days']} days, " if expires else ""

@@ -7,21 +7,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
-from datalake_assets.cli.invocation import invocation
+from datalake_assets.cli.invocation import AsJson, chosen_sources, invocation
 from datalake_assets.cli.output import note, out, print_json, say, working
 from datalake_assets.cli.text import plain, plural
+from datalake_assets.instance.home import VARIABLE, home_of
+from datalake_assets.preflight import Finding, findings
+from datalake_assets.preflight.archive import Schedules
+from eventlake.catalog.sync_reports import ensure_reports_table
+from eventlake.checks.freshness import check_freshness
+from eventlake.checks.published import TableChecks
+from eventlake.lake import Lake
+from eventlake.rules.errors import LakeError
 from eventlake.runs.context import now
 from eventlake.runs.verify import CheckResult, Severity
+from eventlake.settings.models import Source
 
 if TYPE_CHECKING:
     import dagster as dg
-
-    from datalake_assets.preflight import Finding
-    from datalake_assets.preflight.archive import Schedules
-    from eventlake.lake import Lake
-    from eventlake.rules.errors import LakeError
-    from eventlake.settings.models import Source
 
 
 def check(
@@ -32,9 +37,9 @@ def check(
     source: Annotated[
         str | None, typer.Option(help="With --tables: slug or id. Default: all.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Try settings, access and engine, say what to mend, and why there may be no data.
+    """Check settings, access and engine; say what to fix and why data may be missing.
 
     Changes nothing that lasts, but for the empty table of sync reports. On AWS it writes small
     files to the bucket and removes them; rights on Glue and EMR are tried without any change.
@@ -60,16 +65,13 @@ def check(
     raise typer.Exit(max((_exit_code(f.error) for f in found if f.error), default=0))
 
 
-def _exit_code(error: "LakeError") -> int:
+def _exit_code(error: LakeError) -> int:
     """Of a setting that runs would find wrong this is the time to say so."""
     return 2 if error.error_code == "Segment.InvalidSettings" else error.exit_code
 
 
-def look(file: Path, lake: "Lake") -> "list[Finding]":
+def look(file: Path, lake: Lake) -> list[Finding]:
     """Every finding; where nothing is wrong, asking for reports is no error from now on."""
-    from datalake_assets.preflight import Finding, findings
-    from eventlake.catalog.sync_reports import ensure_reports_table
-
     sources = lake.settings.sources
     read = Finding("settings", f"{file}, {plural(len(sources), 'source')}")
     found = [read, *findings(lake, sources, _schedules(lake))]
@@ -78,11 +80,8 @@ def look(file: Path, lake: "Lake") -> "list[Finding]":
     return found
 
 
-def _schedules(lake: "Lake") -> "Schedules | None":
+def _schedules(lake: Lake) -> Schedules | None:
     """Of the Dagster that has run here; where there was none, there is nothing to say."""
-    from datalake_assets.instance.home import VARIABLE, home_of
-    from datalake_assets.preflight.archive import Schedules
-
     home = home_of(lake.settings)
     if not (home / "dagster.yaml").exists():
         return None
@@ -96,10 +95,7 @@ def _schedules(lake: "Lake") -> "Schedules | None":
     return Schedules(instance)
 
 
-def show_findings(found: "list[Finding]") -> None:
-    from rich.table import Table
-    from rich.text import Text
-
+def show_findings(found: list[Finding]) -> None:
     styles = {"error": "bold red", "warning": "yellow", "ok": "green"}
     table = Table.grid(padding=(0, 2, 0, 0))
     for one in found:
@@ -108,13 +104,13 @@ def show_findings(found: "list[Finding]") -> None:
     out().print(table)
 
 
-def _as_dict(finding: "Finding") -> dict[str, str]:
+def _as_dict(finding: Finding) -> dict[str, str]:
     return {"what": finding.what, "level": finding.level, "seen": finding.told}
 
 
-def check_tables(lake: "Lake", slug: str | None, as_json: bool) -> int:
+def check_tables(lake: Lake, slug: str | None, as_json: bool) -> int:
     """Show the verdicts; the exit code is 1 if data is wrong."""
-    sources = lake.settings.sources if slug is None else (lake.settings.source(slug),)
+    sources = chosen_sources(lake, slug)
     results: list[CheckResult] = []
     for source in sources:
         with working(f"checking {source.slug}"):
@@ -127,15 +123,12 @@ def check_tables(lake: "Lake", slug: str | None, as_json: bool) -> int:
     return int(any(not r.passed and r.severity is Severity.ERROR for r in results))
 
 
-def _results(lake: "Lake", source: "Source") -> Iterator[CheckResult]:
-    from eventlake.checks.freshness import check_freshness
-    from eventlake.checks.published import TableChecks
-
+def _results(lake: Lake, source: Source) -> Iterator[CheckResult]:
     yield check_freshness(lake, source, now())
     yield from TableChecks(lake, source, now()).run()
 
 
-def _tell(source: "Source", results: list[CheckResult]) -> None:
+def _tell(source: Source, results: list[CheckResult]) -> None:
     passed = Counter(result.check for result in results if result.passed)
     looked_at = Counter(result.check for result in results)
     for result in results:

@@ -7,26 +7,27 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from datalake_assets.cli.answers import show_answer
 from datalake_assets.cli.check import look, show_findings
 from datalake_assets.cli.dev import DEMO
 from datalake_assets.cli.output import fail, say, working
+from datalake_assets.cli.reports import show_reports
 from datalake_assets.cli.runs import Done, exit_code, prepare, reported, show_runs
 from datalake_assets.cli.text import plural, span
-from datalake_assets.instance.home import is_claimed
+from datalake_assets.instance.home import is_claimed, leave_home
+from datalake_assets.launch import launch_sync
 from eventlake.lake import Lake
 from eventlake.rules.errors import LakeError, UsageError
-from eventlake.sample import Account, SampleSpec, Slot
+from eventlake.runs.report_history import newest_reports
+from eventlake.sample import Account, SampleSpec, Slot, write_archive
+from eventlake.settings.file import DEFAULT_FILE, load_settings
 from eventlake.settings.models import Source
 from eventlake.sql import LakeSql
-
-if TYPE_CHECKING:
-    from eventlake.lake import Lake
-    from eventlake.sample import Account, SampleSpec
-
+from spark_resources.engines.java import require_java
 
 _FEWEST_EVENTS = 600
 _NAMES_SHOWN = 3
@@ -50,7 +51,7 @@ def demo(
         int, typer.Option(min=_FEWEST_EVENTS, help="Events a day and source.")
     ] = 5000,
 ) -> None:
-    """Make a whole lake from sample data: two sources, two days, two syncs each.
+    """Create a complete lake from sample data: two sources, two days, two syncs each.
 
     It has its own folder, which a second demo makes anew; no other lake is touched.
 
@@ -59,12 +60,6 @@ def demo(
       datalake demo
       datalake demo --folder /tmp/demo --events 10000
     """
-    from datalake_assets.instance.home import leave_home
-    from eventlake.lake import Lake
-    from eventlake.sample import SampleSpec
-    from eventlake.settings.file import load_settings
-    from spark_resources.engines.java import require_java
-
     begun = time.monotonic()
     require_java()
     file = fresh_folder(folder)
@@ -103,9 +98,7 @@ def _step(number: int, title: str) -> None:
     say(f"\n{number}  {title}", style="bold cyan")
 
 
-def _arrive(root: Path, spec: "SampleSpec", day: int) -> "Account":
-    from eventlake.sample import write_archive
-
+def _arrive(root: Path, spec: SampleSpec, day: int) -> Account:
     account = write_archive(root, spec, arrived=day)
     for source in spec.sources:
         files = [file for file in account.files[source.id] if file.arrival == day]
@@ -114,11 +107,8 @@ def _arrive(root: Path, spec: "SampleSpec", day: int) -> "Account":
     return account
 
 
-def _sync(lake: "Lake") -> list[Done]:
+def _sync(lake: Lake) -> list[Done]:
     prepare(lake, lake.settings.sources)
-    with working("starting Spark"):
-        from datalake_assets.launch import launch_sync
-
     runs: list[Done] = []
     for source in lake.settings.sources:
         with working(f"syncing {source.slug}"):
@@ -147,23 +137,17 @@ def _show_new(runs: list[Done]) -> None:
         say(f"  and {plural(len(columns) - min(len(examples), _NAMES_SHOWN), 'more column')}")
 
 
-def _show_reports(lake: "Lake") -> None:
-    from datalake_assets.cli.reports import show_reports
-    from eventlake.runs.report_history import newest_reports
-
+def _show_reports(lake: Lake) -> None:
     show_reports(lake, newest_reports(lake))
 
 
-def _ask(lake: "Lake", question: str, sql: str) -> None:
-    from datalake_assets.cli.answers import show_answer
-    from eventlake.sql import LakeSql
-
+def _ask(lake: Lake, question: str, sql: str) -> None:
     say(f"\n{question}", style="bold")
     say("\n".join(f"  {line}" for line in sql.splitlines()), style="dim")
     show_answer(LakeSql(lake.catalog, lake.storage).query(sql), limit=0)
 
 
-def _hold_to_account(lake: "Lake", account: "Account") -> None:
+def _hold_to_account(lake: Lake, account: Account) -> None:
 
     agreed = hold_to_account(lake, account)
     say(
@@ -174,8 +158,6 @@ def _hold_to_account(lake: "Lake", account: "Account") -> None:
 
 
 def _say_what_next(file: Path) -> None:
-    from eventlake.settings.file import DEFAULT_FILE
-
     program = _program()
     with_config = f"{program} --config {file}"
     found_by_itself = file == DEMO and not Path(DEFAULT_FILE).exists()

@@ -7,9 +7,15 @@ from typing import Annotated
 
 import typer
 
-from datalake_assets.cli.exec import become
 from datalake_assets.cli.invocation import Invocation, invocation
 from datalake_assets.cli.output import note, say, warn
+from datalake_assets.cli.serve import exec_module
+from datalake_assets.instance.home import claim, ensure_home, leave_home
+from datalake_assets.jobs.sync import SCHEDULES_VARIABLE
+from datalake_assets.sensors.reload import WEBSERVER_VARIABLE
+from eventlake.rules.errors import LakeError, UsageError
+from eventlake.settings.file import FILE_VARIABLE
+from spark_resources.engines.java import require_java
 
 DEMO = Path("demo/lake.yaml")
 """Where the demo has its settings, unless told otherwise."""
@@ -24,7 +30,7 @@ def dev(
         bool, typer.Option("--schedules", help="Switch all schedules on.")
     ] = False,
 ) -> None:
-    """Start the Dagster UI and its daemon over the lake; Ctrl-C ends them.
+    """Start the Dagster UI and its daemon for the lake; Ctrl-C stops them.
 
     Without settings of your own it shows the demo's lake, if there is one in ./demo.
 
@@ -38,11 +44,6 @@ def dev(
     _require_free(host, port)
     if settings.engine != "emr":
         _warn_without_java()
-    from datalake_assets.instance.home import claim, ensure_home
-    from datalake_assets.jobs.sync import SCHEDULES_VARIABLE
-    from datalake_assets.sensors.reload import WEBSERVER_VARIABLE
-    from eventlake.settings.file import FILE_VARIABLE
-
     home = ensure_home(settings)
     if not claim(home):
         warn(f"another UI runs on {home} already; both will show the same runs")
@@ -54,13 +55,10 @@ def dev(
     }
     workspace = Path(__file__).parent.with_name("workspace.yaml")
     say(f"The UI will be at http://{host}:{port} in some seconds; Ctrl-C ends it.", style="bold")
-    become(["dagster", "dev", "-w", str(workspace), "-h", host, "-p", str(port)], environ)
+    exec_module(["dagster", "dev", "-w", str(workspace), "-h", host, "-p", str(port)], environ)
 
 
 def _or_demo(asked: Invocation) -> Invocation:
-    from datalake_assets.instance.home import leave_home
-    from eventlake.settings.file import FILE_VARIABLE
-
     named = asked.config is not None or os.environ.get(FILE_VARIABLE)
     if named or asked.file().exists() or not DEMO.exists():
         return asked
@@ -71,8 +69,6 @@ def _or_demo(asked: Invocation) -> Invocation:
 
 def _require_free(host: str, port: int) -> None:
     """Refuse a port that cannot be had, before anything is started or written."""
-    from eventlake.rules.errors import UsageError
-
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -90,9 +86,6 @@ def _require_free(host: str, port: int) -> None:
 
 
 def _warn_without_java() -> None:
-    from eventlake.rules.errors import LakeError
-    from spark_resources.engines.java import require_java
-
     try:
         require_java()
     except LakeError as error:

@@ -1,26 +1,24 @@
 """`--dry-run` of `sync` and `replay`: jobs that only say what they would change."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from rich.text import Text
 
 from datalake_assets.cli.output import grid, note, print_json, say, show, warn, working
 from datalake_assets.cli.text import number, plural
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from eventlake.lake import Lake
-    from eventlake.runs.dry_run import PlannedRun
-    from spark_resources.dataflow.job import LakeJob
-
+from datalake_assets.preflight import before_run, require
+from eventlake.lake import Lake
+from eventlake.runs.dry_run import PlannedRun, planned_run
+from spark_resources.dataflow.job import LakeJob
+from spark_resources.engines.factory import engine_of
 
 _SHOWN = 20  # rows of each table that is drawn; --json has all
 _SHOWN_PARTITIONS = 10
 _NOT_LOADED = ("duplicates", "rejected", "suppressed", "skipped")
 
 
-def show_planned(job: "LakeJob", run: "PlannedRun") -> None:
+def show_planned(job: LakeJob, run: PlannedRun) -> None:
     report, slug = run.report, job.source.slug
     if not run.partitions and not report.rows_in:
         return say(f"{slug}: a {job.kind} would change nothing; there is nothing to load.")
@@ -40,7 +38,7 @@ def show_planned(job: "LakeJob", run: "PlannedRun") -> None:
         say(f"{table} would get the types wished of it: {wished}.")
 
 
-def _show_tables(run: "PlannedRun") -> None:
+def _show_tables(run: PlannedRun) -> None:
     found = sorted(run.tables, key=lambda key: (-abs(_change(*run.rows(key))), key))
     rows: list[tuple[object, ...]] = []
     for key in found[:_SHOWN]:
@@ -59,7 +57,7 @@ def _show_tables(run: "PlannedRun") -> None:
     _say_more(len(found), "table")
 
 
-def _show_partitions(run: "PlannedRun") -> None:
+def _show_partitions(run: PlannedRun) -> None:
     """Partitions that would hold more rows or fewer."""
     changed = [p for p in run.partitions if p.rows_then != p.rows_now]
     changed.sort(key=lambda p: (-abs(_change(p.rows_now, p.rows_then)), p.table, p.values))
@@ -74,7 +72,7 @@ def _show_partitions(run: "PlannedRun") -> None:
         say(f"{plural(same, 'partition')} would be made anew with as many rows as now.")
 
 
-def _show_columns(run: "PlannedRun") -> None:
+def _show_columns(run: PlannedRun) -> None:
     """Columns that tables would gain which are there."""
     rows = [
         (key, column.name, column.type)
@@ -87,7 +85,7 @@ def _show_columns(run: "PlannedRun") -> None:
         _say_more(len(rows), "column")
 
 
-def _show_casts(run: "PlannedRun") -> None:
+def _show_casts(run: PlannedRun) -> None:
     losing = sorted(run.losing_casts.items(), key=lambda item: -item[1].failed - item[1].lossy)
     if losing:
         rows = [
@@ -99,7 +97,7 @@ def _show_casts(run: "PlannedRun") -> None:
 
 
 def _draw(
-    rows: "Sequence[Sequence[object]]",
+    rows: Sequence[Sequence[object]],
     left: tuple[str, ...],
     right: tuple[str, ...] = (),
     spare: tuple[str, ...] = (),
@@ -138,12 +136,8 @@ class _Talk:
         warn(message)
 
 
-def dry_run(lake: "Lake", jobs: "Sequence[LakeJob]", as_json: bool) -> None:
+def dry_run(lake: Lake, jobs: Sequence[LakeJob], as_json: bool) -> None:
     """Let each job say what it would do."""
-    from datalake_assets.preflight import before_run, require
-    from eventlake.runs.dry_run import planned_run
-    from spark_resources.engines.factory import engine_of
-
     require(before_run(lake, [job.source for job in jobs]))
     engine, answers = engine_of(lake.settings), list[dict[str, Any]]()
     for job in jobs:
@@ -158,7 +152,7 @@ def dry_run(lake: "Lake", jobs: "Sequence[LakeJob]", as_json: bool) -> None:
     note("Nothing was changed (--dry-run).")
 
 
-def _as_dict(job: "LakeJob", run: "PlannedRun", warnings: list[str]) -> dict[str, Any]:
+def _as_dict(job: LakeJob, run: PlannedRun, warnings: list[str]) -> dict[str, Any]:
     report = run.report
     window = dict(zip(("replay_from", "replay_to"), job.window or (), strict=False))
     return {
@@ -180,7 +174,7 @@ def _as_dict(job: "LakeJob", run: "PlannedRun", warnings: list[str]) -> dict[str
     }
 
 
-def _table(job: "LakeJob", run: "PlannedRun", key: str) -> dict[str, Any]:
+def _table(job: LakeJob, run: PlannedRun, key: str) -> dict[str, Any]:
     """A table as it would fare; one without new rows has only partitions that are dropped."""
     report, (now, then) = run.table(key), run.rows(key)
     return {

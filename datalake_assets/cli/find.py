@@ -1,26 +1,28 @@
 """`datalake find`: what became of one event."""
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from datalake_assets.cli.invocation import invocation
+from datalake_assets.cli.invocation import AsJson, SourceOption, chosen_sources, invocation
 from datalake_assets.cli.output import fail, note, print_json, say
 from datalake_assets.cli.text import moment, plain, plural
-
-if TYPE_CHECKING:
-    from eventlake.lake import Lake
-    from eventlake.records.find import Found, LakeRow, Occurrence
+from eventlake.lake import Lake
+from eventlake.records.find import Found, LakeRow, Occurrence
+from eventlake.records.find import find as look_for
+from eventlake.rules.errors import LakeError
+from eventlake.runs.plan import plan_sync
+from eventlake.state.source_state import read_state
 
 
 def find(
     context: typer.Context,
     message_id: Annotated[str, typer.Argument(metavar="MESSAGE_ID", help="Exactly as sent.")],
-    source: Annotated[str | None, typer.Option(help="Slug or id. Default: all.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    source: SourceOption = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Find an event: its lines in the archive, the runs that saw it, why, and where it is now.
+    """Find an event: its lines in the archive, the runs that read it, and where it is now.
 
     Record logs tell everything, but are kept for some days only; of older events the tables tell
     where they are. Exit code 1: it is nowhere.
@@ -30,10 +32,8 @@ def find(
       datalake find ajs-next-1790813781894-ff31290c
       datalake find 4f1c9a6e --source ios_prod --json
     """
-    from eventlake.records.find import find as look_for
-
     lake = invocation(context).lake()
-    sources = lake.settings.sources if source is None else (lake.settings.source(source),)
+    sources = chosen_sources(lake, source)
     found = [look_for(lake, one, message_id) for one in sources]
     if as_json:
         print_json(
@@ -51,7 +51,7 @@ def find(
         raise typer.Exit(1)
 
 
-def _show(message_id: str, one: "Found") -> None:
+def _show(message_id: str, one: Found) -> None:
     where = plural(len(one.rows), "row") if one.rows else "not"
     say(f"{plain(message_id)} of {one.source.slug}: {where} in the lake", style="bold")
     for row in one.rows:
@@ -67,11 +67,11 @@ def _show(message_id: str, one: "Found") -> None:
         _show_occurrence(occurrence)
 
 
-def _table(row: "LakeRow") -> str:
+def _table(row: LakeRow) -> str:
     return f"{row.database}.{row.table_name}, {row.partition}"
 
 
-def _show_occurrence(one: "Occurrence") -> None:
+def _show_occurrence(one: Occurrence) -> None:
     record, run = one.record, one.log.run
     say(f"{moment(one.when)}  {run.kind} {one.log.run_id}: {record['status']}", style="bold")
     lines = [("raw", f"{record['raw_file']} line {record['raw_line']}")]
@@ -88,7 +88,7 @@ def _show_occurrence(one: "Occurrence") -> None:
         say(f"  {name:<7}{plain(value)}")
 
 
-def _as_dict(one: "Found") -> dict[str, Any]:
+def _as_dict(one: Found) -> dict[str, Any]:
     return {
         "source": one.source.slug,
         "source_id": one.source.id,
@@ -123,14 +123,14 @@ def _as_dict(one: "Found") -> dict[str, Any]:
     }
 
 
-def _reach(one: "Found") -> str:
+def _reach(one: Found) -> str:
     searched = one.searched
     if searched.since is None:
         return "there is none"
     return f"{plural(searched.runs, 'log')}, back to {moment(searched.since)} UTC"
 
 
-def _nowhere(lake: "Lake", message_id: str, found: "list[Found]") -> str:
+def _nowhere(lake: Lake, message_id: str, found: list[Found]) -> str:
     lines = [f"No event has the id {message_id!r}. Searched:"]
     for one in found:
         days = one.searched.index_days
@@ -147,12 +147,8 @@ def _nowhere(lake: "Lake", message_id: str, found: "list[Found]") -> str:
     return "\n".join(lines)
 
 
-def _waiting(lake: "Lake", one: "Found") -> str:
+def _waiting(lake: Lake, one: Found) -> str:
     """Raw files in which it may still be."""
-    from eventlake.rules.errors import LakeError
-    from eventlake.runs.plan import plan_sync
-    from eventlake.state.source_state import read_state
-
     files = 0
     with suppress(LakeError):
         storage = lake.for_source(one.source).storage

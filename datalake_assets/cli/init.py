@@ -7,22 +7,21 @@ import typer
 
 from datalake_assets.cli.invocation import invocation
 from datalake_assets.cli.output import say
+from eventlake.rules.errors import UsageError
+from eventlake.settings.file import DEFAULT_FILE, template
 
 
 def init(
     context: typer.Context,
     force: Annotated[bool, typer.Option(help="Overwrite the file that is there.")] = False,
 ) -> None:
-    """Write a commented lake.yaml to begin with.
+    """Write a commented lake.yaml to start from.
 
     \b
     Examples:
       datalake init
       datalake init --config shop/lake.yaml
     """
-    from eventlake.rules.errors import UsageError
-    from eventlake.settings.file import DEFAULT_FILE, template
-
     file = invocation(context).file()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,40 +1,50 @@
-"""What every command gets: which settings to use, and the way to the lake."""
+"""What commands share: the settings to use, the lake, and common options."""
 
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from eventlake.lake import Lake
-    from eventlake.settings.models import Settings
+from eventlake.lake import Lake
+from eventlake.settings.file import find_settings, load_settings
+from eventlake.settings.models import Settings, Source
+
+FROM = typer.Option("--from", metavar="T", help="First hour (UTC).")
+TO = typer.Option("--to", metavar="T", help="Hour after the last one.")
+
+SourceOption = Annotated[
+    str | None, typer.Option("--source", help="Slug or id. Default: all sources.")
+]
+RequiredSource = Annotated[str, typer.Option("--source", help="Slug or id.")]
+From = Annotated[str | None, FROM]
+To = Annotated[str | None, TO]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change; change nothing.")]
 
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """The options that stand before the command; reading the settings waits until it asks."""
+    """The options of the program. Settings are read when a command needs them."""
 
     config: Path | None = None
 
     def file(self) -> Path:
-        """Where the settings are, or would be."""
-        from eventlake.settings.file import find_settings
-
+        """The path of the settings file, which may not exist."""
         return find_settings(self.config, os.environ, Path.cwd())
 
-    def settings(self) -> "Settings":
-        from eventlake.settings.file import load_settings
-
+    def settings(self) -> Settings:
         return load_settings(self.config, os.environ, Path.cwd())
 
-    def lake(self) -> "Lake":
-        from eventlake.lake import Lake
-
+    def lake(self) -> Lake:
         return Lake.open(self.settings())
 
 
 def invocation(context: typer.Context) -> Invocation:
-    found = context.find_object(Invocation)
-    return found or Invocation()
+    return Invocation(context.find_root().obj)
+
+
+def chosen_sources(lake: Lake, source: str | None) -> tuple[Source, ...]:
+    """The source of `--source`, or all sources."""
+    return lake.settings.sources if source is None else (lake.settings.source(source),)

@@ -5,9 +5,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import msgspec
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -55,8 +57,6 @@ def fail(message: str) -> None:
 
 def print_json(value: Any) -> None:
     """The one document that `--json` promises; numbers keep all their digits."""
-    import msgspec
-
     encoded = msgspec.json.Encoder(decimal_format="number").encode(value)
     sys.stdout.write(msgspec.json.format(encoded, indent=2).decode() + "\n")
 
@@ -102,8 +102,6 @@ def show(table: Table) -> None:
 @contextmanager
 def working(label: str) -> Iterator[None]:
     """A sign of life on a terminal; elsewhere nothing."""
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     console = err()
     quiet = not console.is_terminal

@@ -1,34 +1,43 @@
 """`datalake records`: what became of every single record of a run."""
 
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import msgspec
+import pyarrow as pa
 import typer
 
-from datalake_assets.cli.invocation import invocation
+from datalake_assets.cli.answers import shown
+from datalake_assets.cli.invocation import AsJson, chosen_sources, invocation
 from datalake_assets.cli.output import grid, note, print_json, say, show, warn
 from datalake_assets.cli.text import moment, number, plain, plural
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    import pyarrow as pa
-
-    from eventlake.lake import Lake
-    from eventlake.load.record_log import BatchType
-    from eventlake.records.logs import LogFile, RunLog
-    from eventlake.rules.suppression import People
-
+from eventlake.lake import Lake
+from eventlake.load.record_log import SCHEMA, BatchType
+from eventlake.records import logs
+from eventlake.records.logs import (
+    LogFile,
+    RunLog,
+    check_target,
+    count,
+    download,
+    newest_log,
+    run_log,
+    run_logs,
+    search,
+)
+from eventlake.records.payloads import redacted, with_payloads
+from eventlake.rules.errors import UsageError
+from eventlake.rules.suppression import People
+from eventlake.state.suppression import Suppression
 
 SHOWN = 20
 _STATUSES = ("succeeded", "DUPLICATE", "rejected", "NULL")
 
 
-def list_runs(lake: "Lake", limit: int | None, as_json: bool) -> None:
+def list_runs(lake: Lake, limit: int | None, as_json: bool) -> None:
     """The runs that have a record log, the newest first, with the numbers of their records."""
-    from eventlake.records.logs import count, run_logs
-
     logs = [log for source in lake.settings.sources for log in run_logs(lake, source)]
     logs.sort(key=lambda log: (log.run.started_at, log.run_id), reverse=True)
     if limit or not as_json:
@@ -43,7 +52,7 @@ def list_runs(lake: "Lake", limit: int | None, as_json: bool) -> None:
     show(grid(rows, left, (*_STATUSES, "run"), spare=("NULL", "kind")))
 
 
-def _as_dict(log: "RunLog", counts: "dict[BatchType, int]") -> dict[str, Any]:
+def _as_dict(log: RunLog, counts: dict[BatchType, int]) -> dict[str, Any]:
     return {
         "run_id": log.run_id,
         "source": log.source.slug,
@@ -54,7 +63,7 @@ def _as_dict(log: "RunLog", counts: "dict[BatchType, int]") -> dict[str, Any]:
     }
 
 
-def _row(log: "RunLog", counts: "dict[BatchType, int]") -> tuple[object, ...]:
+def _row(log: RunLog, counts: dict[BatchType, int]) -> tuple[object, ...]:
     by_status = dict.fromkeys(_STATUSES, 0)
     for batch_type, records in counts.items():
         by_status[batch_type.status] += records
@@ -70,11 +79,9 @@ def _row(log: "RunLog", counts: "dict[BatchType, int]") -> tuple[object, ...]:
 
 
 def show_records(
-    lake: "Lake", log: "RunLog", chosen: "Sequence[LogFile]", tables: "Iterable[pa.Table]"
+    lake: Lake, log: RunLog, chosen: Sequence[LogFile], tables: Iterable[pa.Table]
 ) -> None:
     """Some records of those that were chosen, a line each."""
-    from eventlake.records.logs import count
-
     counts = count(lake.storage, log.files)
     kinds = ", ".join(f"{n:,} {t.removeprefix('records_')}" for t, n in counts.items())
     say(
@@ -105,18 +112,14 @@ def _record_row(record: dict[str, Any], raw: str) -> tuple[str, ...]:
 
 def show_record(record: dict[str, Any]) -> None:
     """All that is known of a record, a line for each thing."""
-    from datalake_assets.cli.answers import shown
-
     say(plain(record["identifier"]), style="bold")
     for name, value in record.items():
         if name != "identifier" and value is not None:
             say(f"  {name:<18}{plain(shown(value))}")
 
 
-def stream_json(tables: "Iterable[pa.Table]") -> None:
+def stream_json(tables: Iterable[pa.Table]) -> None:
     """One document, however many records."""
-    import msgspec
-
     before = "["
     for table in tables:
         for record in table.to_pylist():
@@ -147,9 +150,9 @@ def records(
     limit: Annotated[
         int | None, typer.Option(min=1, help=f"At most so many. Default: {SHOWN} on a terminal.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Show what became of each record of a run: loaded, duplicate or rejected, and why.
+    """Show the outcome of each record of a run: loaded, duplicate or rejected, and why.
 
     Without any option, list the runs that have a record log.
 
@@ -160,11 +163,6 @@ def records(
       datalake records --run 1790899200000000000 --id 4f1c9a6e
       datalake records --run 1790899200000000000 --sample 1000 --out sample.csv
     """
-    from eventlake.records import logs
-    from eventlake.records.logs import check_target, download
-    from eventlake.records.payloads import redacted
-    from eventlake.rules.errors import UsageError
-
     lake = invocation(context).lake()
     types = logs.batch_types(status or ())
     if out is not None and as_json:
@@ -192,19 +190,14 @@ def records(
     show_records(lake, log, files, logs.first(tables, limit or sample or SHOWN))
 
 
-def _suppressed(lake: "Lake", log: "RunLog") -> "People | None":
+def _suppressed(lake: Lake, log: RunLog) -> People | None:
     """Of whom nothing is to be shown, whatever the log has."""
-    from eventlake.state.suppression import Suppression
-
     suppression = Suppression.of(lake.storage, log.source)
     return suppression.people(lake.storage) if suppression else None
 
 
-def _chosen(lake: "Lake", run: str | None, source: str | None) -> "RunLog":
-    from eventlake.records.logs import newest_log, run_log
-    from eventlake.rules.errors import UsageError
-
-    sources = lake.settings.sources if source is None else (lake.settings.source(source),)
+def _chosen(lake: Lake, run: str | None, source: str | None) -> RunLog:
+    sources = chosen_sources(lake, source)
     if run is not None:
         return run_log(lake, sources, run)
     if len(sources) > 1:
@@ -216,21 +209,15 @@ def _chosen(lake: "Lake", run: str | None, source: str | None) -> "RunLog":
 
 
 def _one(
-    lake: "Lake",
-    log: "RunLog",
-    files: "list[LogFile]",
+    lake: Lake,
+    log: RunLog,
+    files: list[LogFile],
     identifier: str,
     out: Path | None,
     as_json: bool,
-    people: "People | None",
+    people: People | None,
 ) -> None:
     """The records of one identifier, with what the archive has of those that were loaded."""
-    import pyarrow as pa
-
-    from eventlake.load.record_log import SCHEMA
-    from eventlake.records.logs import download, run_logs, search
-    from eventlake.records.payloads import redacted, with_payloads
-
     tables = redacted((table for _, table in search(lake.storage, files, identifier)), people)
     found = [record for table in tables for record in table.to_pylist()]
     if not found:
@@ -250,5 +237,5 @@ def _one(
         show_record(record)
 
 
-def _written(count: int, log: "RunLog", out: Path) -> None:
+def _written(count: int, log: RunLog, out: Path) -> None:
     note(f"Wrote {plural(count, 'record')} of run {log.run_id} to {out}")

@@ -1,29 +1,29 @@
 """`datalake recover`: finish and clear away what runs that died have left."""
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from datalake_assets.cli.invocation import invocation
+from datalake_assets.cli.invocation import AsJson, SourceOption, chosen_sources, invocation
 from datalake_assets.cli.output import note, print_json, say, warn, working
 from datalake_assets.cli.text import plural, size
-
-if TYPE_CHECKING:
-    from eventlake.lake import Lake
-    from eventlake.settings.models import Source
-    from eventlake.upkeep.recovery import Recovery
+from eventlake.checks.repair import mend_catalog
+from eventlake.lake import Lake
+from eventlake.settings.models import Source
+from eventlake.upkeep.recovery import Recovery
+from eventlake.upkeep.recovery import recover as recover_source
 
 
 def recover(
     context: typer.Context,
-    source: Annotated[str | None, typer.Option(help="Slug or id. Default: all.")] = None,
+    source: SourceOption = None,
     catalog: Annotated[
         bool, typer.Option("--catalog", help="Put back what somebody changed in the catalog.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Finish what dead runs had committed, write their reports, clear away what they left.
+    """Finish the commits of crashed runs, write their reports, remove their leftovers.
 
     The next run of a source does the same; this is for those who do not want to wait for it.
     Runs that are alive are left alone, and files that were replaced stay for the hours that
@@ -38,10 +38,8 @@ def recover(
       datalake recover --source ios_prod
       datalake recover --catalog
     """
-    from eventlake.upkeep.recovery import recover as recover_source
-
     lake = invocation(context).lake()
-    chosen = lake.settings.sources if source is None else (lake.settings.source(source),)
+    chosen = chosen_sources(lake, source)
     told: list[dict[str, Any]] = []
     for one in chosen:
         with working(f"recovering {one.slug}"):
@@ -55,9 +53,7 @@ def recover(
         print_json(told)
 
 
-def _mend(lake: "Lake", source: "Source", quiet: bool) -> dict[str, Any]:
-    from eventlake.checks.repair import mend_catalog
-
+def _mend(lake: Lake, source: Source, quiet: bool) -> dict[str, Any]:
     with working(f"mending the catalog of {source.slug}"):
         mended = mend_catalog(lake, source, lambda lease: note(f"{source.slug}: waits for {lease}"))
     registered, foreign = sum(mended.registered.values()), sum(mended.unregistered.values())
@@ -85,7 +81,7 @@ def _mend(lake: "Lake", source: "Source", quiet: bool) -> dict[str, Any]:
     }
 
 
-def _tell(done: "Recovery") -> None:
+def _tell(done: Recovery) -> None:
     slug = done.source.slug
     for line in _done(done) or ["nothing to do."]:
         say(f"{slug}: {line}")
@@ -93,7 +89,7 @@ def _tell(done: "Recovery") -> None:
         note(f"{slug}: at work: {done.at_work}; left alone")
 
 
-def _done(done: "Recovery") -> list[str]:
+def _done(done: Recovery) -> list[str]:
     cleaned = done.cleaned
     lines: list[str] = []
     if done.applied:
@@ -116,7 +112,7 @@ def _files(removed: Any) -> str:
     return f"{plural(removed.files, 'file')} ({size(removed.bytes)})"
 
 
-def _as_dict(done: "Recovery") -> dict[str, Any]:
+def _as_dict(done: Recovery) -> dict[str, Any]:
     cleaned = done.cleaned
     return {
         "source": done.source.slug,

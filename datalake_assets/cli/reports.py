@@ -1,33 +1,30 @@
 """`datalake reports`: what syncs and replays did."""
 
+from collections.abc import Iterable
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from datalake_assets.cli.invocation import invocation
+from datalake_assets.cli.invocation import AsJson, SourceOption, invocation
 from datalake_assets.cli.output import fail, grid, note, print_json, say, show
-from datalake_assets.cli.runs import what_is_new
 from datalake_assets.cli.text import headline, moment, number, plain, plural, size, span
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from eventlake.lake import Lake
-    from eventlake.runs.report_history import RunReport
+from eventlake.lake import Lake
+from eventlake.rules.errors import UsageError
+from eventlake.runs.report_history import RunReport, newest_reports
 
 
 def reports(
     context: typer.Context,
-    source: Annotated[str | None, typer.Option(help="Slug or id. Default: all.")] = None,
+    source: SourceOption = None,
     limit: Annotated[int, typer.Option(min=1, help="At most so many runs.")] = 20,
     failed: Annotated[bool, typer.Option("--failed", help="Only runs that failed.")] = False,
     run: Annotated[
         str | None, typer.Option(help="The tables of one run, by its id or Dagster's.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Show what syncs and replays did, the newest first.
+    """Show what syncs and replays did, newest first.
 
     \b
     Examples:
@@ -35,8 +32,6 @@ def reports(
       datalake reports --source ios_prod --failed
       datalake reports --run 1790899200000000000
     """
-    from eventlake.runs.report_history import newest_reports
-
     lake = invocation(context).lake()
     ids = None if source is None else {lake.settings.source(source).id}
     found = newest_reports(lake, ids)
@@ -55,7 +50,7 @@ def reports(
             fail(f"run {report.run_id}: {headline(report.source.error or '')}")
 
 
-def show_reports(lake: "Lake", runs: "Iterable[RunReport]") -> None:
+def show_reports(lake: Lake, runs: Iterable[RunReport]) -> None:
     slugs = {source.id: source.slug for source in lake.settings.sources}
     show(
         grid(
@@ -67,7 +62,7 @@ def show_reports(lake: "Lake", runs: "Iterable[RunReport]") -> None:
     )
 
 
-def _row(report: "RunReport", slugs: dict[str, str]) -> tuple[object, ...]:
+def _row(report: RunReport, slugs: dict[str, str]) -> tuple[object, ...]:
     line = report.source
     return (
         moment(report.started),
@@ -81,9 +76,16 @@ def _row(report: "RunReport", slugs: dict[str, str]) -> tuple[object, ...]:
     )
 
 
-def _one_run(run: str, found: "Iterable[RunReport]", as_json: bool) -> None:
-    from eventlake.rules.errors import UsageError
+def what_is_new(report: RunReport) -> str:
+    parts: list[str] = []
+    if report.new_tables:
+        parts.append(plural(len(report.new_tables), "table"))
+    if report.new_columns:
+        parts.append(plural(len(report.new_columns), "column"))
+    return ", ".join(parts)
 
+
+def _one_run(run: str, found: Iterable[RunReport], as_json: bool) -> None:
     match = next((r for r in found if run in (r.run_id, r.dagster_run_id)), None)
     if match is None:
         raise UsageError(

@@ -2,20 +2,18 @@
 
 import sys
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from datalake_assets.cli.invocation import invocation
+from datalake_assets.cli.invocation import DryRun, invocation
 from datalake_assets.cli.output import grid, note, print_json, say, show, working
 from datalake_assets.cli.text import number, plain, plural
-
-if TYPE_CHECKING:
-    from eventlake.lake import Lake
-    from eventlake.retype.preview import PartitionPreview, Preview
-    from eventlake.retype.request import Target
-    from eventlake.rules.types import LakeType
-    from eventlake.state.lease import Lease
+from eventlake.lake import Lake
+from eventlake.retype.preview import PartitionPreview, Preview, preview
+from eventlake.retype.request import Target, days_to_replay, find_column, parse_type, record_wish
+from eventlake.rules.types import LakeType
+from eventlake.state.lease import Lease
 
 _SHOWN = 20  # partitions; those that would lose something come first
 _COUNTS = ("rows", "exact", "lossy", "failed", "returning")
@@ -28,13 +26,11 @@ def retype(
         str,
         typer.Argument(metavar="TYPE", help="bigint, boolean, decimal, string or timestamp."),
     ],
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would happen.")
-    ] = False,
+    dry_run: DryRun = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Record it without asking.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON; never asks.")] = False,
 ) -> None:
-    """Show what another type would do to a column, then record the wish for it.
+    """Show the effect of another type for a column, then request it.
 
     Counts come from the lake's own files: values that fit, that would lose something (lossy), that
     would not fit (failed; both are kept in rescued_data), and that return from rescued_data. Syncs
@@ -46,9 +42,6 @@ def retype(
       datalake retype ios_prod.track_order_completed.properties_total decimal --dry-run
       datalake retype ios_prod.track_order_completed.properties_total decimal --yes
     """
-    from eventlake.retype.preview import preview
-    from eventlake.retype.request import find_column, parse_type
-
     lake = invocation(context).lake()
     into, target = parse_type(type), find_column(lake, name)
     if into is target.column.type:
@@ -71,7 +64,7 @@ def retype(
         note(f"Nothing was recorded. To do so: datalake retype {target.name} {type} --yes")
 
 
-def _keep(lake: "Lake", target: "Target", dry_run: bool, as_json: bool) -> None:
+def _keep(lake: Lake, target: Target, dry_run: bool, as_json: bool) -> None:
     """The column has that type: at most there is a wish to take back."""
     has, wished = target.column.type.sql, target.wished
     if wished is not None and not dry_run:
@@ -87,10 +80,8 @@ def _keep(lake: "Lake", target: "Target", dry_run: bool, as_json: bool) -> None:
         say(f"{target.name} stays {has}; the wish for {wished.sql} is taken back.")
 
 
-def _record(lake: "Lake", target: "Target", type: "LakeType | None") -> None:
-    from eventlake.retype.request import record_wish
-
-    def waiting(lease: "Lease") -> None:
+def _record(lake: Lake, target: Target, type: LakeType | None) -> None:
+    def waiting(lease: Lease) -> None:
         note(f"Waiting for {lease} on source {target.source.slug}")
 
     record_wish(lake, target, type, waiting)
@@ -102,10 +93,8 @@ def _confirmed(yes: bool, ask: bool) -> bool:
     return typer.confirm("Record the wish for this type?", err=True)
 
 
-def _replay(lake: "Lake", target: "Target") -> str:
+def _replay(lake: Lake, target: Target) -> str:
     """The command that fulfils the wish."""
-    from eventlake.retype.request import days_to_replay
-
     first, last = days_to_replay(lake, target)
     return (
         f"datalake replay --source {target.source.slug} --from {first} "
@@ -113,7 +102,7 @@ def _replay(lake: "Lake", target: "Target") -> str:
     )
 
 
-def _show(target: "Target", into: "LakeType", seen: "Preview") -> None:
+def _show(target: Target, into: LakeType, seen: Preview) -> None:
     has = target.column.type.sql
     wish = f" (wished already: {target.wished.sql})" if target.wished else ""
     say(f"{target.name}, now {has}, as {into.sql}{wish}")
@@ -128,17 +117,17 @@ def _show(target: "Target", into: "LakeType", seen: "Preview") -> None:
         note(f"{outcome}, for example: {', '.join(plain(value)[:60] for value in values)}")
 
 
-def _numbers(part: "PartitionPreview") -> tuple[str, ...]:
+def _numbers(part: PartitionPreview) -> tuple[str, ...]:
     return tuple(number(count) for count in _counts(part).values())
 
 
-def _counts(part: "PartitionPreview") -> dict[str, int]:
+def _counts(part: PartitionPreview) -> dict[str, int]:
     casts = part.casts
     counts = (part.rows, casts.exact, casts.lossy, casts.failed, part.returning)
     return dict(zip(_COUNTS, counts, strict=True))
 
 
-def _as_dict(target: "Target", into: "LakeType", seen: "Preview") -> dict[str, Any]:
+def _as_dict(target: Target, into: LakeType, seen: Preview) -> dict[str, Any]:
     keys = target.source.date_partition.keys
     return {
         "column": target.name,

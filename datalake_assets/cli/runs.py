@@ -4,27 +4,28 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
 
 import typer
 
 from datalake_assets.cli.output import fail, grid, print_json, show
-from datalake_assets.cli.text import headline, number, plural, span
-
-if TYPE_CHECKING:
-    from datalake_assets.launch import Outcome
-    from eventlake.lake import Lake
-    from eventlake.runs.report_history import RunReport
-    from eventlake.settings.models import Source
+from datalake_assets.cli.reports import what_is_new
+from datalake_assets.cli.text import headline, number, span
+from datalake_assets.instance.home import ensure_home
+from datalake_assets.launch import Outcome
+from datalake_assets.preflight import before_run, require
+from eventlake.lake import Lake
+from eventlake.rules.errors import LakeError
+from eventlake.runs.report_history import RunReport, newest_reports
+from eventlake.settings.models import Source
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
     """A run that is over, with its report if it came to have one."""
 
-    source: "Source"
-    outcome: "Outcome"
-    report: "RunReport | None"
+    source: Source
+    outcome: Outcome
+    report: RunReport | None
 
     @property
     def error(self) -> str:
@@ -33,22 +34,16 @@ class Done:
         return headline(told) if "Traceback" in str(told) else str(told)
 
 
-def prepare(lake: "Lake", sources: "Sequence[Source]") -> None:
+def prepare(lake: Lake, sources: Sequence[Source]) -> None:
     """Refuse what cannot work before anything is written; then give Dagster its home."""
-    from datalake_assets.instance.home import ensure_home
-    from datalake_assets.preflight import before_run, require
-
     require(before_run(lake, sources))
     ensure_home(lake.settings)
     # On Ctrl-C py4j would log how its connections break, in three stack traces.
     logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
 
 
-def reported(lake: "Lake", source: "Source", outcome: "Outcome") -> Done:
+def reported(lake: Lake, source: Source, outcome: Outcome) -> Done:
     """A run that is over, with its own report if that can be read."""
-    from eventlake.rules.errors import LakeError
-    from eventlake.runs.report_history import newest_reports
-
     recent = islice(newest_reports(lake.for_source(source), {source.id}), 100)
     mine = (run for run in recent if run.dagster_run_id == outcome.dagster_run_id)
     try:
@@ -71,7 +66,7 @@ def tell(runs: Sequence[Done], as_json: bool) -> None:
     raise typer.Exit(max(exit_code(run.outcome) for run in runs))
 
 
-def exit_code(outcome: "Outcome") -> int:
+def exit_code(outcome: Outcome) -> int:
     return 0 if outcome.succeeded else outcome.exit_code or 1
 
 
@@ -94,12 +89,3 @@ def _row(run: Done) -> tuple[object, ...]:
     line = report.source
     counts = (number(count) for count in (line.row_count, line.duplicates, line.rejected))
     return (run.source.slug, status, what_is_new(report), *counts, span(report.seconds), dagster_id)
-
-
-def what_is_new(report: "RunReport") -> str:
-    parts: list[Any] = []
-    if report.new_tables:
-        parts.append(plural(len(report.new_tables), "table"))
-    if report.new_columns:
-        parts.append(plural(len(report.new_columns), "column"))
-    return ", ".join(parts)

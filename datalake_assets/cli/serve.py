@@ -1,14 +1,19 @@
 """`datalake serve`: the processes of Dagster in production, one by one."""
 
 import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
-from datalake_assets.cli.exec import become
 from datalake_assets.cli.invocation import invocation
+from datalake_assets.instance.home import ensure_home
+from eventlake.rules.errors import UsageError
+from eventlake.settings.file import FILE_VARIABLE
 
 
 class Part(StrEnum):
@@ -32,7 +37,7 @@ def serve(
         int | None, typer.Option(min=1, max=65_535, help="Default: 4000 (code), 3000 (webserver).")
     ] = None,
 ) -> None:
-    """Run one process of Dagster, for containers and process managers; it ends on SIGTERM.
+    """Run one Dagster process, for containers and process managers; it stops on SIGTERM.
 
     The code server holds the definitions, and runs are carried out below it. Webserver and
     daemon find it by $DATALAKE_CODE_SERVER (host:port); without that variable each loads the
@@ -46,13 +51,10 @@ def serve(
     """
     chosen = invocation(context)
     settings = chosen.settings()
-    from datalake_assets.instance.home import ensure_home
-    from eventlake.settings.file import FILE_VARIABLE
-
     ensure_home(settings)
     environ = {**os.environ, FILE_VARIABLE: str(chosen.file())}
     command = _command(part, host, port or _PORTS.get(part, 0), environ)
-    become(command, environ)
+    exec_module(command, environ)
 
 
 def _command(part: Part, host: str, port: int, environ: dict[str, str]) -> list[str]:
@@ -74,8 +76,6 @@ def _workspace(environ: dict[str, str]) -> Path:
         return folder / "workspace.yaml"
     host, _, port = server.rpartition(":")
     if not host or not port.isdigit():
-        from eventlake.rules.errors import UsageError
-
         raise UsageError(
             f"${CODE_VARIABLE} is {server!r}; set it to host:port of `datalake serve code`, "
             "or unset it."
@@ -83,3 +83,11 @@ def _workspace(environ: dict[str, str]) -> Path:
     # Dagster reads both from the environment, each by itself.
     environ |= {"DATALAKE_CODE_HOST": host, "DATALAKE_CODE_PORT": port}
     return folder / "workspace_served.yaml"
+
+
+def exec_module(module: Sequence[str], environ: Mapping[str, str]) -> NoReturn:
+    """Replace this process with a Python module: signals and the exit code are those of it."""
+    # Background jobs of a script ignore SIGINT, and Dagster handles SIGTERM like SIGINT: only
+    # `kill -9` would stop it.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.execve(sys.executable, [sys.executable, "-m", *module], dict(environ))

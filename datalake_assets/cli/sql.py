@@ -1,15 +1,16 @@
 """`datalake sql`: questions to the lake."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import pyarrow as pa
 import typer
 
+from datalake_assets.cli.answers import print_csv, show_answer, unique_names
 from datalake_assets.cli.invocation import invocation
 from datalake_assets.cli.output import print_json
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from eventlake.rules.errors import UsageError
+from eventlake.sql import LakeSql
 
 
 def sql(
@@ -19,7 +20,7 @@ def sql(
     as_json: Annotated[bool, typer.Option("--json", help="Print all rows as JSON.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print all rows as CSV.")] = False,
 ) -> None:
-    """Ask the lake in SQL (DuckDB's). Times and days are UTC.
+    """Query the lake in SQL (DuckDB dialect). Times and days are UTC.
 
     \b
     Examples:
@@ -27,10 +28,6 @@ def sql(
       datalake sql "SELECT * FROM __segment_datalake.sync_reports" --json
       datalake sql --csv - < question.sql > answer.csv
     """
-    from datalake_assets.cli.answers import print_csv, show_answer, unique_names
-    from eventlake.rules.errors import UsageError
-    from eventlake.sql import LakeSql
-
     if as_json and as_csv:
         raise UsageError("--json and --csv exclude each other: choose one.")
     lake = invocation(context).lake()

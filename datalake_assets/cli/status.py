@@ -1,23 +1,21 @@
 """`datalake status`: how every source stands."""
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
 import typer
 
-from datalake_assets.cli.invocation import invocation
+from datalake_assets.cli.invocation import AsJson, invocation
 from datalake_assets.cli.output import err, grid, print_json, show
 from datalake_assets.cli.text import headline, moment, number, plural, size, span
-
-if TYPE_CHECKING:
-    from eventlake.status import Interrupted, RunInProgress, SourceStatus
+from eventlake.status import Interrupted, RunInProgress, SourceStatus, source_status
 
 
 def status(
     context: typer.Context,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Show how every source stands: last sync, lag, files waiting, failures, who is at work.
+    """Show the state of every source: last sync, lag, waiting files, failures, runs.
 
     The lag is the time since the end of the newest hour (of receivedAt) that a sync has loaded.
 
@@ -26,8 +24,6 @@ def status(
       datalake status
       datalake status --json
     """
-    from eventlake.status import source_status
-
     lake = invocation(context).lake()
     now = datetime.now(UTC)
     found = [source_status(lake, source, now) for source in lake.settings.sources]
@@ -41,7 +37,7 @@ def status(
             err().print(f"{one.source.slug}: {remark}", soft_wrap=True)
 
 
-def _row(one: "SourceStatus", now: datetime) -> tuple[object, ...]:
+def _row(one: SourceStatus, now: datetime) -> tuple[object, ...]:
     last, lag, waiting = one.last_sync, one.lag(now), one.waiting
     return (
         one.source.slug,
@@ -55,7 +51,7 @@ def _row(one: "SourceStatus", now: datetime) -> tuple[object, ...]:
     )
 
 
-def _remarks(one: "SourceStatus", now: datetime) -> list[str]:
+def _remarks(one: SourceStatus, now: datetime) -> list[str]:
     """What does not fit into a row, or need not be said when all is well."""
     remarks = [] if one.source.is_scheduled else [_unscheduled(one)]
     if one.failures:
@@ -76,12 +72,12 @@ def _remarks(one: "SourceStatus", now: datetime) -> list[str]:
     return remarks
 
 
-def _unscheduled(one: "SourceStatus") -> str:
+def _unscheduled(one: SourceStatus) -> str:
     why = "`schedule` is off" if one.source.enabled else "not enabled"
     return f"{why}: no scheduled syncs"
 
 
-def _interrupted(one: "Interrupted") -> str:
+def _interrupted(one: Interrupted) -> str:
     tables = one.replay.replay.tables
     of = f" of {', '.join(tables)}" if tables else ""
     return (
@@ -90,7 +86,7 @@ def _interrupted(one: "Interrupted") -> str:
     )
 
 
-def _running(run: "RunInProgress", now: datetime) -> str:
+def _running(run: RunInProgress, now: datetime) -> str:
     facts = run.run.run
     progress = f", {run.days_done} of {plural(run.days, 'day')} published" if run.days else ""
     since = span((now - facts.start_time).total_seconds())
@@ -106,7 +102,7 @@ def _running(run: "RunInProgress", now: datetime) -> str:
     )
 
 
-def _as_dict(one: "SourceStatus", now: datetime) -> dict[str, Any]:
+def _as_dict(one: SourceStatus, now: datetime) -> dict[str, Any]:
     last, lag, waiting = one.last_sync, one.lag(now), one.waiting
     return {
         "source": one.source.slug,

@@ -3,28 +3,25 @@
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from datalake_assets.cli.invocation import invocation
+from datalake_assets.cli.invocation import AsJson, chosen_sources, invocation
 from datalake_assets.cli.output import grid, note, print_json, say, show, working
 from datalake_assets.cli.text import number, plural
-
-if TYPE_CHECKING:
-    from eventlake.lake import Lake
-    from eventlake.people.remaining import ReplayRange
-    from eventlake.rules.suppression import IdKind
-    from eventlake.settings.models import Source
-    from eventlake.state.suppression import Entries, Version
-
+from eventlake.lake import Lake
+from eventlake.people.remaining import ReplayRange, remaining, replay_ranges
+from eventlake.rules.errors import UsageError
+from eventlake.rules.suppression import IdKind
+from eventlake.settings.models import Source
+from eventlake.state.suppression import WHOLE_LAKE, Entries, Version, change, newest
 
 _SHOWN = 50
 
 SourceName = Annotated[
     str | None, typer.Option("--source", help="Slug or id. Default: the whole lake.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def suppressed_people(
@@ -37,8 +34,6 @@ def suppressed_people(
       datalake suppress list
       datalake suppress list --source ios_prod --json
     """
-    from eventlake.state.suppression import WHOLE_LAKE, newest
-
     lake = invocation(context).lake()
     chosen = lake.settings.source(source) if source else None
     slugs = {one.id: one.slug for one in lake.settings.sources} | {WHOLE_LAKE: None}
@@ -78,10 +73,8 @@ def remaining_rows(
       datalake suppress rows
       datalake suppress rows --source ios_prod --json
     """
-    from eventlake.people.remaining import remaining, replay_ranges
-
     lake = invocation(context).lake()
-    sources = lake.settings.sources if source is None else (lake.settings.source(source),)
+    sources = chosen_sources(lake, source)
     with working("looking for rows of suppressed people"):
         found = {one.id: remaining(lake, one) for one in sources}
     commands = [_command(s, span) for s in sources for span in replay_ranges(found[s.id])]
@@ -104,13 +97,14 @@ def remaining_rows(
         raise typer.Exit(1)
 
 
-def _command(source: "Source", span: "ReplayRange") -> str:
+def _command(source: Source, span: ReplayRange) -> str:
     tables = "".join(f" --table {table}" for table in span.tables)
     return f"datalake replay --source {source.slug} --from {span.first} --to {span.end}{tables}"
 
 
 suppress = typer.Typer(
-    no_args_is_help=True, help="People whose events are not loaded: lists by userId, anonymousId."
+    no_args_is_help=True,
+    help="Manage people whose events are not loaded: lists by userId and anonymousId.",
 )
 _CALLED = {"userId": "user id", "anonymousId": "anonymous id"}
 
@@ -181,16 +175,13 @@ def _change(
     as_json: bool,
     adding: bool,
 ) -> None:
-    from eventlake.rules.suppression import IdKind
-    from eventlake.state.suppression import WHOLE_LAKE, change
-
     lake = invocation(context).lake()
     chosen = lake.settings.source(source) if source else None
     of = chosen.id if chosen else WHOLE_LAKE
     kind = IdKind.ANONYMOUS if anonymous else IdKind.USER
     given, now = _given(ids, file), datetime.now(UTC)
 
-    def edit(entries: "Entries") -> "Entries":
+    def edit(entries: Entries) -> Entries:
         if adding:
             return entries.with_ids(given, kind, of, now)
         return entries.without_ids(given, kind, of)
@@ -210,7 +201,7 @@ def _change(
         _explain(lake, adding)
 
 
-def _explain(lake: "Lake", adding: bool) -> None:
+def _explain(lake: Lake, adding: bool) -> None:
     """What becomes of it, and what does not."""
     note("From the next run on, syncs and replays use these lists; one under way keeps its own.")
     if not adding:
@@ -227,17 +218,13 @@ def _explain(lake: "Lake", adding: bool) -> None:
     )
 
 
-def _sizes(version: "Version") -> str:
-    from eventlake.rules.suppression import IdKind
-
+def _sizes(version: Version) -> str:
     kinds = version.entries.table["kind"].to_pylist()
     return " and ".join(plural(kinds.count(kind), _CALLED[kind]) for kind in IdKind)
 
 
 def _given(ids: list[str] | None, file: Path | None) -> list[str]:
     """The ids of a command, each once."""
-    from eventlake.rules.errors import UsageError
-
     found = list(ids or ())
     if file is not None:
         found += [line.strip() for line in _text(file).splitlines()]
@@ -252,8 +239,6 @@ def _given(ids: list[str] | None, file: Path | None) -> list[str]:
 
 
 def _text(file: Path) -> str:
-    from eventlake.rules.errors import UsageError
-
     try:
         data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
         return data.decode("utf-8-sig")
@@ -264,10 +249,8 @@ def _text(file: Path) -> str:
 
 
 def _as_dict(
-    after: "Version", source: "Source | None", kind: "IdKind", given: int, changed: int, added: bool
+    after: Version, source: Source | None, kind: IdKind, given: int, changed: int, added: bool
 ) -> dict[str, Any]:
-    from eventlake.rules.suppression import IdKind
-
     kinds = after.entries.table["kind"].to_pylist()
     return {
         "kind": kind,

@@ -1,19 +1,21 @@
 """`datalake sync`: new raw files into the lake, here and now."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from datetime import datetime
+from typing import Annotated
 
 import typer
 
-from datalake_assets.cli.invocation import invocation
+from datalake_assets.assets.running import new_job
+from datalake_assets.cli.dry_run import dry_run
+from datalake_assets.cli.invocation import AsJson, DryRun, invocation
 from datalake_assets.cli.output import note, working
 from datalake_assets.cli.runs import Done, prepare, reported, tell
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from eventlake.lake import Lake
-    from eventlake.settings.models import Source
+from datalake_assets.launch import launch_sync
+from eventlake.lake import Lake
+from eventlake.rules.errors import UsageError
+from eventlake.rules.times import parse_range, touched_days
+from eventlake.settings.models import Source
 
 
 def sync(
@@ -28,10 +30,8 @@ def sync(
     end: Annotated[
         str | None, typer.Option("--to", metavar="T", help="Only day folders before this hour.")
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would change; write nothing.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the reports as JSON.")] = False,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
 ) -> None:
     """Load every raw file that is not in the lake yet.
 
@@ -43,9 +43,6 @@ def sync(
       datalake sync --source ios_prod --dry-run
       datalake sync --source ios_prod --from 2026-10-01T00 --to 2026-10-03T00
     """
-    from eventlake.rules.errors import UsageError
-    from eventlake.rules.times import parse_range
-
     lake = invocation(context).lake()
     if (first is None) != (end is None):
         raise UsageError("--from and --to go together: give both, or neither.")
@@ -59,8 +56,6 @@ def sync(
     if dry_run:
         return _dry_run(lake, chosen, hours, as_json)
     prepare(lake, chosen)
-    from datalake_assets.launch import launch_sync
-
     runs: list[Done] = []
     for one in chosen:
         note(f"Syncing {one.slug}")
@@ -70,15 +65,11 @@ def sync(
 
 
 def _dry_run(
-    lake: "Lake",
-    sources: "Sequence[Source]",
-    hours: "tuple[datetime, datetime] | None",
+    lake: Lake,
+    sources: Sequence[Source],
+    hours: tuple[datetime, datetime] | None,
     as_json: bool,
 ) -> None:
-    from datalake_assets.assets.running import new_job
-    from datalake_assets.cli.dry_run import dry_run
-    from eventlake.rules.times import touched_days
-
     days = touched_days(*hours) if hours else None
     dry_run(
         lake, [new_job(lake.settings, s, "", days=days, dry_run=True) for s in sources], as_json

@@ -1,19 +1,18 @@
 """`datalake tables`: what there is to ask."""
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from datalake_assets.cli.invocation import invocation
+from datalake_assets.cli.invocation import AsJson, invocation
 from datalake_assets.cli.output import grid, note, print_json, say, show
 from datalake_assets.cli.text import number, plain, plural, size
-
-if TYPE_CHECKING:
-    from eventlake.catalog.base import Catalog, CatalogTable
-    from eventlake.lake import Lake
-    from eventlake.rules.types import LakeType
-
+from eventlake.catalog.base import Catalog, CatalogTable
+from eventlake.lake import Lake
+from eventlake.rules.errors import UsageError, did_you_mean
+from eventlake.rules.types import LakeType
+from eventlake.state.source_state import read_state
 
 _AT_ONCE = 16  # tables whose partitions are counted, for catalogs that are far away
 
@@ -23,7 +22,7 @@ def tables(
     name: Annotated[
         str | None, typer.Argument(metavar="DB[.TABLE]", help="A database, or one of its tables.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List databases and tables; with DB.TABLE, the columns of a table.
 
@@ -56,7 +55,7 @@ def tables(
     show(grid(rows, left=("database", "table"), right=(*columns, "size"), spare=spare))
 
 
-def _summary(catalog: "Catalog", table: "CatalogTable") -> dict[str, Any]:
+def _summary(catalog: Catalog, table: CatalogTable) -> dict[str, Any]:
     partitions = catalog.partitions(table.database, table.name)
     # Only event tables count their rows in the catalog.
     counted = table.format == "parquet"
@@ -73,7 +72,7 @@ def _summary(catalog: "Catalog", table: "CatalogTable") -> dict[str, Any]:
     }
 
 
-def _columns(table: "CatalogTable", wishes: "dict[str, LakeType]", as_json: bool) -> None:
+def _columns(table: CatalogTable, wishes: dict[str, LakeType], as_json: bool) -> None:
     columns: list[dict[str, Any]] = [
         {"name": c.name, "type": c.type, "path": c.comment, "partition_key": False}
         for c in table.columns
@@ -94,18 +93,14 @@ def _columns(table: "CatalogTable", wishes: "dict[str, LakeType]", as_json: bool
         note(f"{name} is wished to be {type.sql}: a replay of all days of the table switches it")
 
 
-def _wishes(lake: "Lake", table: "CatalogTable") -> "dict[str, LakeType]":
+def _wishes(lake: Lake, table: CatalogTable) -> dict[str, LakeType]:
     """Types that columns of the table are to have."""
-    from eventlake.state.source_state import read_state
-
     sources = lake.settings.sources
     states = (read_state(lake.for_source(source).storage, source.id) for source in sources)
     return next((s.wishes[table.full_name] for s in states if table.full_name in s.wishes), {})
 
 
-def _database(catalog: "Catalog", name: str) -> str:
-    from eventlake.rules.errors import UsageError, did_you_mean
-
+def _database(catalog: Catalog, name: str) -> str:
     known = catalog.databases()
     if name in known:
         return name
@@ -115,9 +110,7 @@ def _database(catalog: "Catalog", name: str) -> str:
     )
 
 
-def _table(catalog: "Catalog", database: str, name: str) -> "CatalogTable":
-    from eventlake.rules.errors import UsageError, did_you_mean
-
+def _table(catalog: Catalog, database: str, name: str) -> CatalogTable:
     found = catalog.table(_database(catalog, database), name)
     if found is None:
         known = [table.name for table in catalog.tables(database)]

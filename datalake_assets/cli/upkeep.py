@@ -1,29 +1,28 @@
 """`datalake upkeep`: small files put together, and what nobody needs any more removed."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
+import msgspec
 import typer
 
-from datalake_assets.cli.invocation import invocation
+from datalake_assets.cli.invocation import AsJson, DryRun, SourceOption, chosen_sources, invocation
 from datalake_assets.cli.output import fail, grid, note, print_json, say, show, warn, working
 from datalake_assets.cli.text import number, plural, size
-
-if TYPE_CHECKING:
-    from eventlake.lake import Lake
-    from eventlake.settings.models import Source
-    from eventlake.upkeep.upkeep import UpkeepReport
+from datalake_assets.instance.home import ensure_home
+from eventlake.lake import Lake
+from eventlake.runs.context import now
+from eventlake.settings.models import Source
+from eventlake.upkeep.upkeep import UpkeepReport, newest_upkeeps, planned_upkeep, upkeep_context
 
 
 def upkeep(
     context: typer.Context,
-    source: Annotated[str | None, typer.Option(help="Slug or id. Default: all.")] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be done; change nothing.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the reports as JSON.")] = False,
+    source: SourceOption = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Put small files together, and remove what is no longer needed.
+    """Compact small files and remove what is no longer needed.
 
     Scheduled once a day; readers and syncs need not stop for it. What goes when is said by
     `retention` in lake.yaml, what is put together by `compaction`. Dagster's UI shows the run.
@@ -34,7 +33,7 @@ def upkeep(
       datalake upkeep --source ios_prod
     """
     lake = invocation(context).lake()
-    chosen = lake.settings.sources if source is None else (lake.settings.source(source),)
+    chosen = chosen_sources(lake, source)
     reports, problems = (_planned if dry_run else _done)(lake, chosen)
     if as_json:
         print_json([_as_dict(lake, one) for one in reports])
@@ -46,21 +45,15 @@ def upkeep(
     raise typer.Exit(1 if problems else 0)
 
 
-Outcome = tuple[list["UpkeepReport"], list[str]]
+Outcome = tuple[list[UpkeepReport], list[str]]
 
 
-def _planned(lake: "Lake", sources: "Sequence[Source]") -> Outcome:
-    from eventlake.runs.context import now
-    from eventlake.upkeep.upkeep import planned_upkeep, upkeep_context
-
+def _planned(lake: Lake, sources: Sequence[Source]) -> Outcome:
     listener = _Quiet()
     return [planned_upkeep(upkeep_context(lake, one, listener), now()) for one in sources], []
 
 
-def _done(lake: "Lake", sources: "Sequence[Source]") -> Outcome:
-    from datalake_assets.instance.home import ensure_home
-    from eventlake.upkeep.upkeep import newest_upkeeps
-
+def _done(lake: Lake, sources: Sequence[Source]) -> Outcome:
     ensure_home(lake.settings)
     from datalake_assets.launch import launch_upkeep
 
@@ -84,7 +77,7 @@ class _Quiet:
         warn(message)
 
 
-def _tell(source: "Source", one: "UpkeepReport") -> None:
+def _tell(source: Source, one: UpkeepReport) -> None:
     say(f"{source.slug}{': what an upkeep would do' if one.dry_run else ''}", style="bold")
     before, after = one.before, one.after
     if not one.dry_run:
@@ -108,7 +101,7 @@ def _tell(source: "Source", one: "UpkeepReport") -> None:
         )
 
 
-def _lines(one: "UpkeepReport") -> list[str]:
+def _lines(one: UpkeepReport) -> list[str]:
     would = "would be " if one.dry_run else ""
     lines: list[str] = []
     done = one.compacted
@@ -127,8 +120,6 @@ def _lines(one: "UpkeepReport") -> list[str]:
     return lines or ["nothing to do"]
 
 
-def _as_dict(lake: "Lake", one: "UpkeepReport") -> dict[str, Any]:
-    import msgspec
-
+def _as_dict(lake: Lake, one: UpkeepReport) -> dict[str, Any]:
     found: dict[str, Any] = msgspec.to_builtins(one)
     return {"source": lake.settings.source(one.source_id).slug, **found}

@@ -9,13 +9,12 @@ import botocore.session
 import duckdb
 import jmespath  # type: ignore[import-untyped]
 import pytest
-import typer
 import yaml
 from botocore import xform_name
 from typer.testing import CliRunner
 
 from datalake_assets.cli import serve
-from datalake_assets.cli.app import app
+from datalake_assets.cli.app import app, load
 from datalake_assets.instance.home import URL_VARIABLE, VARIABLE
 from datalake_assets.instance.storage import Bookkeeping
 from datalake_assets.jobs.sync import SCHEDULES_VARIABLE
@@ -79,7 +78,8 @@ def test_every_command_is_of_a_kind_that_is_tried_here() -> None:
 
 @pytest.mark.parametrize("words", OURS, ids=" ".join)
 def test_our_commands_have_the_options_they_are_shown_with(words: list[str]) -> None:
-    command: Any = typer.main.get_command(app)
+    command: Any = load(words[0])
+    words = words[1:]
     while words and hasattr(command, "commands"):
         command, words = command.commands[words[0]], words[1:]
     known = {name for parameter in command.params for name in parameter.opts}

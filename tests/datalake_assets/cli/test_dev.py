@@ -166,9 +166,9 @@ def _page(url: str, patience: float) -> str:
 _IN_THE_BACKGROUND = """
 import os, signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell does for what a script starts with `&`
-from datalake_assets.cli.exec import become
+from datalake_assets.cli.serve import exec_module
 told = "import signal; print(signal.getsignal(signal.SIGINT))"
-become(["timeit", "-n1", "-r1", told], os.environ)
+exec_module(["timeit", "-n1", "-r1", told], os.environ)
 """
 
 

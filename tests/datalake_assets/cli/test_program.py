@@ -6,13 +6,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
 
 import pytest
 from typer.core import TyperGroup
-from typer.main import get_command
 
-from datalake_assets.cli.app import app, globals_first
+from datalake_assets.cli.app import COMMANDS as LINES
+from datalake_assets.cli.app import globals_first, load
 from datalake_assets.cli.text import headline, plain, plural, size, span
 from eventlake.settings.file import load_settings
 from tests.support.lakes.sample_lake import SETTINGS, SampleLake
@@ -40,16 +39,23 @@ def test_help_lists_every_command_and_nothing_else(terminal: Terminal) -> None:
     assert "completion" not in said.out
 
 
-def commands(group: TyperGroup, *above: str) -> Iterator[tuple[str, ...]]:
-    """The words of every command, also of those that belong to another."""
-    for name, command in group.commands.items():
+def leaves() -> Iterator[tuple[str, ...]]:
+    """The words of every command, also of those in a group."""
+    for name in COMMANDS:
+        command = load(name)
         if isinstance(command, TyperGroup):
-            yield from commands(command, *above, name)
+            yield from ((name, below) for below in command.commands)
         else:
-            yield *above, name
+            yield (name,)
 
 
-LEAVES = list(commands(cast(TyperGroup, get_command(app))))
+LEAVES = list(leaves())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_has_the_first_line_of_their_own_help(name: str) -> None:
+    first = str(load(name).help).partition("\n\n")[0]
+    assert " ".join(first.split()) == LINES[name]
 
 
 @pytest.mark.parametrize("words", LEAVES, ids=" ".join)
