@@ -39,7 +39,6 @@ class AwsAccess:
     region: str | None = None
     role_arn: str | None = None
     external_id: str | None = None
-    session_name: str = "datalake"
     # False: nobody chose the external id, it is the workspace's; said where it is refused.
     external_id_is_set: bool = field(default=True, compare=False)
 

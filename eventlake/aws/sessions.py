@@ -127,7 +127,7 @@ def _session(access: AwsAccess) -> Session:
         _Caller(session.get_credentials()),
         access.role_arn,
         extra_args={
-            "RoleSessionName": access.session_name,
+            "RoleSessionName": "datalake",
             **({"ExternalId": access.external_id} if access.external_id else {}),
         },
     )

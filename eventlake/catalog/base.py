@@ -30,7 +30,6 @@ class CatalogTable(msgspec.Struct, frozen=True):
     location: str
     format: Literal["parquet", "json"] = "parquet"
     comment: str = ""
-    parameters: dict[str, str] = msgspec.field(default_factory=dict)
     # The number of the manifest that last gave a column another type; below zero while one is
     # about to, where types and partitions cannot be changed at once.
     retyped: int = 0

@@ -14,6 +14,7 @@ _SHORT = 100  # of the 255 bytes that a file's name may have
 
 
 def raw_root(source_id: str) -> str:
+    """The default folder of a raw archive."""
     return f"segment-logs/{source_id}"
 
 

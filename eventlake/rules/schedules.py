@@ -1,10 +1,5 @@
-"""When a source is due: by a cron expression, read in a time zone.
+"""When a source is due: a cron expression in a time zone, evaluated as Dagster evaluates it."""
 
-Around a change of the clock as Dagster has it: a time that is left out comes when the clock has
-jumped, one that comes twice counts the second time; only what runs every hour runs in both.
-"""
-
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from zoneinfo import ZoneInfo
@@ -15,20 +10,24 @@ _CRON = (
     "allowed: a cron expression of five fields (minute, hour, day, month, weekday), such as "
     f"`{TWELVE_A_DAY}`, or off"
 )
-_DAY, _MINUTE = timedelta(days=1), timedelta(minutes=1)
+_CLOCK_CHANGE = timedelta(hours=2)  # more than daylight saving time shifts a clock
 
 
 def problem(schedule: str) -> str | None:
-    """What is wrong with a schedule, if anything is, and what would be right."""
+    """What is wrong with a schedule and what is allowed; None for a valid one."""
     if schedule in (TWELVE_A_DAY, OFF):
         return None
     if (fields := len(schedule.split())) != 5:
         return f"{_CRON}; this has {fields}"
+    from croniter import CroniterBadDateError, croniter  # type: ignore[import-untyped]
+
     try:
-        never = next(_local_times(schedule, datetime(2000, 1, 1)), None) is None
+        croniter(schedule, datetime(2000, 1, 1)).get_next(datetime)
+    except CroniterBadDateError:
+        return f"{_CRON}; there is no such day"
     except ValueError as error:
         return f"{_CRON}; {error}"
-    return f"{_CRON}; there is no such day" if never else None
+    return None
 
 
 def is_time_zone(name: str) -> bool:
@@ -40,44 +39,18 @@ def is_time_zone(name: str) -> bool:
 
 
 def next_due(schedule: str, zone: str, after: datetime) -> datetime | None:
-    """The next time of a schedule, in UTC; None if it is off."""
+    """The next time of a schedule in UTC; None if it is off.
+
+    Of a local time that occurs twice, only hourly schedules run at both; others run at the second.
+    """
     if schedule == OFF:
         return None
-    local = after.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+    from croniter import croniter  # imported late: most commands do not need it
+
     hourly = schedule.split()[1] == "*"
-    # Those of the last day are looked at again: clocks may have been set back since.
-    for time in _local_times(schedule, local - _DAY):
-        due = min((t for t in _moments(time, zone, hourly) if t > after), default=None)
-        if due is not None:
-            return due
-    return None
-
-
-def _local_times(schedule: str, after: datetime) -> Iterator[datetime]:
-    # Not at the top: most commands and settings can do without it.
-    from croniter import CroniterBadDateError, croniter  # type: ignore[import-untyped]
-
-    times = croniter(schedule, after, datetime)
-    try:
-        yield from islice(times, 1_000_000)
-    except CroniterBadDateError:  # there is none in the next fifty years
-        return
-
-
-def _moments(local: datetime, zone: str, hourly: bool) -> Iterator[datetime]:
-    """What a time on the wall means, in UTC: mostly one moment, or two, or none."""
-    first, second = (_utc(local, zone, fold) for fold in (0, 1))
-    if first <= second:
-        if hourly:
-            yield first
-        yield second
-    elif not hourly:
-        # The clock jumps over it: it comes when the clock has jumped.
-        while first > second:
-            local += _MINUTE
-            first, second = (_utc(local, zone, fold) for fold in (0, 1))
-        yield first
-
-
-def _utc(local: datetime, zone: str, fold: int) -> datetime:
-    return local.replace(tzinfo=ZoneInfo(zone), fold=fold).astimezone(UTC)
+    start = (after - _CLOCK_CHANGE).astimezone(ZoneInfo(zone))
+    times = (
+        (time if hourly else time.replace(fold=1)).astimezone(UTC)
+        for time in islice(croniter(schedule, start, datetime), 1_000)
+    )
+    return next((time for time in times if time > after), None)

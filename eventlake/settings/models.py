@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, PrivateAttr, model_validator
 
-from eventlake.rules import schedules
+from eventlake.rules import paths, schedules
 from eventlake.rules.errors import UnknownSource
 from eventlake.rules.names import NAME_LENGTH, Naming, catalog_table, snake, table_name
 from eventlake.rules.partitions import DatePartition
@@ -129,7 +129,7 @@ class Source(Overridable):
             return data
         filled = dict(data)
         if filled.get("raw") is None and isinstance(filled.get("id"), str):
-            filled["raw"] = f"segment-logs/{filled['id']}"
+            filled["raw"] = paths.raw_root(filled["id"])
         if filled.get("database") is None and isinstance(filled.get("slug"), str):
             filled["database"] = snake(filled["slug"])
         return filled

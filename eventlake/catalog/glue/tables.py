@@ -66,8 +66,6 @@ class Root:
 RETYPED = "datalake.retyped"  # the manifest that last gave columns other types
 RETYPING = "datalake.retyping"  # the one that is about to
 DROPPED = "datalake.dropped"  # the last one that dropped partitions
-_OWN = "datalake."
-_PLAIN = frozenset({"EXTERNAL", "classification"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +101,6 @@ def new_table(table: CatalogTable, root: Root) -> Fields:
         "TableType": "EXTERNAL_TABLE",
         "PartitionKeys": [{"Name": key, "Type": "string"} for key in table.partition_keys],
         "Parameters": {
-            **table.parameters,
             "EXTERNAL": "TRUE",
             "classification": table.format,
             **kept(table.comment, TABLE_BYTES),
@@ -144,11 +141,6 @@ def read_table(got: Fields, root: Root) -> CatalogTable | None:
         location=location,
         format=format,
         comment=original(got.get("Description", ""), parameters, TABLE_BYTES),
-        parameters={
-            key: value
-            for key, value in parameters.items()
-            if key not in _PLAIN and not key.startswith(_OWN)
-        },
         retyped=_retyped(parameters),
     )
 

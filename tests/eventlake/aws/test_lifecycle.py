@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlake.aws.access import AwsAccess
+from eventlake.aws.access import AwsAccess, forget_sessions
 from eventlake.aws.lifecycle import change, look, merged, our_rules
 from eventlake.rules.errors import InsufficientPermissions
 from tests.support.aws.enforced import User, enforced
@@ -93,7 +93,8 @@ def test_who_may_not_change_it_is_told_what_to_grant(
     user = User(aws, denied=["s3:PutLifecycleConfiguration"])
     for name, value in user.environment.items():
         monkeypatch.setenv(name, value)
-    access = AwsAccess("eu-west-1", session_name="denied")
+    forget_sessions()
+    access = AwsAccess("eu-west-1")
     planned = look(access, bucket, our_rules("", 14))
     with enforced(aws), pytest.raises(InsufficientPermissions, match="s3:PutLifecycle"):
         change(access, planned)

@@ -70,7 +70,6 @@ def test_a_table_is_what_athena_spectrum_and_spark_expect(
     assert made["Parameters"] == {
         "EXTERNAL": "TRUE",
         "classification": "parquet",
-        "source_id": "S1",
     }
     assert made["StorageDescriptor"] == {
         "Columns": [{"Name": "message_id", "Type": "string", "Comment": "/messageId"}],

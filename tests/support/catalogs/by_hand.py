@@ -197,7 +197,6 @@ ORDERS = CatalogTable(
     partition_keys=("day", "hr"),
     location="segment-data/data/S1/segment_type=track_order",
     comment="Order",
-    parameters={"source_id": "S1"},
 )
 HOUR = ("2026-10-01", "07")
 
