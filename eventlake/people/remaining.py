@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from eventlake.lake import Lake
 from eventlake.rules.names import STANDARD_COLUMNS
-from eventlake.rules.suppression import IdKind, IdSet, People
+from eventlake.rules.suppression import IdKind, People
 from eventlake.settings.models import Source
 from eventlake.state.source_state import read_state
 from eventlake.state.suppression import Suppression
@@ -90,7 +90,7 @@ def _rows(storage: Storage, folders: list[str], columns: list[str], people: Peop
     return rows
 
 
-def _among(ids: pa.ChunkedArray, suppressed: IdSet) -> pa.ChunkedArray:
+def _among(ids: pa.ChunkedArray, suppressed: frozenset[str]) -> pa.ChunkedArray:
     """Which of them are: each is looked up once, however often it is there."""
     hits = [id for id in pc.unique(ids).to_pylist() if id is not None and id in suppressed]
     return pc.is_in(ids, pa.array(hits, pa.string()))

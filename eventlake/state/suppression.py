@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from eventlake.rules import paths
 from eventlake.rules.errors import StateError
-from eventlake.rules.suppression import IdKind, IdSet, People
+from eventlake.rules.suppression import IdKind, People
 from eventlake.settings.models import Source
 from eventlake.storage import Storage, StoredFile
 from eventlake.storage.documents import FORMAT_VERSION
@@ -202,7 +202,7 @@ class Suppression:
             ids = (entries.applying_to(kind, self.source_id) for kind in IdKind)
             while len(_known) >= _KEPT:
                 del _known[next(iter(_known))]
-            _known[self.fingerprint] = People(*map(IdSet, ids))
+            _known[self.fingerprint] = People(*(frozenset(some.to_pylist()) for some in ids))
         return _known[self.fingerprint]
 
 
