@@ -29,7 +29,6 @@ from eventlake.columnar.values import (
 
 ENVELOPE = ("type", "event", "messageId", "receivedAt", "userId", "anonymousId")
 TYPE, EVENT, ID, RECEIVED, USER, ANONYMOUS = range(6)
-STAMPS = ("receivedAt", "sentAt", "timestamp")
 
 
 class Cells(NamedTuple):

@@ -4,11 +4,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from eventlake.columnar.gunzip import PIECE
 from eventlake.columnar.memory import address
+from eventlake.columnar.raw_lines import PIECE
 from eventlake.columnar.text import PADDING, find_lines
-
-_BREAK = ord("\n")
 
 
 class LineBlock:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from eventlake.columnar.id_hashes import BUCKETS, checksums, words
 from eventlake.load.blobs import Blob, from_ipc
-from eventlake.load.positions import places
+from eventlake.load.seen import places
 from eventlake.rules.duplicates import Events, find_twins
 from eventlake.state.id_index import SCHEMA, UNKNOWN, read_index, write_index
 from eventlake.state.manifest import IndexFile

@@ -16,8 +16,16 @@ from eventlake.load.blobs import FILE, HASH, ID, LINE, RECEIVED, Blob, BlobKind,
 from eventlake.load.columns import Block
 from eventlake.load.fast_reader import PlainEvents
 from eventlake.load.parts import HASHED_ORIGINS, Part
-from eventlake.load.positions import heads, place
-from eventlake.load.seen import SKIPPED, SUPPRESSED, RejectedSample, Seen, SeenFile, SeenTable
+from eventlake.load.seen import (
+    SKIPPED,
+    SUPPRESSED,
+    RejectedSample,
+    Seen,
+    SeenFile,
+    SeenTable,
+    heads,
+    place,
+)
 from eventlake.load.stage_job import RawFile, StageJob
 from eventlake.load.table_rows import CarefulRow, TableRows, arranged
 from eventlake.rules.events import Reason, Reject, open_envelope

@@ -20,7 +20,7 @@ from eventlake.load.blobs import (
     Blob,
     StagedField,
 )
-from eventlake.load.positions import places
+from eventlake.load.seen import places
 from eventlake.load.staged_part import StagedPart, gathered
 from eventlake.load.typed_rows import RareNames, StagedRows, TypedRows, rare_values, typed_rows
 from eventlake.rules.counts import added

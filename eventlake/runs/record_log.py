@@ -7,9 +7,8 @@ import msgspec
 import numpy as np
 import pyarrow.parquet as pq
 
-from eventlake.load.positions import split_places
 from eventlake.load.record_log import DUPLICATE, OTHER_PAYLOAD, LogJob, NotLoaded
-from eventlake.load.seen import Seen
+from eventlake.load.seen import Seen, split_places
 from eventlake.rules import paths
 from eventlake.rules.errors import ConservationError, StateError
 from eventlake.rules.names import STANDARD_COLUMNS

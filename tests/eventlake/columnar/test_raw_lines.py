@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlake.columnar import gunzip
+from eventlake.columnar import raw_lines
 from eventlake.columnar.raw_lines import RawLines
 
 LIMIT = 100
@@ -128,12 +128,12 @@ def test_damage_late_in_a_large_file_is_found_by_halving(monkeypatch: pytest.Mon
         error=zlib.error,
         decompressobj=lambda wbits: CountedZlib(zlib.decompressobj(wbits), sizes),
     )
-    monkeypatch.setattr(gunzip, "zlib", counted)
+    monkeypatch.setattr(raw_lines, "zlib", counted)
     lines, broken = read(bytes(packed))
     assert [lines[0], lines[1]] == [noise[: LIMIT + 1], b"end"]
     assert broken is not None
-    pieces = len(packed) // gunzip.PIECE + 1
-    halvings = gunzip.PIECE.bit_length()
+    pieces = len(packed) // raw_lines.PIECE + 1
+    halvings = raw_lines.PIECE.bit_length()
     # Each halving fails once and succeeds at most twice before the next.
     assert halvings < len(sizes) <= 2 * pieces + 3 * halvings
     assert sum(sizes) < 3 * len(packed)

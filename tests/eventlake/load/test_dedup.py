@@ -11,7 +11,7 @@ from eventlake.columnar.id_hashes import checksum, hash_id
 from eventlake.load.blobs import Blob, BlobKind, to_ipc
 from eventlake.load.dedup import DedupJob, TableIds, dedup
 from eventlake.load.payloads import payload_hash
-from eventlake.load.positions import places
+from eventlake.load.seen import places
 from eventlake.state.id_index import SCHEMA, UNKNOWN, read_index, write_index
 from eventlake.storage import LocalStorage, Storage
 

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eventlake.columnar.id_hashes import hash_id, words
-from eventlake.load.positions import places
+from eventlake.load.seen import places
 from eventlake.rules.duplicates import Events, find_twins, twins_of_one_id
 
 WINDOW = 7
