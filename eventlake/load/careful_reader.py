@@ -1,11 +1,20 @@
-"""The events of a table as columns: which field goes where, who wins a column, what is rescued."""
+"""The careful reader: events of a table as columns, field by field, with a payload hash.
+
+It decides which column a field goes to, which field wins a contested column, and what is rescued.
+"""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
+import msgspec
 import numpy as np
 
+from eventlake.columnar.memory import address
+from eventlake.columnar.payload_hash import path_hash, payload_of
+from eventlake.columnar.text import PADDING
 from eventlake.load.parts import PartColumn
 from eventlake.rules.events import Reason, Reject
 from eventlake.rules.flatten import Event, Path, leaves, rescued_members
@@ -170,3 +179,30 @@ def _meetings(
             rivals = [path for path, cell in zip(fields, cells, strict=True) if cell is not None]
             if len(rivals) >= least:
                 yield row, rivals
+
+
+# Not part of the payload: they differ between two deliveries of one message.
+STAMPS = ("receivedAt", "sentAt", "timestamp")
+_STAMPS = frozenset((stamp,) for stamp in STAMPS)
+_encode = msgspec.json.Encoder().encode
+
+
+def payload_hash(event: dict[str, Any]) -> int:
+    """The hash of an event: the same whatever the order of its keys, and with nulls or without.
+
+    It is what the kernel finds for the same event.
+    """
+    cells = [(path, value) for path, value in leaves(event) if path not in _STAMPS]
+    texts = [value.encode() if type(value) is str else _encode(value) for _, value in cells]
+    data = np.frombuffer(b"".join(texts) + bytes(PADDING), np.uint8)
+    ends = np.array([0, *accumulate(map(len, texts))], np.int64)
+    is_text = np.array([type(value) is str for _, value in cells], np.bool_)
+    paths = np.array([_path(path) for path, _ in cells], np.uint64)
+    return int(payload_of(address(data), ends, is_text, paths))
+
+
+@lru_cache(100_000)
+def _path(path: Path) -> int:
+    keys = np.frombuffer(b"".join(key.encode() for key in path) + bytes(PADDING), np.uint8)
+    ends = np.array([0, *accumulate(len(key.encode()) for key in path)], np.int64)
+    return int(path_hash(address(keys), ends))

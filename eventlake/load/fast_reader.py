@@ -19,9 +19,9 @@ from eventlake.columnar.group_messages import RowOrigins
 from eventlake.columnar.line_blocks import LineBlock
 from eventlake.columnar.timestamps import UNREAD
 from eventlake.load.blobs import HASH
+from eventlake.load.careful_reader import STAMPS
 from eventlake.load.columns import Block, columns_of
 from eventlake.load.parts import Part, RareField
-from eventlake.load.payloads import STAMPS
 from eventlake.rules.dates import parse_timestamp
 from eventlake.rules.events import EVENT_TYPES
 from eventlake.rules.flatten import Path

@@ -25,10 +25,9 @@ from eventlake.load.blobs import (
     packed_message,
     rows_key,
 )
-from eventlake.load.careful_reader import Refused, TableColumns
+from eventlake.load.careful_reader import Refused, TableColumns, payload_hash
 from eventlake.load.encoding import encode
 from eventlake.load.parts import Origins, Part, PartColumn, joined_parts
-from eventlake.load.payloads import payload_hash
 from eventlake.load.seen import Place, SeenColumn, SeenTable, heads, places, split_places
 from eventlake.load.stage_job import StageJob
 from eventlake.rules.events import Reject, open_envelope

@@ -9,8 +9,8 @@ import pytest
 
 from eventlake.columnar.id_hashes import checksum, hash_id
 from eventlake.load.blobs import Blob, BlobKind, to_ipc
+from eventlake.load.careful_reader import payload_hash
 from eventlake.load.dedup import DedupJob, TableIds, dedup
-from eventlake.load.payloads import payload_hash
 from eventlake.load.seen import places
 from eventlake.state.id_index import SCHEMA, UNKNOWN, read_index, write_index
 from eventlake.storage import LocalStorage, Storage

@@ -19,9 +19,9 @@ from eventlake.columnar.memory import address
 from eventlake.columnar.text import PADDING
 from eventlake.columnar.timestamps import UNREAD, moment
 from eventlake.load.blobs import Blob, BlobKind, from_ipc, rows_of
+from eventlake.load.careful_reader import payload_hash
 from eventlake.load.columns import Block
 from eventlake.load.fast_reader import PlainEvents
-from eventlake.load.payloads import payload_hash
 from eventlake.load.seen import Seen
 from eventlake.load.stage import stage
 from eventlake.load.stage_job import RawFile, StageJob
