@@ -6,7 +6,15 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from eventlake.audit.compare import DOUBLED, MISSING, UNEXPECTED, Findings, Place, compare, ids_of
+from eventlake.audit.compare import (
+    DOUBLED,
+    MISSING,
+    UNEXPECTED,
+    Findings,
+    PartitionRef,
+    compare,
+    ids_of,
+)
 from eventlake.audit.rows import RAW, ROWS, ArchiveRows, LakeRows, Spill, bucket_bits
 from eventlake.audit.rule import RawVerdict
 from eventlake.audit.scope import Scope, TableNumbers
@@ -205,7 +213,7 @@ def _accounts(scope: Scope, archive: ArchiveRows, findings: Findings) -> Iterabl
         )
 
 
-def _problems(scope: Scope, snapshot: Snapshot, tables: LakeRows) -> dict[Place, list[str]]:
+def _problems(scope: Scope, snapshot: Snapshot, tables: LakeRows) -> dict[PartitionRef, list[str]]:
     """What is wrong with partitions, apart from the ids in them."""
     problems = {place: list(told) for place, told in tables.problems.items()}
     for one in snapshot.partitions:

@@ -76,7 +76,7 @@ EXAMPLES = 3
 MISSING, UNEXPECTED, DOUBLED, UNCHECKED = "missing", "unexpected", "doubled", "unchecked"
 _KINDS = {RowVerdict.DOUBLED: DOUBLED, RowVerdict.UNEXPECTED: UNEXPECTED}
 
-Place = tuple[str, str]
+PartitionRef = tuple[str, str]
 """A table and the path of a partition."""
 
 
@@ -99,8 +99,10 @@ class Findings:
     gone_hours: frozenset[str]
     fates: Counter[tuple[str, RawVerdict]] = field(default_factory=Counter)
     unchecked: Counter[str] = field(default_factory=Counter)
-    differences: dict[Place, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    examples: dict[Place, list[Example]] = field(default_factory=lambda: defaultdict(list))
+    differences: dict[PartitionRef, Counter[str]] = field(
+        default_factory=lambda: defaultdict(Counter)
+    )
+    examples: dict[PartitionRef, list[Example]] = field(default_factory=lambda: defaultdict(list))
 
     def add(
         self, raw: np.ndarray, raw_verdicts: np.ndarray, rows: np.ndarray, row_verdicts: np.ndarray
@@ -132,7 +134,7 @@ class Findings:
         except OverflowError:  # a time that no calendar has
             return False
 
-    def _differs(self, place: Place, example: Example) -> None:
+    def _differs(self, place: PartitionRef, example: Example) -> None:
         count = self.differences[place]
         count[example.kind] += 1
         if count[example.kind] <= EXAMPLES:

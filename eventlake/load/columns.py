@@ -42,7 +42,7 @@ from eventlake.columnar.layout import (
 from eventlake.columnar.line_blocks import LineBlock
 from eventlake.columnar.values import ESCAPED, MILLIS
 from eventlake.load.parts import Arrays, Origins, PartColumn
-from eventlake.load.seen import Place
+from eventlake.load.seen import RawPosition
 
 
 @dataclass(slots=True)
@@ -106,7 +106,7 @@ class Columns(NamedTuple):
     """
 
     columns: dict[int, PartColumn]
-    rare: list[tuple[int, Encoding, Place, frozenset[Kind]]]
+    rare: list[tuple[int, Encoding, RawPosition, frozenset[Kind]]]
     lists: dict[Encoding, pa.ListArray]
     message: pa.Buffer | None
 
@@ -194,7 +194,7 @@ class _Told:
         )
         return dict(zip(self._numbers[some], map(PartColumn._make, parts), strict=True))
 
-    def rare(self, at: int) -> tuple[int, Encoding, Place, frozenset[Kind]]:
+    def rare(self, at: int) -> tuple[int, Encoding, RawPosition, frozenset[Kind]]:
         """A field that has no column."""
         known = self._known[at] or frozenset()
         return self._numbers[at], self.encodings[at], self._places[at], known

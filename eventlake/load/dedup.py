@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from eventlake.columnar.id_hashes import BUCKETS, checksums, words
 from eventlake.load.blobs import Blob, from_ipc
-from eventlake.load.seen import places
+from eventlake.load.seen import positions
 from eventlake.rules.duplicates import Events, find_twins
 from eventlake.state.id_index import SCHEMA, UNKNOWN, read_index, write_index
 from eventlake.state.manifest import IndexFile
@@ -54,10 +54,10 @@ class TableIds(msgspec.Struct):
 
 
 class Deduped(msgspec.Struct):
-    """What a dedup task found: places of duplicates, counts by table, the index it wrote."""
+    """What a dedup task found: positions of duplicates, counts by table, the index it wrote."""
 
-    places: bytes
-    other_payload: bytes  # places of those duplicates that say something else
+    positions: bytes
+    other_payload: bytes  # positions of those duplicates that say something else
     tables: dict[str, TableIds]
     index: list[IndexFile]
 
@@ -75,7 +75,7 @@ def dedup(job: DedupJob, group: int, blobs: Sequence[Blob]) -> Deduped:
     ids = ids.combine_chunks()
     buckets = job.buckets(group)
     lake = read_index(job.storage, job.index, buckets)
-    where = places(ids["file"].to_numpy(), ids["line"].to_numpy())
+    where = positions(ids["file"].to_numpy(), ids["line"].to_numpy())
     events = Events(words(ids["id"].combine_chunks()), ids["received"].to_numpy(), where)
     twins = find_twins(events, Events(lake.ids, lake.received), job.window_us)
     duplicate = twins >= 0

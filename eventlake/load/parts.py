@@ -11,7 +11,7 @@ import pyarrow as pa
 from eventlake.columnar.kinds import Encoding, Kind
 from eventlake.load.blobs import HASH, ORIGINS, PAYLOAD
 from eventlake.load.encoding import joined, kinds_of
-from eventlake.load.seen import Place
+from eventlake.load.seen import RawPosition
 from eventlake.rules.flatten import Path
 
 HASHED_ORIGINS = ORIGINS.append(pa.field(HASH, pa.uint32()))
@@ -55,7 +55,7 @@ class PartColumn(NamedTuple):
     encoding: Encoding
     arrays: Arrays
     number: int  # of its own among these
-    first: Place
+    first: RawPosition
     known_kinds: frozenset[Kind] | None = None
 
     @property
@@ -73,7 +73,7 @@ class RareField(NamedTuple):
     path: Path
     number: int
     encoding: Encoding
-    first: Place
+    first: RawPosition
     kinds: frozenset[Kind]
 
 
@@ -83,7 +83,7 @@ class Part:
 
     origins: pa.RecordBatch
     columns: Mapping[Path, PartColumn]
-    called: tuple[Place, str]
+    called: tuple[RawPosition, str]
     rare: Sequence[RareField] = ()
     lists: Mapping[Encoding, pa.ListArray] = field(default_factory=dict)
     message: pa.Buffer | None = None

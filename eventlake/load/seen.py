@@ -10,8 +10,8 @@ import numpy as np
 
 from eventlake.columnar.kinds import Kind
 
-Place = tuple[int, int, int]
-"""File (its number in the run), line, and order within the event: the order of discovery."""
+RawPosition = tuple[int, int, int]
+"""File (its number in the run), line, and order within the event. Sorts by order of discovery."""
 
 
 SKIPPED, SUPPRESSED = "skipped", "suppressed"
@@ -26,7 +26,7 @@ class SeenColumn(msgspec.Struct, array_like=True):
 
     pointer: str
     column: str
-    first: Place
+    first: RawPosition
     kinds: frozenset[Kind]
 
     def joined(self, other: "SeenColumn") -> "SeenColumn":
@@ -40,7 +40,7 @@ class SeenTable(msgspec.Struct):
 
     table: str
     original: str
-    first: Place
+    first: RawPosition
     columns: list[SeenColumn] = []
     rows: dict[str, int] = {}
     bytes: dict[str, int] = {}
@@ -76,7 +76,7 @@ class Seen(msgspec.Struct):
     early: int = 0  # received before the source's start
     ahead: int = 0  # received more than a day after the run began
     samples: list[RejectedSample] = []
-    not_loaded: dict[str, list[int]] = {}  # reason → places of rows
+    not_loaded: dict[str, list[int]] = {}  # reason → positions of rows
 
     def encode(self) -> bytes:
         return msgspec.msgpack.encode(self)
@@ -102,8 +102,8 @@ class Seen(msgspec.Struct):
                     totals[reason] = totals.get(reason, 0) + rows
             for table, rows in part.suppressed.items():
                 whole.suppressed[table] = whole.suppressed.get(table, 0) + rows
-            for reason, places in part.not_loaded.items():
-                whole.not_loaded.setdefault(reason, []).extend(places)
+            for reason, positions in part.not_loaded.items():
+                whole.not_loaded.setdefault(reason, []).extend(positions)
         return whole
 
     @property
@@ -132,17 +132,17 @@ class Seen(msgspec.Struct):
         return sorted({hour[:10] for file in self.files for hour in file.hours})
 
 
-def place(file: int, line: int) -> int:
+def position(file: int, line: int) -> int:
+    """The position of a row in the raw archive as one number."""
     return file << 32 | line
 
 
-def places(files: np.ndarray, lines: np.ndarray) -> np.ndarray:
-    """The places of many rows."""
+def positions(files: np.ndarray, lines: np.ndarray) -> np.ndarray:
     return (files.astype(np.uint64) << np.uint64(32)) | lines.astype(np.uint64)
 
 
-def split_places(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Files and lines of places: the way back."""
+def split_positions(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Files and lines, from positions."""
     return (rows >> np.uint64(32)).astype(np.int64), (rows & np.uint64(2**32 - 1)).astype(np.int64)
 
 

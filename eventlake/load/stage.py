@@ -24,7 +24,7 @@ from eventlake.load.seen import (
     SeenFile,
     SeenTable,
     heads,
-    place,
+    position,
 )
 from eventlake.load.stage_job import RawFile, StageJob
 from eventlake.load.table_rows import CarefulRow, TableRows, arranged
@@ -105,7 +105,7 @@ class Account:
 
     def _note(self, reason: str, file: int, line: int) -> None:
         """Remember a row that is not loaded, for the record log."""
-        self.seen.not_loaded.setdefault(reason, []).append(place(file, line))
+        self.seen.not_loaded.setdefault(reason, []).append(position(file, line))
 
 
 FLUSH_BYTES = 192 << 20  # of raw lines; bounds the memory of a task, not what it may read

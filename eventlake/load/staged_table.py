@@ -20,7 +20,7 @@ from eventlake.load.blobs import (
     Blob,
     StagedField,
 )
-from eventlake.load.seen import places
+from eventlake.load.seen import positions
 from eventlake.load.staged_part import StagedPart, gathered
 from eventlake.load.typed_rows import RareNames, StagedRows, TypedRows, rare_values, typed_rows
 from eventlake.rules.counts import added
@@ -46,7 +46,7 @@ class StagedTable:
         received, files, lines = (
             np.concatenate([part.numbers(at) for part in parts]) for at in (RECEIVED, FILE, LINE)
         )
-        kept = np.flatnonzero(~_is_in(duplicates, places(files, lines)))
+        kept = np.flatnonzero(~_is_in(duplicates, positions(files, lines)))
         if not len(kept):
             return None
         in_order = [of_partition for part in parts for of_partition in part.partitions.items()]

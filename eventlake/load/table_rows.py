@@ -28,7 +28,14 @@ from eventlake.load.blobs import (
 from eventlake.load.careful_reader import Refused, TableColumns, payload_hash
 from eventlake.load.encoding import encode
 from eventlake.load.parts import Origins, Part, PartColumn, joined_parts
-from eventlake.load.seen import Place, SeenColumn, SeenTable, heads, places, split_places
+from eventlake.load.seen import (
+    RawPosition,
+    SeenColumn,
+    SeenTable,
+    heads,
+    positions,
+    split_positions,
+)
 from eventlake.load.stage_job import StageJob
 from eventlake.rules.events import Reject, open_envelope
 from eventlake.rules.flatten import Event, Path
@@ -40,7 +47,7 @@ from eventlake.rules.partitions import HOUR_US, DatePartition, partition_of
 class Arrangement:
     """The rows of a table by partition, and within it in order of arrival."""
 
-    first: Place  # of all rows
+    first: RawPosition  # of all rows
     order: np.ndarray | None = None  # None: they are in this order already
     partitions: dict[str, slice] = field(default_factory=dict)
 
@@ -52,9 +59,9 @@ def arranged(
     ends = np.cumsum(lengths)
     starts = ends - np.array(lengths)
     table = np.repeat(np.arange(len(lengths)), lengths)
-    where = places(origins[FILE].to_numpy(), origins[LINE].to_numpy())
+    where = positions(origins[FILE].to_numpy(), origins[LINE].to_numpy())
     names, codes = _partitions(origins[RECEIVED].to_numpy() // HOUR_US, layout)
-    files, lines = split_places(np.minimum.reduceat(where, starts))
+    files, lines = split_positions(np.minimum.reduceat(where, starts))
     found = [Arrangement((*at, 0)) for at in zip(files.tolist(), lines.tolist(), strict=True)]
     for number in _out_of_order(table, codes, where):
         rows = slice(starts[number], ends[number])
@@ -175,8 +182,8 @@ class TableRows:
         columns: dict[Path, PartColumn] = {}
         for path, values in taken.values.items():
             encoding, array = encode(values)
-            row_of, place = taken.first[path]
-            first = part[row_of].file, part[row_of].number, place
+            row_of, order = taken.first[path]
+            first = part[row_of].file, part[row_of].number, order
             columns[path] = PartColumn(encoding, [array], 0, first)
         envelope = open_envelope(part[0].event)
         called = (part[0].file, part[0].number, 0), envelope.event or envelope.type

@@ -36,7 +36,7 @@ class LoadJob:
     schemas: dict[str, TableSchema]
     targets: dict[str, str]  # key of the staged rows → path to write, without ending
     locations: dict[str, str]  # the same key → the folder the file is published in
-    duplicates: np.ndarray  # places of the rows to drop, sorted
+    duplicates: np.ndarray  # positions of the rows to drop, sorted
     raw_files: tuple[str, ...]  # by number
     naming: Naming
     log_folder: str

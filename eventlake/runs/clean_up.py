@@ -42,27 +42,27 @@ class Removed:
         return Removed(self.files + other.files, self.bytes + other.bytes)
 
 
-def remove_places(storage: Storage, places: Iterable[str], needed: Collection[str]) -> Removed:
+def remove_paths(storage: Storage, removable: Iterable[str], needed: Collection[str]) -> Removed:
     """Remove files and folders, but for those that are needed or lie around one that is."""
-    gone = unneeded(places, needed)
+    gone = unneeded(removable, needed)
     with ThreadPoolExecutor(THREADS) as pool:
-        return sum(pool.map(lambda place: _remove(storage, place), gone), Removed())
+        return sum(pool.map(lambda path: _remove(storage, path), gone), Removed())
 
 
-def unneeded(places: Iterable[str], needed: Collection[str]) -> list[str]:
-    """The places that may go: they are not needed, and there is nothing below them that is."""
-    around = {folder for place in needed for folder in _and_parents(place)}
-    return [place for place in places if place not in around]
+def unneeded(removable: Iterable[str], needed: Collection[str]) -> list[str]:
+    """The paths that can be removed: neither they nor anything below them is needed."""
+    around = {folder for path in needed for folder in _and_parents(path)}
+    return [path for path in removable if path not in around]
 
 
-def _remove(storage: Storage, place: str) -> Removed:
+def _remove(storage: Storage, path: str) -> Removed:
     """A folder with all below it; a path with an ending is a file."""
-    if place.endswith(".arrow"):
-        had = storage.files(place.rpartition("/")[0], recursive=False)
-        storage.delete(place)
-        return counted(file for file in had if file.path == place)
-    had = storage.files(place)
-    storage.delete_folder(place)
+    if path.endswith(".arrow"):
+        had = storage.files(path.rpartition("/")[0], recursive=False)
+        storage.delete(path)
+        return counted(file for file in had if file.path == path)
+    had = storage.files(path)
+    storage.delete_folder(path)
     return counted(had)
 
 
@@ -71,10 +71,10 @@ def counted(files: Iterable[StoredFile]) -> Removed:
     return sum((Removed(1, file.size) for file in files), Removed())
 
 
-def _and_parents(place: str) -> Iterable[str]:
-    while place:
-        yield place
-        place = place.rpartition("/")[0]
+def _and_parents(path: str) -> Iterable[str]:
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
 
 
 def with_unused(state: SourceState, manifest: Manifest, made: datetime) -> Manifest:
@@ -99,7 +99,7 @@ def clean_replaced(
     not done with is taken again.
     """
     for manifest, needed in _due(storage, catalog, state, before):
-        removed = remove_places(storage, vacated(manifest), needed)
+        removed = remove_paths(storage, vacated(manifest), needed)
         raise_mark(storage, paths.cleaned(state.source_id), manifest.number)
         yield removed
 
@@ -109,7 +109,7 @@ def due_places(
 ) -> list[str]:
     """What a clean-up would remove."""
     due = _due(storage, catalog, state, at - timedelta(hours=hours))
-    return [place for manifest, needed in due for place in unneeded(vacated(manifest), needed)]
+    return [path for manifest, needed in due for path in unneeded(vacated(manifest), needed)]
 
 
 def _due(
@@ -192,10 +192,10 @@ def clean_abandoned(
         if _is_of(file.name, tuple(runs))
     ]
     # What is replaced has its own time.
-    needed = {place for manifest in replacing(storage, state) for place in vacated(manifest)}
+    needed = {path for manifest in replacing(storage, state) for path in vacated(manifest)}
     needed |= state_places(state)
     needed |= _lies_in_catalog(catalog, state, folders)
-    removed = remove_places(storage, [*folders, *index], needed)
+    removed = remove_paths(storage, [*folders, *index], needed)
     for run_id in runs:
         storage.abandon("segment-data", run_id)
         forget_abandoned(storage, source_id, run_id)

@@ -86,14 +86,14 @@ def _around(days: Sequence[str], reach: int) -> list[str]:
 def _made_from_lake(work: UnitWork, day: str) -> Iterable[IndexFile]:
     """The ids of a day from the tables' own columns, but for partitions the unit replaces."""
     source, storage, unit = work.context.source, work.context.storage, work.unit
-    places: list[str] = []
+    folders: list[str] = []
     for table, partitions in work.partitions(work.tables, (day, day)).items():
         for partition in partitions:
             start = source.date_partition.parse(partition.values)
             chosen = unit.tables is None or table in unit.tables
             if not (unit.window and chosen and unit.window.holds(start)):
-                places.append(partition.location)
-    held = storage.each(lambda place: storage.files(place, recursive=False), places)
+                folders.append(partition.location)
+    held = storage.each(lambda folder: storage.files(folder, recursive=False), folders)
     ids = read_ids(storage, source, [file for files in held for file in files])
     if len(ids):
         name, folder = f"{work.name}-remade", work.index_folder
@@ -109,7 +109,7 @@ LOOKED_BACK_PER_GROUP = 4_000_000
 class Duplicates:
     """What the dedup pass found: rows to drop, ids by table, what the index gains."""
 
-    places: np.ndarray
+    positions: np.ndarray
     other_payload: np.ndarray  # those of them that say something else than what is kept
     tables: dict[str, TableIds]
     added: tuple[IndexFile, ...]
@@ -138,8 +138,8 @@ def deduplicate(work: UnitWork, seen: Seen) -> Duplicates:
             tables[table] = tables.get(table, TableIds()) + ids
     added = tuple(file for part in parts for file in part.index)
     return Duplicates(
-        _sorted_places(part.places for part in parts),
-        _sorted_places(part.other_payload for part in parts),
+        _sorted_positions(part.positions for part in parts),
+        _sorted_positions(part.other_payload for part in parts),
         tables,
         (*window.made, *added),
         window,
@@ -156,5 +156,5 @@ def groups_for(staged: int, looked_back: int) -> int:
     return groups
 
 
-def _sorted_places(parts: Iterable[bytes]) -> np.ndarray:
+def _sorted_positions(parts: Iterable[bytes]) -> np.ndarray:
     return np.sort(np.frombuffer(b"".join(parts), np.uint64))

@@ -57,7 +57,7 @@ class Placer:
     run_id: str
     unit: Unit
 
-    def place(
+    def placement(
         self,
         schema: TableSchema,
         partition: str,
@@ -104,7 +104,9 @@ class Placer:
         return f"{self.run_id}-{self.unit.number}"
 
 
-def place(work: UnitWork, seen: Seen, resolved: dict[str, ResolvedTable]) -> dict[str, Placement]:
+def place_partitions(
+    work: UnitWork, seen: Seen, resolved: dict[str, ResolvedTable]
+) -> dict[str, Placement]:
     """Where the rows of each table and partition go."""
     source = work.context.source
     placer = Placer(source.id, work.context.run_id, work.unit)
@@ -117,7 +119,7 @@ def place(work: UnitWork, seen: Seen, resolved: dict[str, ResolvedTable]) -> dic
         schema = resolved[table].schema
         values = partition_values(partition)
         own_folder = schema.owns_folder and values not in dropped[table]
-        placements[rows_key(table, partition)] = placer.place(
+        placements[rows_key(table, partition)] = placer.placement(
             schema, partition, size, before.get((table, values)), own_folder
         )
     return placements

@@ -16,7 +16,7 @@ from eventlake.rules.errors import InvalidSetting
 from eventlake.runs.clean_up import with_unused
 from eventlake.runs.context import Published, now
 from eventlake.runs.dedup import Duplicates, deduplicate
-from eventlake.runs.placement import Placement, emptied, partition_changes, place
+from eventlake.runs.placement import Placement, emptied, partition_changes, place_partitions
 from eventlake.runs.record_log import log_records
 from eventlake.runs.resolve import RESCUED, ResolvedTable, resolve
 from eventlake.runs.retype import Shadows, shadows_of
@@ -96,7 +96,7 @@ def process(work: UnitWork) -> Published:
     listener.log(f"{unit.label}: {seen.rows_in:,} rows for {len(resolved)} tables; deduplicating")
     duplicates = deduplicate(work, seen)
     resolved = {t: r for t, r in resolved.items() if not r.is_new or duplicates.tables[t].kept}
-    placements = place(work, seen, resolved)
+    placements = place_partitions(work, seen, resolved)
     shadows = shadows_of(work, resolved, placements)
     doing = "counting" if work.dry else "writing"
     listener.log(f"{unit.label}: {doing} {len(placements)} partitions")
@@ -153,7 +153,7 @@ def _load(
         schemas={table: one.schema for table, one in resolved.items()},
         targets={key: one.written_to for key, one in placements.items()},
         locations={key: one.location for key, one in placements.items()} | shadows.lasting,
-        duplicates=duplicates.places,
+        duplicates=duplicates.positions,
         raw_files=tuple(file.path for file in work.unit.files),
         naming=work.context.source.naming,
         log_folder=work.log_folder,

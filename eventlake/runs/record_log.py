@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from eventlake.load.record_log import DUPLICATE, OTHER_PAYLOAD, LogJob, NotLoaded
-from eventlake.load.seen import Seen, split_places
+from eventlake.load.seen import Seen, split_positions
 from eventlake.rules import paths
 from eventlake.rules.errors import ConservationError, StateError
 from eventlake.rules.names import STANDARD_COLUMNS
@@ -21,11 +21,15 @@ from eventlake.storage import Storage, StoredFile
 
 def log_records(work: UnitWork, seen: Seen, duplicates: Duplicates) -> tuple[NewFile, ...]:
     """Log what was not loaded beside what was, and number the files of the run."""
-    by_reason = {r: np.array(places, dtype=np.uint64) for r, places in seen.not_loaded.items()}
+    by_reason = {
+        r: np.array(positions, dtype=np.uint64) for r, positions in seen.not_loaded.items()
+    }
     other = duplicates.other_payload
-    by_reason[DUPLICATE] = np.setdiff1d(duplicates.places, other, assume_unique=True)
+    by_reason[DUPLICATE] = np.setdiff1d(duplicates.positions, other, assume_unique=True)
     by_reason[OTHER_PAYLOAD] = other
-    missing = _not_loaded(work, {r: places for r, places in by_reason.items() if len(places)})
+    missing = _not_loaded(
+        work, {r: positions for r, positions in by_reason.items() if len(positions)}
+    )
     if missing:
         files = {one.file.number: one for one in missing}
         shares = tasks([one.file for one in missing], work.flow.slots)
@@ -37,10 +41,10 @@ def _not_loaded(work: UnitWork, by_reason: dict[str, np.ndarray]) -> list[NotLoa
     """By file, the lines that were not loaded, in order, each with its reason."""
     if not by_reason:
         return []
-    files, lines = split_places(np.concatenate(list(by_reason.values())))
+    files, lines = split_positions(np.concatenate(list(by_reason.values())))
     # A number for each row, not a text: there may be millions of them.
     names = list(by_reason)
-    codes = np.repeat(np.arange(len(names)), [len(places) for places in by_reason.values()])
+    codes = np.repeat(np.arange(len(names)), [len(positions) for positions in by_reason.values()])
     found: list[NotLoaded] = []
     for number in np.unique(files):
         mine = np.flatnonzero(files == number)

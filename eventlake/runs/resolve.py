@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from eventlake.columnar.kinds import Kind
-from eventlake.load.seen import Place, SeenTable
+from eventlake.load.seen import RawPosition, SeenTable
 from eventlake.rules.inference import infer
 from eventlake.rules.names import RESCUED_DATA, STANDARD_COLUMNS, Naming
 from eventlake.rules.types import Column, LakeType, TableSchema
@@ -70,7 +70,7 @@ def _resolve_table(
 def _new_columns(schema: TableSchema, parts: list[SeenTable]) -> tuple[Column, ...]:
     """Columns the table lacks, in order of discovery, typed by all their values."""
     known = schema.types()
-    found: dict[str, tuple[Place, str, frozenset[Kind]]] = {}
+    found: dict[str, tuple[RawPosition, str, frozenset[Kind]]] = {}
     for part in parts:
         for column in part.columns:
             name = column.column
@@ -80,10 +80,10 @@ def _new_columns(schema: TableSchema, parts: list[SeenTable]) -> tuple[Column, .
             if before is None:
                 found[name] = (column.first, column.pointer, column.kinds)
                 continue
-            place, pointer, kinds = before
-            if column.first < place:
-                place, pointer = column.first, column.pointer
-            if place is not before[0] or not column.kinds <= kinds:
-                found[name] = (place, pointer, kinds | column.kinds)
+            position, pointer, kinds = before
+            if column.first < position:
+                position, pointer = column.first, column.pointer
+            if position is not before[0] or not column.kinds <= kinds:
+                found[name] = (position, pointer, kinds | column.kinds)
     in_order = sorted(found.items(), key=lambda item: item[1][0])
     return tuple(Column(name, infer(kinds), at) for name, (_, at, kinds) in in_order)

@@ -186,7 +186,7 @@ class Shadows:
 
     switching: tuple[str, ...] = ()  # keys of the tables
     schemas: dict[str, TableSchema] = field(default_factory=dict)  # as they are wished, by table
-    places: dict[str, Shadow] = field(default_factory=dict)  # by key of the staged rows
+    by_key: dict[str, Shadow] = field(default_factory=dict)  # by key of the staged rows
     targets: dict[str, str] = field(default_factory=dict)  # the same, files without their ending
     lasting: dict[str, str] = field(default_factory=dict)  # folders in which the run leaves rows
 
@@ -201,7 +201,7 @@ class Shadows:
             if file.shadow is not None:
                 files.setdefault(rows_key(file.table, file.partition), []).append(file.shadow)
         for key, new in sorted(files.items()):
-            shadow = self.places[key]
+            shadow = self.by_key[key]
             before = shadow.before or CatalogPartition((), shadow.location, 0)
             yield PartitionChange(
                 table=self.schemas[new[0].table].key,
@@ -224,7 +224,7 @@ def shadows_of(
     active = {t for t in wishes if t in unit.switches or work.tables[t].key in state.shadows}
     schemas = {t: resolved[t].schema.with_types(wishes[t]) for t in active if t in resolved}
     placer = Placer(work.context.source.id, work.context.run_id, unit)
-    places: dict[str, Shadow] = {}
+    by_key: dict[str, Shadow] = {}
     targets: dict[str, str] = {}
     for key, placement in placements.items():
         if placement.schema.table not in schemas:
@@ -232,18 +232,18 @@ def shadows_of(
         values = partition_values(placement.partition)
         held = state.shadows.get(placement.schema.key, {}).get(partition_name(values))
         if unit.window is not None or placement.before is None:
-            place = placer.version_folder(placement.schema, placement.partition, "-retyped")
-            places[key] = Shadow(place, placer.inside(place))
+            folder = placer.version_folder(placement.schema, placement.partition, "-retyped")
+            by_key[key] = Shadow(folder, placer.inside(folder))
         elif held is not None:
             aside = placer.aside(placement.schema, placement.partition, "retyped/")
-            places[key] = Shadow(held.location, aside, held)
+            by_key[key] = Shadow(held.location, aside, held)
         else:
             continue
-        targets[key] = places[key].written_to
+        targets[key] = by_key[key].written_to
     switching = tuple(sorted(work.tables[table].key for table in active))
     lasting = {
         key: shadow.location
-        for key, shadow in places.items()
+        for key, shadow in by_key.items()
         if placements[key].schema.table in unit.switches
     }
-    return Shadows(switching, schemas, places, targets, lasting)
+    return Shadows(switching, schemas, by_key, targets, lasting)

@@ -24,7 +24,7 @@ from eventlake.upkeep.rewrite import NotAsPublished, Rewritten, rewrite
 THREADS = 2
 _MB = 1_000_000
 
-Place = tuple[str, tuple[str, ...]]
+PartitionRef = tuple[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,8 @@ class _Unit:
 
     run: Run
     chosen: list[Candidate]
-    rewritten: dict[Place, Rewritten] = field(default_factory=dict)
-    refused: set[Place] = field(default_factory=set)
+    rewritten: dict[PartitionRef, Rewritten] = field(default_factory=dict)
+    refused: set[PartitionRef] = field(default_factory=set)
     placer: Placer = field(init=False)
 
     def __post_init__(self) -> None:

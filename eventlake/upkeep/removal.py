@@ -15,7 +15,7 @@ from eventlake.runs.clean_up import (
     Removed,
     cleaned_up_to,
     counted,
-    remove_places,
+    remove_paths,
     replacing,
     state_places,
     vacated,
@@ -208,7 +208,7 @@ def expired_logs(storage: Storage, settings: Settings, source: Source, at: datet
 def remove_expired_logs(
     storage: Storage, settings: Settings, source: Source, at: datetime
 ) -> Removed:
-    return remove_places(storage, expired_logs(storage, settings, source, at), ())
+    return remove_paths(storage, expired_logs(storage, settings, source, at), ())
 
 
 def _began(storage: Storage, folder: str) -> datetime:

@@ -11,7 +11,7 @@ from eventlake.columnar.id_hashes import checksum, hash_id
 from eventlake.load.blobs import Blob, BlobKind, to_ipc
 from eventlake.load.careful_reader import payload_hash
 from eventlake.load.dedup import DedupJob, TableIds, dedup
-from eventlake.load.seen import places
+from eventlake.load.seen import positions
 from eventlake.state.id_index import SCHEMA, UNKNOWN, read_index, write_index
 from eventlake.storage import LocalStorage, Storage
 
@@ -56,8 +56,8 @@ def test_duplicates_cross_tables_blobs_and_the_index(storage: Storage) -> None:
             blob(("m1", OCTOBER_1, 1, 1, "identify"), ("m2", OCTOBER_1, 1, 2, "page")),
         ],
     )
-    losers = np.frombuffer(found.places, np.uint64)
-    assert sorted(losers.tolist()) == sorted(places(np.array([0, 0]), np.array([1, 2])).tolist())
+    losers = np.frombuffer(found.positions, np.uint64)
+    assert sorted(losers.tolist()) == sorted(positions(np.array([0, 0]), np.array([1, 2])).tolist())
     assert found.tables == {
         "page": TableIds(kept=1, duplicates=2, checksum=_sum("m2")),
         "identify": TableIds(kept=1, duplicates=0, checksum=_sum("m1")),

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eventlake.columnar.id_hashes import hash_id, words
-from eventlake.load.seen import places
+from eventlake.load.seen import positions
 from eventlake.rules.duplicates import Events, find_twins, twins_of_one_id
 
 WINDOW = 7
@@ -85,7 +85,7 @@ def fast(events: list[Event], lake: list[InLake], hashes: dict[str, bytes]) -> s
     def ids_of(found: list[Event] | list[InLake]) -> np.ndarray:
         return words(pa.array([hashes[one.id] for one in found], pa.binary(16)))
 
-    where = places(
+    where = positions(
         np.array([e.file for e in events], dtype=np.int32),
         np.array([e.line for e in events], dtype=np.int32),
     )

@@ -8,7 +8,7 @@ import pytest
 from msgspec import Raw
 
 from eventlake.columnar.kinds import Kind
-from eventlake.load.seen import Place, SeenColumn, SeenTable
+from eventlake.load.seen import RawPosition, SeenColumn, SeenTable
 from eventlake.rules.casts import text_of
 from eventlake.rules.names import RESCUED_DATA, Naming
 from eventlake.rules.parse import parse_value
@@ -150,7 +150,7 @@ def source(**settings: Any) -> Source:
 
 
 def seen(
-    first: Place, *columns: tuple[str, str, Place, set[Kind]], table: str = "page"
+    first: RawPosition, *columns: tuple[str, str, RawPosition, set[Kind]], table: str = "page"
 ) -> SeenTable:
     found = [SeenColumn(at, name, place, frozenset(kinds)) for name, at, place, kinds in columns]
     return SeenTable(table, "Page", first, found)
