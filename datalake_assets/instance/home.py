@@ -12,6 +12,7 @@ URL_VARIABLE = "DAGSTER_PG_URL"
 """`postgresql://user:password@host:port/database`: it holds a password, so it is in no file."""
 _INSTANCE_FILE = Path(__file__).parents[1] / "dagster.yaml"
 _NAME, _SHIPPED = "dagster.yaml", ".dagster.yaml.shipped"
+_STORAGE_MODULE = b"module: datalake_assets.instance.storage\n"
 
 
 def home_of(settings: Settings) -> Path:
@@ -37,14 +38,20 @@ def ensure_home(settings: Settings) -> Path:
 
 
 def _ensure_instance_file(home: Path) -> None:
-    """One that nobody has edited is that of this release; another is left alone."""
+    """Install the file of this release; keep an edited one, but for modules that have moved."""
     ours = _INSTANCE_FILE.read_bytes()
     found, shipped = _read(home / _NAME), _read(home / _SHIPPED)
+    wanted = {_NAME: ours, _SHIPPED: ours}
     if found is not None and found not in (ours, shipped):
-        return
-    for name, content in ((_NAME, found), (_SHIPPED, shipped)):
-        if content != ours:
-            LocalStorage(str(home)).write(name, ours)  # others may be reading it
+        wanted = {_NAME: _moved(found)}
+    for name, content in wanted.items():
+        if content != _read(home / name):
+            LocalStorage(str(home)).write(name, content)  # atomic: other processes read it
+
+
+def _moved(file: bytes) -> bytes:
+    """An edited file of an older release, with the storage class where it is now."""
+    return file.replace(b"module: datalake_assets.bookkeeping\n", _STORAGE_MODULE)
 
 
 def _read(file: Path) -> bytes | None:

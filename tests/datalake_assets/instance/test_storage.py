@@ -12,13 +12,16 @@ from eventlake.settings.models import Settings
 from tests.support.ports import reserved_port
 from tests.support.servers.postgres import Postgres, running_postgres
 
+SETTINGS = Settings.model_validate(
+    {"workspace_id": "W1", "storage": "x", "sources": [{"id": "S1", "slug": "shop"}]}
+)
+
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(VARIABLE, str(tmp_path / "home"))
     monkeypatch.setenv(URL_VARIABLE, "")
-    settings = {"workspace_id": "W1", "storage": "x", "sources": [{"id": "S1", "slug": "shop"}]}
-    return ensure_home(Settings.model_validate(settings))
+    return ensure_home(SETTINGS)
 
 
 @pytest.fixture(scope="module")
@@ -86,17 +89,25 @@ def test_a_server_that_does_not_answer_is_named_without_its_password(
 
 
 def test_an_instance_file_that_nobody_edited_follows_the_release(home: Path) -> None:
-    settings = Settings.model_validate(
-        {"workspace_id": "W1", "storage": "x", "sources": [{"id": "S1", "slug": "shop"}]}
-    )
     file, shipped = home / "dagster.yaml", home / ".dagster.yaml.shipped"
     ours = file.read_bytes()
     for one in (file, shipped):
         one.write_bytes(b"# of the last release\n")
-    ensure_home(settings)
+    ensure_home(SETTINGS)
     assert file.read_bytes() == shipped.read_bytes() == ours
 
     file.write_bytes(ours + b"# mine\n")
     shipped.write_bytes(b"# of the last release\n")
-    ensure_home(settings)
+    ensure_home(SETTINGS)
     assert file.read_bytes() == ours + b"# mine\n"
+
+
+def test_an_edited_instance_file_of_an_older_release_finds_its_storage(home: Path) -> None:
+    file = home / "dagster.yaml"
+    edited = file.read_bytes() + b"# mine\n"
+    moved = b"datalake_assets.instance.storage"
+    assert moved in edited
+    file.write_bytes(edited.replace(moved, b"datalake_assets.bookkeeping"))
+    ensure_home(SETTINGS)
+    assert file.read_bytes() == edited
+    assert known(home) == []
