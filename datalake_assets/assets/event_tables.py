@@ -201,7 +201,7 @@ def _specs(lake: Lake, source: Source, table: TableSchema) -> Iterator[dg.AssetS
         schema_key(table),
         deps=[table_key(table)],
         description=f"The catalog entry of `{table.key}`: its columns, types and location.",
-        kinds={"hive"},
+        kinds={lake.settings.catalog},
         **shared,
     )
 

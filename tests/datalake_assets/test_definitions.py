@@ -125,6 +125,7 @@ def test_an_asset_tells_what_it_is(platform: Platform) -> None:
 
     assert page.group_name == "web_shop"
     assert page.kinds == {"spark", "parquet"}
+    assert graph.get(dg.AssetKey(["web_shop", "page_schema"])).kinds == {"local"}
     assert page.owners == ["team:data-platform"]
     assert page.description == "Every `page` event of web_shop, one row each."
     assert page.metadata["dagster/table_name"].value == "web_shop.page"
