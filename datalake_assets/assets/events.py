@@ -1,6 +1,6 @@
 """What a run did, as Dagster's events: a materialization per table and day, checks, the report."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,8 @@ from datalake_assets.assets.keys import (
     schema_key,
     table_key,
 )
-from eventlake.checks.drift import Change, check_schema_change, first_run
+from eventlake.catalog.base import CatalogPartition
+from eventlake.checks.published import Loaded
 from eventlake.checks.view import SOURCE_RULES, TABLE_RULES
 from eventlake.lake import Lake
 from eventlake.rules.counts import TableReport, UnitReport
@@ -38,6 +39,7 @@ class TableDay:
     day: str
     report: TableReport
     metadata: metadata.Metadata
+    partitions: Sequence[CatalogPartition]
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class RunEvents:
                 in_day = self.lake.catalog.partitions(schema.database, schema.name, (day, day))
                 rows = sum(partition.rows for partition in in_day)
                 shown = metadata.table_day(schema, report, day, rows, total)
-                yield TableDay(schema, day, report, shown)
+                yield TableDay(schema, day, report, shown, in_day)
 
     def rows_by_day(self, schema: TableSchema, window: Window) -> dict[str, int]:
         """What the days of a range hold of a table."""
@@ -74,11 +76,13 @@ class RunEvents:
         return rows
 
     def of_unit(
-        self, unit: Published
+        self, unit: Published, loaded: Loaded
     ) -> Iterator[dg.AssetMaterialization | dg.AssetCheckEvaluation]:
         """The events of a unit of work: tables, schemas that changed, checks."""
         newest: dict[str, TableDay] = {}
+        loaded.add_manifest(unit.manifest)
         for touched in self.table_days(unit):
+            loaded.add_day(touched.schema.key, touched.day, touched.partitions)
             newest[touched.schema.key] = max(
                 touched, newest.get(touched.schema.key, touched), key=lambda t: t.day
             )
@@ -86,17 +90,11 @@ class RunEvents:
                 table_key(touched.schema), partition=touched.day, metadata=touched.metadata
             )
         changed = [touched for touched in newest.values() if touched.report.new_columns]
-        is_news = (
-            bool(changed) and first_run(self.lake.storage, self.source.id) != unit.manifest.run_id
-        )
         for touched in changed:
             version = unit.manifest.number
             shown = metadata.schema_version(touched.schema, touched.report, version)
             key = schema_key(touched.schema)
             yield dg.AssetMaterialization(key, partition=touched.day, metadata=shown)
-            if is_news:
-                change = Change.of(unit.manifest, touched.report)
-                yield check_evaluation(check_schema_change(touched.schema, [change]))
         for check in unit.checks:
             yield check_evaluation(check)
 

@@ -1,6 +1,6 @@
 """The sync of a source: a job without partitions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import dagster as dg
@@ -10,7 +10,10 @@ from datalake_assets.assets.keys import SOURCE_TAG, sync_job_name
 from datalake_assets.assets.process import sign
 from datalake_assets.assets.running import DagsterListener, heard_of, new_job, told_as_failure
 from datalake_assets.instance.snapshot import refresh_snapshot
+from eventlake.checks.freshness import check_freshness
+from eventlake.checks.published import PARTIAL_CHECKS, Loaded, TableChecks
 from eventlake.lake import Lake
+from eventlake.rules.clock import now
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.times import parse_hour, touched_days
 from eventlake.runs.failures import failure_told
@@ -50,11 +53,11 @@ def sync_job(lake: Lake, source: Source) -> dg.JobDefinition:
             own = lake.for_source(source)
             with failure_told(own.storage, own.catalog, job.facts()):
                 yield events.of_archive()
-            done = UnitReport()
+            done, loaded = UnitReport(), Loaded()
             try:
                 with heard_of(engine.run(job, DagsterListener(context.log))) as units:
                     for unit in units:
-                        yield from events.of_unit(unit)
+                        yield from events.of_unit(unit, loaded)
                         done = unit.manifest.report
             except ChecksFailed as failed:
                 yield from map(check_evaluation, failed.results)
@@ -62,6 +65,7 @@ def sync_job(lake: Lake, source: Source) -> dg.JobDefinition:
             finally:
                 refresh_snapshot(lake)
             yield events.of_report(job.facts(), done)
+            yield from _check_loaded(context, lake, source, loaded)
             context.log.info(_summary(done))
             yield dg.Output(None)
 
@@ -75,6 +79,39 @@ def sync_job(lake: Lake, source: Source) -> dg.JobDefinition:
         load()
 
     return sync
+
+
+def _check_loaded(
+    context: dg.OpExecutionContext, lake: Lake, source: Source, loaded: Loaded
+) -> Iterator[dg.AssetCheckEvaluation]:
+    """The checks of published tables, as far as they are cheap: the rest is for the daily job.
+
+    The data is published: the sync does not fail if a check cannot be evaluated.
+    """
+    try:
+        results = [check_freshness(lake, source, now())]
+        if loaded.days:
+            results += TableChecks(lake, source, now()).of_loaded(loaded)
+        evaluations = [check_evaluation(result) for result in results]
+        failed = _failed_before(context.instance, evaluations)
+    except Exception as error:
+        context.log.warning(f"Published tables are not checked after this sync: {error}")
+        return
+    for one in evaluations:
+        yield failed.get(one.asset_check_key, one) if one.passed else one
+
+
+def _failed_before(
+    instance: dg.DagsterInstance, evaluations: Sequence[dg.AssetCheckEvaluation]
+) -> dict[dg.AssetCheckKey, dg.AssetCheckEvaluation]:
+    """Failures that only the daily job can clear: it also reads files and older partitions."""
+    keys = [one.asset_check_key for one in evaluations if one.check_name in PARTIAL_CHECKS]
+    latest = instance.event_log_storage.get_latest_asset_check_execution_by_key(keys)
+    return {
+        key: evaluation
+        for key, record in latest.items()
+        if (evaluation := record.evaluation) is not None and not evaluation.passed
+    }
 
 
 def _summary(done: UnitReport) -> str:

@@ -13,8 +13,7 @@ from eventlake.load.write import type_problems
 from eventlake.rules.counts import NewColumn, TableReport
 from eventlake.rules.types import TableSchema
 from eventlake.runs.verify import CheckResult
-from eventlake.state.manifest import Manifest, read_manifest
-from eventlake.storage import Storage
+from eventlake.state.manifest import Manifest
 
 _REMEDY = (
     "Somebody changed the catalog or a file by hand. `datalake recover --catalog` puts the entry "
@@ -90,7 +89,7 @@ def _list(names: Sequence[str]) -> str:
 
 
 LATELY = timedelta(days=1)
-"""How long a change is told."""
+"""How long a change is reported, and how long a table counts as new."""
 _CHANGE_REMEDY = (
     "Nothing, if the change is wanted. A column of the wrong type is corrected with "
     "`datalake retype`; events that nobody wants are left out with `skip_events`."
@@ -99,39 +98,40 @@ _CHANGE_REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one run added to one table."""
+    """The columns that one run added to one table."""
 
     run_id: str
     dagster_run_id: str
     at: datetime
     columns: tuple[NewColumn, ...]
-    is_new: bool = False  # the table itself
 
     @classmethod
     def of(cls, manifest: Manifest, report: TableReport) -> "Change":
         run, at = manifest.run, made(manifest)
-        return cls(run.run_id, run.dagster_run_id, at, report.new_columns, report.is_new)
+        return cls(run.run_id, run.dagster_run_id, at, report.new_columns)
 
     def __str__(self) -> str:
         named = ", ".join(f"{column.name} {column.type}" for column in self.columns)
-        what = f"the table is new, with {len(self.columns)} columns" if self.is_new else named
-        return f"{what} (run {self.run_id}, {self.at:%Y-%m-%d %H:%M})"
+        return f"{named} (run {self.run_id}, {self.at:%Y-%m-%d %H:%M})"
 
 
 Changes = dict[str, list[Change]]
 """By key of the table, oldest first."""
 
 
-def changes_of(manifests: Iterable[Manifest], since: datetime, first_run: str | None) -> Changes:
-    """What runs added since a moment; what the very first run of a source made is no change."""
+def changes_of(manifests: Iterable[Manifest], since: datetime) -> Changes:
+    """Columns that runs added since a timestamp, except to tables that were still new then."""
     changes: Changes = {}
-    last: dict[str, Manifest] = {}  # of each run: it tells of all its units
-    for manifest in sorted(manifests, key=lambda one: one.number):
-        if made(manifest) >= since and manifest.run_id != first_run:
-            last[manifest.run_id] = manifest
+    created: dict[str, datetime] = {}
+    # The last manifest of a run reports all its units.
+    last = {one.run_id: one for one in sorted(manifests, key=lambda one: one.number)}
     for manifest in last.values():
+        at = made(manifest)
         for key, report in manifest.report.tables.items():
-            if report.new_columns:
+            if report.is_new:
+                created[key] = at
+            is_young = key in created and at - created[key] < LATELY
+            if report.new_columns and at >= since and not is_young:
                 changes.setdefault(key, []).append(Change.of(manifest, report))
     return changes
 
@@ -145,12 +145,6 @@ def check_schema_change(schema: TableSchema, changes: Iterable[Change]) -> Check
     }
     problems = [str(change) for change in found]
     return verdict(schema.key, "schema_change", problems, evidence, _CHANGE_REMEDY)
-
-
-def first_run(storage: Storage, source_id: str) -> str | None:
-    """The run that made the source: all of its tables are new."""
-    manifest = read_manifest(storage, source_id, 1)
-    return None if manifest is None else manifest.run_id
 
 
 def made(manifest: Manifest) -> datetime:

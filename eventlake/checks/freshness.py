@@ -13,6 +13,7 @@ from eventlake.rules.schedules import next_due
 from eventlake.runs.verify import CheckResult
 from eventlake.settings.models import Source
 from eventlake.state.ledger import read_ledger
+from eventlake.state.manifest import made_at
 
 HOUR = timedelta(hours=1)
 TWO_HOURS = 2 * HOUR
@@ -34,11 +35,14 @@ class Expected:
 
 def check_freshness(lake: Lake, source: Source, now: datetime) -> CheckResult:
     """One source; a table of its own may be rare, and silence of it means nothing."""
-    hours = loaded_hours(lake.for_source(source), source)
-    return judge_freshness(source, hours, now)
+    lake = lake.for_source(source)
+    first_load = made_at(lake.storage, source.id, 1)
+    return judge_freshness(source, loaded_hours(lake, source), now, first_load)
 
 
-def judge_freshness(source: Source, hours: Iterable[datetime], now: datetime) -> CheckResult:
+def judge_freshness(
+    source: Source, hours: Iterable[datetime], now: datetime, first_load: datetime | None = None
+) -> CheckResult:
     # Clocks of devices do not count, but servers, too, have dated events ahead.
     known = sorted({hour for hour in hours if hour <= now + HOUR})
     expected = expectation(known, source.freshness_hours, _between_syncs(source, now))
@@ -54,6 +58,9 @@ def judge_freshness(source: Source, hours: Iterable[datetime], now: datetime) ->
         evidence["not_judged"] = "its syncs are not scheduled (`schedule: off`)"
     elif not known:
         evidence["not_judged"] = "nothing is loaded yet"
+    elif first_load is not None and now - first_load < expected.age:
+        judged = False  # an archive of old events, loaded for the first time
+        evidence["not_judged"] = f"its first load was at {first_load:%Y-%m-%d %H:%M} UTC"
     if known:
         until = known[-1] + HOUR
         age = max(now - until, timedelta())

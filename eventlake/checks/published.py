@@ -1,18 +1,27 @@
 """Runs the checks of a source's tables on what is published."""
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 import pyarrow.parquet as pq
 
+from eventlake.catalog.base import CatalogPartition, CatalogTable, partition_day
 from eventlake.checks.drift import check_drift, check_schema_change
-from eventlake.checks.partitions import Story, check_partitions, check_small_files, read_story
+from eventlake.checks.partitions import (
+    Story,
+    check_partitions,
+    check_small_files,
+    promises_of,
+    read_story,
+)
 from eventlake.checks.view import (
     TABLE_RULES,
     LookedInto,
+    Promise,
     TableView,
+    Values,
     look_into,
     sample,
     share_of,
@@ -29,11 +38,52 @@ from eventlake.runs.dedup import read_ids
 from eventlake.runs.unit import Window
 from eventlake.runs.verify import CheckResult, Severity
 from eventlake.settings.models import Source
+from eventlake.state.manifest import Manifest
+from eventlake.state.source_state import SourceState
 
 _LOOK_AGAIN = 10
 _SECONDS_BETWEEN = 3.0
+PARTIAL_CHECKS = ("drift", "partitions", "small_files")
+"""After a load these cover only what the run has loaded."""
 Wanted = Mapping[str, Collection[str]]
 """Names of checks by key of the table."""
+
+
+@dataclass
+class Loaded:
+    """What a run has loaded, by key of the table: days, and their partitions as registered."""
+
+    days: dict[str, set[str]] = field(default_factory=dict)
+    partitions: dict[str, dict[Values, CatalogPartition]] = field(default_factory=dict)
+    promises: dict[str, dict[Values, Promise]] = field(default_factory=dict)
+
+    def add_manifest(self, manifest: Manifest) -> None:
+        for key, promises in promises_of([manifest]).items():
+            self.promises.setdefault(key, {}).update(promises)
+
+    def add_day(self, key: str, day: str, partitions: Iterable[CatalogPartition]) -> None:
+        self.days.setdefault(key, set()).add(day)
+        found = self.partitions.setdefault(key, {})
+        found.update((partition.values, partition) for partition in partitions)
+
+    def view(self, key: str, state: SourceState, entry: CatalogTable | None) -> TableView:
+        """A loaded table, with no partitions but those of the loaded days."""
+        layout, days = DatePartition(state.layouts[key].date_partition), self.days[key]
+        promises = self.promises.get(key, {})
+        return TableView(
+            source_id=state.source_id,
+            schema=state.tables[key],
+            layout=layout,
+            manifest=state.manifest,
+            rows=state.rows.get(key, 0),
+            entry=entry,
+            partitions=tuple(self.partitions[key].values()),
+            promises={v: p for v, p in promises.items() if partition_day(layout.keys, v) in days},
+            dropped=frozenset(state.dropped.get(key, ())),
+            looked_into=(),
+            turns=0,
+            is_partial=True,
+        )
 
 
 @dataclass
@@ -58,6 +108,21 @@ class TableChecks:
                 story, results = self._settled(story, schema, names)
                 yield from results
 
+    def of_loaded(self, loaded: Loaded) -> Iterator[CheckResult]:
+        """The checks of tables that a run has just loaded, without a request for each table.
+
+        They cover the partitions that the run has loaded, and read no file: the run itself has
+        checked each. Errors that another run can cause by publishing now are left to its checks.
+        """
+        story = self._read()
+        entries = {entry.name: entry for entry in self.lake.catalog.tables(self.source.database)}
+        for key in loaded.days:
+            entry = entries.get(story.state.tables[key].name)
+            view = loaded.view(key, story.state, entry)
+            results = list(self._judged(story, view, TABLE_RULES))
+            if not _has_errors(results) or not story.goes_on(self.lake.storage):
+                yield from results
+
     def tables(self, story: Story) -> list[TableSchema]:
         known = story.state.tables_of(self.source).values()
         return [schema for schema in known if not self.source.skips(schema.table)]
@@ -69,9 +134,9 @@ class TableChecks:
         again, until it is right, or nobody is publishing."""
         while True:
             schema = story.state.tables.get(schema.key, schema)
-            results = list(self._judged(story, schema, names))
-            wrong = any(not r.passed and r.severity is Severity.ERROR for r in results)
-            if not wrong or not self._left or not story.goes_on(self.lake.storage):
+            view = self._view(story, schema, with_files=bool({"drift", "partitions"} & set(names)))
+            results = list(self._judged(story, view, names))
+            if not _has_errors(results) or not self._left or not story.goes_on(self.lake.storage):
                 return story, results
             self._left -= 1
             self.wait(_SECONDS_BETWEEN)
@@ -81,15 +146,17 @@ class TableChecks:
         return read_story(self.lake.storage, self.source.id, self.now)
 
     def _judged(
-        self, story: Story, schema: TableSchema, names: Collection[str]
+        self, story: Story, view: TableView, names: Collection[str]
     ) -> Iterator[CheckResult]:
-        view = self._view(story, schema, with_files=bool({"drift", "partitions"} & set(names)))
+        schema = view.schema
         if "drift" in names:
             yield check_drift(view)
         if "partitions" in names:
             yield check_partitions(view)
         if "small_files" in names:
-            yield check_small_files(self.source, schema, view.layout, view.partitions, self.now)
+            yield check_small_files(
+                self.source, schema, view.layout, view.partitions, self.now, story.recent
+            )
         if "schema_change" in names:
             yield check_schema_change(schema, story.changes.get(schema.key, ()))
 
@@ -161,3 +228,7 @@ def check_published(
     yield CheckResult(
         schema.key, "conservation", rows == promised, {"rows": rows, "published": promised}
     )
+
+
+def _has_errors(results: Iterable[CheckResult]) -> bool:
+    return any(not r.passed and r.severity is Severity.ERROR for r in results)

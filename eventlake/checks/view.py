@@ -83,6 +83,7 @@ class TableView:
     dropped: frozenset[Values]  # by any manifest, at some time
     looked_into: tuple[LookedInto, ...]
     turns: int  # after how many runs all partitions were looked into
+    is_partial: bool = False  # only the partitions that a run has just loaded
 
     @property
     def location(self) -> str:
@@ -108,7 +109,7 @@ TABLE_RULES = {
     "partitions": "Every partition that was published is registered, and no other; its files are "
     "there and can be read.",
     "small_files": "No partition of a past day is cut into small files.",
-    "schema_change": "No column and no table is new since yesterday.",
+    "schema_change": "No column was added within the last day, except to a new table.",
 }
 """What each check of a table holds."""
 

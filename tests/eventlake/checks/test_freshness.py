@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from eventlake.checks.freshness import check_freshness, judge_freshness
+from eventlake.rules import clock
 from eventlake.runs.verify import Severity
 from eventlake.settings.models import Source
 from tests.support.lakes.archive import track
@@ -99,7 +100,10 @@ def test_a_source_that_nobody_syncs_is_not_judged(settings: dict[str, Any], why:
     assert result.evidence["not_judged"] == why
 
 
-def test_the_hours_are_those_of_loaded_files(tmp_path: Path) -> None:
+def test_the_hours_are_those_of_loaded_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clock, "read", lambda: utc("2026-10-01T08:00"))
     runs = Runs(tmp_path)
     nothing = check_freshness(lake_of(runs), runs.source, utc("2026-10-01"))
     assert nothing.passed and nothing.evidence["not_judged"] == "nothing is loaded yet"
@@ -110,3 +114,12 @@ def test_the_hours_are_those_of_loaded_files(tmp_path: Path) -> None:
     assert result.evidence["age_hours"] == 73.0
     assert result.evidence["newest_hour"] == "2026-10-01T07"
     assert not result.passed
+
+
+def test_old_events_loaded_for_the_first_time_are_not_stale() -> None:
+    source = Source(id="S1", slug="shop")
+    now = END + timedelta(days=90)
+    old = judge_freshness(source, always(14), now, first_load=now - timedelta(hours=71))
+    assert old.passed
+    assert old.evidence["not_judged"].startswith("its first load was at ")
+    assert not judge_freshness(source, always(14), now, first_load=now - timedelta(days=3)).passed

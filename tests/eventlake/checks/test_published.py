@@ -17,7 +17,7 @@ from eventlake.checks.partitions import check_small_files
 from eventlake.checks.view import PARTITIONS_AT_MOST, sample, share_of, slices
 from eventlake.load.dedup import TableIds
 from eventlake.load.write import LoadedFile
-from eventlake.rules import paths
+from eventlake.rules import clock, paths
 from eventlake.rules.counts import TableReport
 from eventlake.rules.errors import StateError
 from eventlake.rules.partitions import DatePartition
@@ -334,7 +334,13 @@ def test_without_all_manifests_nothing_is_guessed(checked: Checked) -> None:
     assert told(checked.runs) == before
 
 
-def test_new_columns_and_tables_are_named_with_their_run(checked: Checked) -> None:
+def test_new_columns_are_named_with_their_run_but_for_new_tables(
+    checked: Checked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    young = checked.results()["track_order", "schema_change"]
+    assert young.passed  # the second run added a column within a day of the first
+
+    monkeypatch.setattr(clock, "read", lambda: datetime.now(UTC) + timedelta(days=1))
     checked.runs.archive.day("2026-10-03").file(
         "c",
         track("Order", "m6", "2026-10-03T07:00", gift=True, weight=1.25),
@@ -348,12 +354,12 @@ def test_new_columns_and_tables_are_named_with_their_run(checked: Checked) -> No
 
     orders, pages = results["track_order", "schema_change"], results["page", "schema_change"]
     assert not orders.passed and orders.severity is Severity.WARN
-    of_second, of_third = orders.evidence["first_problems"]
-    assert of_second.startswith("properties_coupon string (run R2, ")
-    told = f"(run R3, {at:%Y-%m-%d %H:%M})"
-    assert of_third == f"properties_gift boolean, properties_weight decimal(38,6) {told}"
-    assert orders.evidence["new_columns"] == 3
-    assert pages.evidence["first_problems"] == (f"the table is new, with 16 columns {told}",)
+    run = f"(run R3, {at:%Y-%m-%d %H:%M})"
+    assert orders.evidence["first_problems"] == (
+        f"properties_gift boolean, properties_weight decimal(38,6) {run}",
+    )
+    assert orders.evidence["new_columns"] == 2
+    assert pages.passed
     assert results["identify", "schema_change"].evidence == {
         "problems": 0,
         "columns": 17,
@@ -423,6 +429,20 @@ def test_the_last_days_have_their_turn_still_to_come() -> None:
     assert check(partition("07", 9, 9), now="2026-10-02T23:59").passed
     assert not check(partition("07", 9, 9), now="2026-10-03").passed
     assert check(partition("07", 9, 9), now="2026-10-03", compaction={"after_days": 2}).passed
+
+
+def test_partitions_written_since_the_last_upkeep_wait_for_the_next() -> None:
+    found = msgspec.structs.replace(partition("07", 9, 9), version=5)
+    for recent, passes in ((5, True), (6, False)):
+        result = check_small_files(
+            Source(id="S1", slug="shop"),
+            PAGE,
+            DatePartition.DAY_HOUR,
+            [found],
+            utc("2026-10-03"),
+            recent,
+        )
+        assert result.passed is passes
 
 
 def test_the_numbers_tell_how_bad_it_is_and_what_to_do() -> None:
