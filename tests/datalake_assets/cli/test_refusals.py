@@ -112,36 +112,11 @@ def report_of(aws: AwsServer, dagster_run_id: str) -> dict[str, Any] | None:
 
 
 @pytest.mark.usefixtures("bucket")
-@pytest.mark.parametrize(
-    ("denied", "begins"),
-    [
-        (
-            f"s3:GetObject {OBJECTS}/segment-logs/*",
-            f"{NO} download objects from S3 bucket {LAKE}: s3:GetObject on {OBJECTS}/segment-logs/",
-        ),
-        (
-            f"s3:PutObject {OBJECTS}/segment-stage/*",
-            f"{NO} upload staging data to S3 bucket {LAKE}: s3:PutObject on {OBJECTS}/",
-        ),
-        (
-            f"s3:DeleteObject {OBJECTS}",  # by which the server means many in one request
-            f"{NO} delete objects from S3 bucket {LAKE}: s3:DeleteObject on {OBJECTS}/",
-        ),
-        (
-            "glue:CreateTable",
-            f"{NO} create tables in Glue catalog: glue:CreateTable on arn:aws:glue",
-        ),
-    ],
-    ids=lambda value: value.split()[0] if ":" in value else "",
-)
-def test_a_missing_permission_is_told_everywhere_in_the_same_words(
-    aws: AwsServer,
-    become: Callable[..., None],
-    sync: Callable[[], Told],
-    denied: str,
-    begins: str,
+def test_a_missing_permission_is_reported_everywhere_in_the_same_words(
+    aws: AwsServer, become: Callable[..., None], sync: Callable[[], Told]
 ) -> None:
-    become(denied)
+    begins = f"{NO} download objects from S3 bucket {LAKE}: s3:GetObject on {OBJECTS}/segment-logs/"
+    become(f"s3:GetObject {OBJECTS}/segment-logs/*")
     with enforced(aws):
         told = sync()
     assert told.report is not None
@@ -179,34 +154,6 @@ def test_what_was_refused_goes_on_when_it_is_granted(
         "finished",
     ]
     assert sum(line["row_count"] for line in reports if line["type"] == "source") == 1
-
-
-def test_a_bucket_that_is_not_there_is_a_failed_run(
-    sync: Callable[[], Told], tmp_path: Path
-) -> None:
-    (tmp_path / "lake.yaml").write_text(SETTINGS.replace("glue", "local"))
-    told = sync()
-    assert told.report is None  # there is no place for it
-    assert told.description.startswith(
-        f"Data lake has invalid configuration for `storage`: S3 bucket {LAKE} does not exist"
-    )
-    assert told.metadata["error_code"] == "Segment.InvalidSettings"
-    assert f"error: ios_prod: {told.description}" in told.said.err
-    assert told.said.code == 1
-
-
-@pytest.mark.usefixtures("bucket")
-def test_a_role_that_does_not_take_the_external_id(
-    aws: AwsServer, become: Callable[..., None], sync: Callable[[], Told], tmp_path: Path
-) -> None:
-    role = aws.role(external_id="another")
-    (tmp_path / "lake.yaml").write_text(f"iam_role_arn: {role}\nexternal_id: wrong\n{SETTINGS}")
-    become()
-    with enforced(aws):
-        told = sync()
-    assert told.description.startswith("External ID is invalid")
-    assert told.metadata["error_code"] == "Segment.InvalidSettings"
-    assert f"error: ios_prod: {told.description}" in told.said.err
 
 
 @pytest.mark.usefixtures("bucket")

@@ -232,10 +232,14 @@ def needed(runs: Runs) -> set[str]:
 
 @dataclass(frozen=True)
 class Deadly(LocalStorage):
-    """The first task that reads a raw file takes its machine with it, and so does the first that
-    writes one of a table."""
+    """Kills the first task that reads a raw file, and the first that writes a file of a table.
+
+    With `whole_machine`, Spark's executor and worker die, too.
+    """
 
     driver: int = 0
+    calls: tuple[str, ...] = ("reading", "writing")
+    whole_machine: bool = True
 
     def open_stream(self, path: str) -> Any:
         self._perhaps("reading")
@@ -250,16 +254,17 @@ class Deadly(LocalStorage):
         self._perhaps("writing")
         super().put_own(path, data)
 
-    def _perhaps(self, doing: str) -> None:
-        if os.getpid() == self.driver:
+    def _perhaps(self, call: str) -> None:
+        if call not in self.calls or os.getpid() == self.driver:
             return
         try:
-            os.close(os.open(f"{self.uri}/{doing}", os.O_CREAT | os.O_EXCL))
+            os.close(os.open(f"{self.uri}/{call}", os.O_CREAT | os.O_EXCL))
         except FileExistsError:
             return
-        executor = _parent(os.getppid())  # between them is the daemon that forks Python workers
-        os.kill(_parent(executor), signal.SIGKILL)
-        os.kill(executor, signal.SIGKILL)
+        if self.whole_machine:
+            executor = _parent(os.getppid())  # between them is the daemon that forks workers
+            os.kill(_parent(executor), signal.SIGKILL)
+            os.kill(executor, signal.SIGKILL)
         os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -1,7 +1,6 @@
-"""A program that carries out a step on Spark and is killed on the way, if it is told where.
+"""A program that runs a step on Spark and is killed at a change of the storage.
 
-Arguments: the lake's folder, the step, and where: the number of a change of the store, how such a
-change begins, or nothing. Whoever is not killed prints the changes, one a line.
+Arguments: the lake's folder, the step, and how the change begins.
 """
 
 import sys
@@ -17,15 +16,14 @@ from tests.support.faults.machines import KillingStorage, Kills
 from tests.support.lakes.runs import Runs
 
 
-def main(root: str, step: str, where: str = "") -> None:
+def main(root: str, step: str, where: str) -> None:
     placement.SPLIT_BYTES = 220  # small lakes have several files, too
-    kills = Kills(at=int(where)) if where.isdecimal() else Kills(where=where or None)
+    kills = Kills(where=where)
     config = with_archive(SPARK_CONFIG) | {"spark.master": "local[2]"}
     engine = LocalEngine(pyspark=LazyPySparkResource(spark_config=config))
     runs = Runs(Path(root), first_run=10, store=KillingStorage(root, kills))
     runs.flow = engine.dataflow
     next(case for case in CASES if case.name == step).step(runs)
-    print("\n".join(kills.log))
 
 
 if __name__ == "__main__":
