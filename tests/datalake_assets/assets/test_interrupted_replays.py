@@ -8,15 +8,14 @@ import dagster as dg
 import msgspec
 import pytest
 
-from eventlake.load.blobs import Shares
-from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.rules import paths
-from eventlake.runs.context import Dataflow, Published
+from eventlake.runs.context import Published
 from eventlake.runs.report_history import newest_reports
 from eventlake.sample import WEB_SHOP
+from spark_resources.engines.base import SparkEngine
+from tests.support.faults.flows import Raises, flow
 from tests.support.lakes.archive import Archive, track
-from tests.support.lakes.in_process import InProcess
-from tests.support.lakes.platform import InProcessEngine, MakePlatform, Platform
+from tests.support.lakes.platform import MakePlatform, Platform, engine_with
 
 PAGE = dg.AssetKey(["web_shop", "page"])
 PAGE_SCHEMA = dg.AssetKey(["web_shop", "page_schema"])
@@ -24,28 +23,9 @@ ONE, TWO = date(2026, 10, 1), date(2026, 10, 2)
 BOTH = {f"{ONE}", f"{TWO}"}
 
 
-class Cancelled(InProcess):
-    """Somebody presses Ctrl-C in the middle of the second replayed day."""
-
-    loads = 0
-
-    def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
-        written = super().load(job, shares)
-        if job.operation == "mirror":
-            Cancelled.loads += 1
-            if Cancelled.loads == 2:
-                raise KeyboardInterrupt
-        return written
-
-
-class CancelledEngine(InProcessEngine):
-    def flow(self) -> Dataflow:
-        return Cancelled()
-
-
-@pytest.fixture(autouse=True)
-def _count_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Cancelled, "loads", 0)
+def cancelled_engine() -> SparkEngine:
+    """Ctrl-C is pressed in the middle of the second replayed day."""
+    return engine_with(flow(after_load=Raises(KeyboardInterrupt(), at=2, of="mirror")))
 
 
 def reports(platform: Platform) -> list[dict[str, Any]]:
@@ -75,7 +55,7 @@ def raw(platform: Platform) -> Archive:
 def test_a_cancelled_replay_has_recorded_its_days_and_goes_on_when_launched_again(
     make_platform: MakePlatform,
 ) -> None:
-    platform = make_platform(CancelledEngine())
+    platform = make_platform(cancelled_engine())
     assert platform.sync("web_shop").success
     before = platform.rows("web_shop.page")
 
@@ -97,7 +77,7 @@ def test_a_cancelled_replay_has_recorded_its_days_and_goes_on_when_launched_agai
 
 
 def test_every_day_shows_its_rows_whichever_run_brought_it(make_platform: MakePlatform) -> None:
-    platform = make_platform(CancelledEngine())
+    platform = make_platform(cancelled_engine())
     platform.sync("web_shop")
     platform.materialize([PAGE], ONE, TWO)
     again = platform.materialize([PAGE], ONE, TWO)

@@ -13,11 +13,8 @@ from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import ModuleTarget
 from dagster._daemon.backfill import execute_backfill_iteration
 
-from eventlake.load.blobs import Shares
-from eventlake.load.write import LoadedFile, LoadJob
-from eventlake.runs.context import Dataflow
-from tests.support.lakes.in_process import InProcess
-from tests.support.lakes.platform import InProcessEngine
+from tests.support.faults.flows import Raises, flow
+from tests.support.lakes.platform import engine_with
 from tests.support.lakes.sample_lake import SampleLake
 
 pytestmark = [
@@ -32,22 +29,8 @@ SCREEN, IDENTIFY = dg.AssetKey(["ios_prod", "screen"]), dg.AssetKey(["ios_prod",
 DONE = (BulkActionStatus.COMPLETED, BulkActionStatus.COMPLETED_SUCCESS)
 
 
-class Failing(InProcess):
-    """The disk is full when the second day of a replay has been written."""
-
-    days = 0
-
-    def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
-        written = super().load(job, shares)
-        Failing.days += 1
-        if Failing.days == 2:
-            raise OSError("No space left on device")
-        return written
-
-
-class FailingEngine(InProcessEngine):
-    def flow(self) -> Dataflow:
-        return Failing()
+# The disk is full when the second day of a replay has been written.
+DISK_FULL = Raises(OSError("No space left on device"), at=2)
 
 
 @dataclass(frozen=True)
@@ -89,7 +72,8 @@ class Backfills:
 @pytest.fixture
 def backfills(filled: SampleLake, monkeypatch: pytest.MonkeyPatch) -> Iterator[Backfills]:
     monkeypatch.setenv("DATALAKE_CONFIG", str(filled.folder / "lake.yaml"))
-    monkeypatch.setattr("spark_resources.engines.local.local_engine", FailingEngine)
+    engine = engine_with(flow(after_load=DISK_FULL))
+    monkeypatch.setattr("spark_resources.engines.local.local_engine", lambda: engine)
     here_and_now = {
         "run_launcher": {
             "module": "dagster._core.launcher.sync_in_memory_run_launcher",
@@ -119,5 +103,5 @@ def test_days_of_several_tables_are_one_run_which_goes_on_in_the_next_backfill(
     assert backfills.launch("second", SCREEN, IDENTIFY) in DONE
     assert backfills.runs("second") == [dg.DagsterRunStatus.SUCCESS]
     assert recorded(SCREEN) == recorded(IDENTIFY) == set(DAYS)
-    assert Failing.days == 3  # the day that was published was not done again
+    assert DISK_FULL.calls == 3  # the day that was published was not done again
     assert recorded(dg.AssetKey(["ios_prod", "group"])) == set()

@@ -1,13 +1,15 @@
 """`datalake sync`: through Dagster, without Spark; test_demo has the real thing."""
 
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from typing import NoReturn
+from unittest.mock import Mock
 
 import pytest
 
-from eventlake.runs.context import Dataflow
-from tests.support.lakes.platform import InProcessEngine
+from spark_resources.engines.base import SparkEngine
+from tests.support.lakes.platform import engine_with
 from tests.support.lakes.sample_lake import SETTINGS, SampleLake
 from tests.support.terminal import Terminal, everything_below
 
@@ -129,20 +131,16 @@ def test_where_no_source_is_enabled_one_must_be_named(terminal: Terminal, tmp_pa
     assert "No source is enabled" in said.err
 
 
-class _FailingEngine(InProcessEngine):
-    def flow(self) -> Dataflow:
-        raise OSError("the disk is full")
-
-
-class _InterruptedEngine(InProcessEngine):
-    def flow(self) -> Dataflow:
-        raise KeyboardInterrupt
+def failing_engine(error: BaseException) -> Callable[[], SparkEngine]:
+    return lambda: engine_with(Mock(side_effect=error))
 
 
 def test_a_failed_run_ends_with_1_its_message_and_no_stack_trace(
     terminal: Terminal, unsynced: SampleLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spark_resources.engines.local.local_engine", _FailingEngine)
+    monkeypatch.setattr(
+        "spark_resources.engines.local.local_engine", failing_engine(OSError("the disk is full"))
+    )
     said = terminal.run("sync")
     assert said.code == 1
     assert [row[:2] for row in said.rows] == [["web_shop", "failed"], ["ios_prod", "failed"]]
@@ -153,7 +151,9 @@ def test_a_failed_run_ends_with_1_its_message_and_no_stack_trace(
 def test_ctrl_c_ends_the_run_and_what_would_have_come_after_it(
     terminal: Terminal, unsynced: SampleLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spark_resources.engines.local.local_engine", _InterruptedEngine)
+    monkeypatch.setattr(
+        "spark_resources.engines.local.local_engine", failing_engine(KeyboardInterrupt())
+    )
     said = terminal.run("sync")
     assert said.code == 130
     assert "interrupted" in said.err

@@ -6,14 +6,18 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from eventlake.load.blobs import Shares
-from eventlake.load.write import LoadedFile, LoadJob
-from eventlake.runs.context import Dataflow
 from eventlake.sample import WEB_SHOP
 from eventlake.upkeep import upkeep
 from eventlake.upkeep.upkeep import newest_upkeeps
-from tests.support.lakes.in_process import InProcess
-from tests.support.lakes.platform import InProcessEngine, MakePlatform, Platform, events, values
+from tests.support.faults.flows import flow
+from tests.support.lakes.platform import (
+    InProcessEngine,
+    MakePlatform,
+    Platform,
+    engine_with,
+    events,
+    values,
+)
 
 PAGE = dg.AssetKey(["web_shop", "page"])
 CHECK = dg.DagsterEventType.ASSET_CHECK_EVALUATION
@@ -92,22 +96,10 @@ def test_a_sync_with_nothing_new_succeeds_and_touches_no_table(platform: Platfor
     assert platform.lake.storage.files("segment-data/data") == before
 
 
-class LosesARow(InProcess):
-    """A data flow with a fault: one file is written but not told of."""
-
-    def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
-        return super().load(job, shares)[1:]
-
-
-class FaultyEngine(InProcessEngine):
-    def flow(self) -> Dataflow:
-        return LosesARow()
-
-
 def test_a_failed_check_is_recorded_stops_publication_and_says_why(
     make_platform: MakePlatform,
 ) -> None:
-    platform = make_platform(FaultyEngine())
+    platform = make_platform(engine_with(flow(after_load=lambda _, files: files[1:])))
     result = platform.sync("web_shop")
 
     assert not result.success

@@ -24,6 +24,7 @@ from eventlake.runs.context import Dataflow, Silent
 from eventlake.settings.models import Settings
 from spark_resources.dataflow.job import run_job
 from tests.support.aws.preflight import SOURCE_ID
+from tests.support.faults.flows import Raises, flow
 from tests.support.lakes.archive import Archive, track
 from tests.support.lakes.in_process import InProcess
 
@@ -88,16 +89,13 @@ def test_a_source_that_is_not_enabled(tmp_path: Path, archive: Archive) -> None:
 
 
 def test_the_last_sync_failed(tmp_path: Path, archive: Archive) -> None:
-    class Breaks(InProcess):
-        def stage(self, *_: Any) -> Any:
-            raise OSError(
-                "When reading information for key 'segment-logs/a' in bucket 'lake-bucket': AWS "
-                "Error ACCESS_DENIED during HeadObject operation: No response body."
-            )
-
+    refused = OSError(
+        "When reading information for key 'segment-logs/a' in bucket 'lake-bucket': AWS "
+        "Error ACCESS_DENIED during HeadObject operation: No response body."
+    )
     lake = lake_in(tmp_path)
     with pytest.raises(Exception, match="does not have permissions"):
-        sync(lake, Breaks)
+        sync(lake, flow(before_stage=Raises(refused)))
     said = look(lake)["last sync of ios_prod"]
     assert said.startswith("! failed at ")
     assert (

@@ -4,23 +4,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from eventlake.load.blobs import Shares
-from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.rules import paths
 from eventlake.runs.open_runs import OpenRun
 from eventlake.state.lease import Holder, myself
 from eventlake.storage.documents import encode
 from tests.support.faults.failing_storage import lying, needed
-from tests.support.faults.flows import overtaken
+from tests.support.faults.flows import Raises, flow, overtaken
 from tests.support.lakes.archive import track
-from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.runs import SOURCE_ID, CleanAfter, Runs
-
-
-class FailsAfterLoading(InProcess):
-    def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
-        super().load(job, shares)
-        raise OSError("the network is gone")
 
 
 def two_days(runs: Runs) -> None:
@@ -38,16 +29,7 @@ def test_what_a_failed_replay_wrote_goes_and_what_it_published_stays(
 ) -> None:
     two_days(runs)
 
-    class FailsOnTheSecondDay(FailsAfterLoading):
-        days = 0
-
-        def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
-            FailsOnTheSecondDay.days += 1
-            if FailsOnTheSecondDay.days == 1:
-                return InProcess.load(self, job, shares)
-            return super().load(job, shares)
-
-    runs.flow = FailsOnTheSecondDay
+    runs.flow = flow(after_load=Raises(OSError("the network is gone"), at=2))
     with pytest.raises(OSError, match="network"):
         runs.replay("2026-10-01", "2026-10-03")
     assert noted(runs) == ["R2.json"]
@@ -102,16 +84,14 @@ def test_what_was_published_and_then_replaced_keeps_its_own_grace_time(
 
 def test_index_files_of_another_run_at_work_are_kept(runs: Runs, clean_after: CleanAfter) -> None:
     two_days(runs)
-    runs.flow = FailsAfterLoading
+    runs.flow = flow(after_load=Raises(OSError("the network is gone")))
     with pytest.raises(OSError, match="network"):
         runs.replay("2026-10-01", "2026-10-02")
 
-    class CleanedUpMeanwhile(InProcess):
-        def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
-            assert clean_after(25).abandoned.files
-            return super().load(job, shares)
+    def clean_up(_: object) -> None:
+        assert clean_after(25).abandoned.files
 
-    runs.flow = CleanedUpMeanwhile
+    runs.flow = flow(before_load=clean_up)
     runs.archive.day("2026-10-03").file("a", track("Order", "new", "2026-10-03T07:00"))
     runs.sync()
     assert [*runs.index()] == ["2026-10-01", "2026-10-02", "2026-10-03"]
@@ -123,7 +103,7 @@ def test_a_run_that_is_not_over_is_not_cleaned_up_after(
     runs: Runs, clean_after: CleanAfter, alive: bool
 ) -> None:
     two_days(runs)
-    runs.flow = FailsAfterLoading
+    runs.flow = flow(after_load=Raises(OSError("the network is gone")))
     with pytest.raises(OSError, match="network"):
         runs.replay("2026-10-01", "2026-10-02")
     dead = Holder("another-machine", 1, datetime.now(UTC) - timedelta(minutes=5))
@@ -136,7 +116,7 @@ def test_a_run_that_is_not_over_is_not_cleaned_up_after(
 
 def test_while_somebody_commits_nothing_is_judged(runs: Runs, clean_after: CleanAfter) -> None:
     two_days(runs)
-    runs.flow = FailsAfterLoading
+    runs.flow = flow(after_load=Raises(OSError("the network is gone")))
     with pytest.raises(OSError, match="network"):
         runs.replay("2026-10-01", "2026-10-02")
     before = lying(runs)

@@ -15,7 +15,7 @@ from eventlake.runs import placement
 from eventlake.runs.dry_run import PlannedUnit, dry_replay, dry_sync
 from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind
-from tests.support.faults.flows import Counting, cancel, load_days
+from tests.support.faults.flows import Counting, Raises, cancel, flow, load_days
 from tests.support.lakes.archive import identify, page, track
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.random_archives import Replay, Story, stories
@@ -188,12 +188,8 @@ def test_what_others_commit_meanwhile_is_said(runs: Runs) -> None:
 
 
 def test_a_dry_run_that_fails_leaves_nothing_either(runs: Runs) -> None:
-    class Broken(InProcess):
-        def load(self, job: object, splits: object) -> list[object]:  # type: ignore[override]
-            raise OSError("a node is lost")
-
     runs.archive.day(DAY[0]).file("a", track("Order", "m1", "2026-10-01T07:00"))
-    runs.flow = Broken  # type: ignore[assignment]
+    runs.flow = flow(before_load=Raises(OSError("a node is lost")))
     before = everything(runs)
     with pytest.raises(OSError, match="a node is lost"):
         planned(runs)

@@ -1,64 +1,46 @@
 """Runs that may not publish what they made: nothing of it is seen, and the report says why."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
 
-from eventlake.load.blobs import Shares
 from eventlake.load.seen import Seen
-from eventlake.load.stage_job import RawFile, StageJob
+from eventlake.load.stage_job import StageJob
 from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.rules import paths
 from eventlake.rules.errors import ConservationError
 from eventlake.runs.verify import CHECKS, ChecksFailed
+from tests.support.faults.flows import Raises, flow
 from tests.support.lakes.archive import identify, track
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.runs import SOURCE_ID, Runs
 
 
-class LosesARow(InProcess):
-    """Says of its first file that it has one row less than were to be written."""
+def changed(**fields: Callable[[LoadedFile], object]) -> type[InProcess]:
+    """Reports its first file with other fields."""
 
-    def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
-        first, *others = super().load(job, shares)
-        return [msgspec.structs.replace(first, rows=first.rows - 1), *others]
+    def change(_: LoadJob, files: list[LoadedFile]) -> list[LoadedFile]:
+        first, *others = files
+        new = {name: field(first) for name, field in fields.items()}
+        return [msgspec.structs.replace(first, **new), *others]
 
-
-class WritesAnotherType(InProcess):
-    def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
-        problem = ("event: int64 in the file, string in the table",)
-        return [
-            msgspec.structs.replace(file, type_problems=problem)
-            for file in super().load(job, shares)
-        ]
+    return flow(after_load=change)
 
 
-class WritesTheWrongRows(InProcess):
-    def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
-        files = super().load(job, shares)
-        return [msgspec.structs.replace(file, checksum=file.checksum ^ 1) for file in files]
-
-
-class ForgetsALine(InProcess):
+def forget_a_line(_: StageJob, seen: list[Seen]) -> None:
     """Reads a line that ends in none of the counts."""
-
-    def stage(self, job: StageJob, tasks: Sequence[Sequence[RawFile]]) -> list[Seen]:
-        seen = super().stage(job, tasks)
-        seen[0].files[0].rows += 1
-        return seen
+    seen[0].files[0].rows += 1
 
 
-class RunsOutOfDisk(InProcess):
-    def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
-        super().load(job, shares)
-        raise OSError("no space left")
-
-
-class IsCancelled(InProcess):
-    def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
-        raise KeyboardInterrupt
+LOSES_A_ROW = changed(rows=lambda file: file.rows - 1)
+WRITES_ANOTHER_TYPE = changed(
+    type_problems=lambda _: ("event: int64 in the file, string in the table",)
+)
+WRITES_THE_WRONG_ROWS = changed(checksum=lambda file: file.checksum ^ 1)
+RUNS_OUT_OF_DISK = flow(after_load=Raises(OSError("no space left")))
+IS_CANCELLED = flow(before_load=Raises(KeyboardInterrupt()))
 
 
 @pytest.fixture
@@ -79,9 +61,9 @@ def line_of(runs: Runs, run: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("flow", "failed"),
     [
-        (LosesARow, {"dedup", "conservation"}),
-        (WritesAnotherType, {"types"}),
-        (WritesTheWrongRows, {"dedup"}),
+        (LOSES_A_ROW, {"dedup", "conservation"}),
+        (WRITES_ANOTHER_TYPE, {"types"}),
+        (WRITES_THE_WRONG_ROWS, {"dedup"}),
     ],
 )
 def test_a_check_that_fails_stops_the_run_and_names_itself(
@@ -102,7 +84,14 @@ def test_a_check_that_fails_stops_the_run_and_names_itself(
 
 
 @pytest.mark.parametrize(
-    "flow", [LosesARow, WritesAnotherType, ForgetsALine, RunsOutOfDisk, IsCancelled]
+    "flow",
+    [
+        LOSES_A_ROW,
+        WRITES_ANOTHER_TYPE,
+        flow(after_stage=forget_a_line),
+        RUNS_OUT_OF_DISK,
+        IS_CANCELLED,
+    ],
 )
 def test_what_may_not_be_published_leaves_no_trace(archived: Runs, flow: type[InProcess]) -> None:
     archived.flow = flow
@@ -121,7 +110,7 @@ def test_what_may_not_be_published_leaves_no_trace(archived: Runs, flow: type[In
 
 
 def test_a_source_that_does_not_balance_publishes_nothing(archived: Runs) -> None:
-    archived.flow = ForgetsALine
+    archived.flow = flow(after_stage=forget_a_line)
     with pytest.raises(ConservationError, match="3 came in, but 2 loaded"):
         archived.sync()
     assert "The rows of the source do not balance" in line_of(archived, "R1")["error"]
@@ -129,7 +118,7 @@ def test_a_source_that_does_not_balance_publishes_nothing(archived: Runs) -> Non
 
 @pytest.mark.parametrize(
     ("flow", "words"),
-    [(RunsOutOfDisk, "OSError: no space left"), (IsCancelled, "The run was cancelled")],
+    [(RUNS_OUT_OF_DISK, "OSError: no space left"), (IS_CANCELLED, "The run was cancelled")],
 )
 def test_the_report_says_what_ended_the_run(
     archived: Runs, flow: type[InProcess], words: str
@@ -145,16 +134,7 @@ def test_the_report_says_what_ended_the_run(
 def test_a_sync_that_fails_in_its_second_folder_keeps_and_counts_the_first(archived: Runs) -> None:
     archived.archive.day("2026-10-02").file("a", track("Order", "m3", "2026-10-02T07:00"))
 
-    class FailsLater(InProcess):
-        units = 0
-
-        def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
-            FailsLater.units += 1
-            if FailsLater.units == 2:
-                raise OSError("no space left")
-            return super().load(job, shares)
-
-    archived.flow = FailsLater
+    archived.flow = flow(before_load=Raises(OSError("no space left"), at=2))
     with pytest.raises(OSError, match="no space"):
         archived.sync()
     line = line_of(archived, "R1")
@@ -168,7 +148,7 @@ def test_a_sync_that_fails_in_its_second_folder_keeps_and_counts_the_first(archi
 def test_a_replay_that_fails_leaves_the_range_as_it_was(archived: Runs) -> None:
     archived.sync()
     before = archived.partitions("track_order")
-    archived.flow = LosesARow
+    archived.flow = LOSES_A_ROW
     with pytest.raises(ChecksFailed):
         archived.replay("2026-10-01", "2026-10-02")
     assert archived.partitions("track_order") == before

@@ -1,22 +1,16 @@
 """New tables are made while the catalog has room for them, and under names that are free."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from eventlake.catalog.base import CatalogTable
-from eventlake.load.seen import Seen
-from eventlake.load.stage_job import RawFile, StageJob
 from eventlake.rules import paths
 from eventlake.rules.errors import InvalidSetting
+from tests.support.faults.flows import flow
 from tests.support.lakes.archive import identify, page, track
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.runs import Runs
-
-
-class ThreeTasks(InProcess):
-    slots = 3
 
 
 def three_tables(runs: Runs) -> None:
@@ -29,12 +23,12 @@ def three_tables(runs: Runs) -> None:
     day.file("c", identify("m4", "2026-10-01T07:00"), track("Order", "m5", "2026-10-01T07:00"))
 
 
-@pytest.mark.parametrize("flow", [InProcess, ThreeTasks])
+@pytest.mark.parametrize("tasks", [InProcess, flow(slots=3)], ids=["InProcess", "ThreeTasks"])
 def test_past_the_limit_of_tables_events_are_rejected_until_there_is_room(
-    tmp_path: Path, flow: type[InProcess]
+    tmp_path: Path, tasks: type[InProcess]
 ) -> None:
     runs = Runs(tmp_path, limits={"catalog_tables": 3})
-    runs.flow = flow
+    runs.flow = tasks
     runs.catalog.ensure_database("shop")
     runs.catalog.create_table(CatalogTable("shop", "of_somebody_else", (), ("day",), "elsewhere"))
     three_tables(runs)
@@ -85,17 +79,14 @@ def test_a_table_that_the_lake_did_not_make_is_not_written_to(runs: Runs) -> Non
 
 
 def test_a_table_that_another_run_has_just_created_is_not_an_invalid_setting(runs: Runs) -> None:
-    class Overtaken(InProcess):
-        def stage(self, job: StageJob, tasks: Sequence[Sequence[RawFile]]) -> list[Seen]:
-            seen = super().stage(job, tasks)
-            if runs.flow is Overtaken:
-                runs.flow = InProcess
-                runs.storage.delete(paths.lease("S1"))  # as if it had expired
-                runs.sync()
-            return seen
+    def overtake(*_: object) -> None:
+        if runs.flow is not InProcess:
+            runs.flow = InProcess
+            runs.storage.delete(paths.lease("S1"))  # as if it had expired
+            runs.sync()
 
     three_tables(runs)
-    runs.flow = Overtaken
+    runs.flow = flow(after_stage=overtake)
     assert runs.sync().row_count == 0
     assert runs.tables() == ["identify", "page", "track_order"]
     assert {lines[0]["status"] for lines in runs.reports().values()} == {"finished"}

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from eventlake.load.blobs import Shares
 from eventlake.load.record_log import LogJob, NotLoaded
-from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.rules import paths
 from eventlake.state import lease
 from eventlake.state.manifest import read_manifest
 from eventlake.storage import local
 from tests.support.faults.cases import first_sync, growing_sync, replay
+from tests.support.faults.flows import flow
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.runs import SOURCE_ID, Runs
 
@@ -156,13 +155,7 @@ def test_a_file_that_is_not_there_stops_the_commit(
 ) -> None:
     monkeypatch.setattr(local, "MANY", many)
 
-    class LosesAFile(InProcess):
-        def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
-            written = super().load(job, shares)
-            os.unlink(job.storage.full(written[0].path))
-            return written
-
-    runs.flow = LosesAFile
+    runs.flow = flow(after_load=lambda job, files: os.unlink(job.storage.full(files[0].path)))
     with pytest.raises(FileNotFoundError):
         first_sync(runs)
     assert runs.state().manifest == 0

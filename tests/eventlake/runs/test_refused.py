@@ -12,8 +12,8 @@ from eventlake.runs.failures import failure_told
 from eventlake.runs.sync import sync
 from eventlake.state.manifest import RunKind
 from eventlake.storage import LocalStorage
+from tests.support.faults.flows import Raises, flow
 from tests.support.lakes.archive import track
-from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.runs import SOURCE_ID, Runs
 
 ARROW = (
@@ -58,11 +58,8 @@ def test_a_catalog_that_refuses_is_reported_and_what_was_committed_is_published_
 
 
 def test_what_arrow_or_a_task_says_is_understood_in_the_report(archived: Runs) -> None:
-    class Refused(InProcess):
-        def stage(self, *_: Any) -> NoReturn:
-            raise RuntimeError(f"Job aborted: Traceback\n  x\nOSError: {ARROW}\n\n\tat org.apache")
-
-    archived.flow = Refused
+    error = RuntimeError(f"Job aborted: Traceback\n  x\nOSError: {ARROW}\n\n\tat org.apache")
+    archived.flow = flow(before_stage=Raises(error))
     context = archived.context()
     with (
         pytest.raises(InsufficientPermissions) as caught,
@@ -121,13 +118,9 @@ def test_where_nothing_but_the_report_can_be_written_it_is(runs: Runs, tmp_path:
 def test_what_fails_after_a_failure_is_not_told_instead_of_it(
     archived: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Breaks(InProcess):
-        def load(self, *_: Any) -> NoReturn:
-            raise ServiceTrouble("the cause")
-
     monkeypatch.setattr(LocalStorage, "delete_folder", refuse)
     monkeypatch.setattr(LocalStorage, "delete", refuse)
-    archived.flow = Breaks
+    archived.flow = flow(before_load=Raises(ServiceTrouble("the cause")))
     with pytest.raises(ServiceTrouble, match="the cause"):
         archived.sync()
     assert source_line(archived, "R1")["error"] == "the cause"

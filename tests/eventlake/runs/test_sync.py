@@ -12,6 +12,7 @@ from eventlake.rules.names import Naming
 from eventlake.runs.dedup import groups_for
 from eventlake.runs.resolve import standard_columns
 from eventlake.state.first_seen import expected_first_sync, first_sync_due
+from tests.support.faults.flows import flow
 from tests.support.lakes.archive import identify, page, track
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.runs import Runs, utc
@@ -305,11 +306,8 @@ def test_limits_cost_only_the_offender(tmp_path: Path) -> None:
 def test_limits_hold_over_all_tasks_as_over_one(tmp_path: Path) -> None:
     """Each file alone keeps to the limits; in their order, the second and third go over them."""
 
-    class ThreeTasks(InProcess):
-        slots = 3
-
     runs = Runs(tmp_path, limits={"columns": 18, "tables": 2})
-    runs.flow = ThreeTasks
+    runs.flow = flow(slots=3)
     day = runs.archive.day("2026-10-01")
     day.file("a", track("Order", "m1", "2026-10-01T07:00", a=1), page("m2", "2026-10-01T07:00"))
     day.file("b", track("Order", "m3", "2026-10-01T07:00", b=1, c=1))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from datetime import date, timedelta
+from itertools import count
 
 import pytest
 
@@ -15,25 +16,59 @@ from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.runs import SOURCE_ID, Runs
 
 
-def overtaken(runs: Runs, other: Callable[[], object], unit: int = 1) -> type[InProcess]:
-    """A data flow in which, during the given unit, another run comes and goes.
+def flow(
+    before_stage: Callable[[StageJob], object] | None = None,
+    after_stage: Callable[[StageJob, list[Seen]], list[Seen] | None] | None = None,
+    before_load: Callable[[LoadJob], object] | None = None,
+    after_load: Callable[[LoadJob, list[LoadedFile]], list[LoadedFile] | None] | None = None,
+    slots: int | None = None,
+) -> type[InProcess]:
+    """A data flow with actions at its calls; those after a call may return another result."""
 
-    The other one believes that the lease has expired.
-    """
-
-    class Overtaken(InProcess):
-        loads = 0
+    class Flow(InProcess):
+        def stage(self, job: StageJob, tasks: Sequence[Sequence[RawFile]]) -> list[Seen]:
+            if before_stage:
+                before_stage(job)
+            found = super().stage(job, tasks)
+            return (after_stage(job, found) if after_stage else None) or found
 
         def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
-            Overtaken.loads += 1
+            if before_load:
+                before_load(job)
             written = super().load(job, shares)
-            if Overtaken.loads == unit:
-                runs.flow = InProcess
-                runs.storage.delete(paths.lease(SOURCE_ID))
-                other()
-            return written
+            return (after_load(job, written) if after_load else None) or written
 
-    return Overtaken
+    if slots:
+        Flow.slots = slots
+    return Flow
+
+
+class Raises:
+    """An action that raises an error, at every call or only at the given one; counts the calls."""
+
+    def __init__(self, error: BaseException, at: int | None = None, of: str = "") -> None:
+        self.error, self.at, self.of, self.calls = error, at, of, 0
+
+    def __call__(self, job: StageJob | LoadJob, _: object = None) -> None:
+        self.calls += self.of in ("", getattr(job, "operation", ""))
+        if self.at in (None, self.calls):
+            raise self.error
+
+
+def overtaken(runs: Runs, other: Callable[[], object], unit: int = 1) -> type[InProcess]:
+    """A data flow in which another run starts and ends during the given unit.
+
+    The other run takes the lease for expired.
+    """
+    loads = count(1)
+
+    def overtake(*_: object) -> None:
+        if next(loads) == unit:
+            runs.flow = InProcess
+            runs.storage.delete(paths.lease(SOURCE_ID))
+            other()
+
+    return flow(after_load=overtake)
 
 
 def warned_of_conflict(runs: Runs) -> bool:

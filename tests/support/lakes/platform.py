@@ -46,6 +46,16 @@ class InProcessEngine(SparkEngine):
         pass
 
 
+def engine_with(make_flow: Callable[[], Dataflow]) -> SparkEngine:
+    """An engine that runs jobs with another data flow."""
+
+    class Engine(InProcessEngine):
+        def flow(self) -> Dataflow:
+            return make_flow()
+
+    return Engine()
+
+
 @dataclass
 class Platform:
     """A lake, its account, and Dagster over it."""
