@@ -1,5 +1,7 @@
 """What tests of all packages share: a local AWS, servers for alerts, a count of faults injected."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -58,6 +60,14 @@ def hook(authority: trustme.CA, trusted: None, monkeypatch: pytest.MonkeyPatch) 
     with web_hook(authority) as hook:
         monkeypatch.setenv("DATALAKE_WEBHOOK", hook.url)
         yield hook
+
+
+@pytest.fixture
+def dead_pid() -> int:
+    """The id of a process that has ended."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

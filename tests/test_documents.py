@@ -15,16 +15,13 @@ import pytest
 import yaml
 from pyarrow import fs
 
-from datalake_assets.assets.running import new_job
 from datalake_assets.cli.demo import STORAGE, fresh_folder
 from eventlake.lake import Lake
-from eventlake.runs.context import Silent
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive
 from eventlake.settings.file import load_settings
 from eventlake.settings.models import Settings
 from eventlake.sql import LakeSql
-from spark_resources.dataflow.job import run_job
-from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.jobs import drained
 from tests.support.query_page import EXAMPLES, PAGE, examples, lake_on_aws
 from tests.support.servers.aws import AwsServer
 from tests.support.servers.glue import strict_glue
@@ -99,7 +96,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lake = Lake.open(load_settings(fresh_folder(folder), {}, folder))
     write_archive(folder / STORAGE, SampleSpec(days=2, events_per_day=80, files_per_day=1, hours=3))
     for source in lake.settings.sources:
-        list(run_job(new_job(lake.settings, source, ""), InProcess, Silent()))
+        drained(lake.settings, source)
     return folder
 
 

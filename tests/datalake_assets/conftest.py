@@ -15,8 +15,8 @@ from tests.support.lakes.platform import (
     InProcessEngine,
     MakePlatform,
     Platform,
-    settings_of,
 )
+from tests.support.lakes.settings import settings_of
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def make_platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[M
 
         def make(engine: SparkEngine | None = None, arrived: int | None = None) -> Platform:
             root = tmp_path / "lake"
-            settings = settings_of(root, *({"id": s.id, "slug": s.slug} for s in SOURCES))
+            settings = settings_of(root, *SOURCES)
             account = write_archive(root, SAMPLE, arrived=arrived)
             return Platform(Lake.open(settings), account, instance, engine or InProcessEngine())
 

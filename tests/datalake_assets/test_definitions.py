@@ -13,7 +13,8 @@ from eventlake.rules.errors import UsageError
 from eventlake.rules.names import Naming
 from eventlake.rules.types import Column, LakeType, TableSchema
 from eventlake.runs.resolve import standard_columns
-from tests.support.lakes.platform import InProcessEngine, MakePlatform, Platform, settings_of
+from tests.support.lakes.platform import InProcessEngine, MakePlatform, Platform
+from tests.support.lakes.settings import settings_of
 
 
 def _keys(definitions: dg.Definitions) -> set[str]:

@@ -8,21 +8,20 @@ from eventlake.aws.access import AwsAccess
 from eventlake.catalog.glue import GlueCatalog
 from eventlake.catalog.local import LocalCatalog
 from eventlake.lake import Lake
-from eventlake.settings.models import Settings
 from eventlake.storage import LocalStorage
 from eventlake.storage.s3 import S3Storage
+from tests.support.lakes.settings import settings_of
 
 ROLE, OTHER = (f"arn:aws:iam::123456789012:role/{name}" for name in ("lake", "other"))
 
 
-def opened(**settings: Any) -> Lake:
-    sources = [
+def opened(storage: str = "s3://bucket/lake", **settings: Any) -> Lake:
+    sources: list[dict[str, object]] = [
         {"id": "A", "slug": "a"},
         {"id": "B", "slug": "b", "iam_role_arn": OTHER, "external_id": "own"},
         {"id": "C", "slug": "c", "region": "us-east-1"},
     ]
-    given = {"workspace_id": "WS", "sources": sources, "storage": "s3://bucket/lake"}
-    return Lake.open(Settings.model_validate(given | settings))
+    return Lake.open(settings_of(storage, *sources, **settings))
 
 
 def test_a_lake_in_a_folder_has_its_catalog_there(tmp_path: Path) -> None:
@@ -34,7 +33,7 @@ def test_a_lake_in_a_folder_has_its_catalog_there(tmp_path: Path) -> None:
 
 def test_a_lake_in_a_bucket_is_opened_with_the_role_of_the_settings() -> None:
     lake = opened(iam_role_arn=ROLE, region="eu-west-1")
-    access = AwsAccess("eu-west-1", ROLE, "WS")
+    access = AwsAccess("eu-west-1", ROLE, "W1")
     assert lake.storage == S3Storage("s3://bucket/lake", access)
     assert lake.catalog == LocalCatalog(lake.storage)
     glue = opened(iam_role_arn=ROLE, region="eu-west-1", catalog="glue").catalog
@@ -45,9 +44,9 @@ def test_a_lake_in_a_bucket_is_opened_with_the_role_of_the_settings() -> None:
 def test_a_source_may_have_a_role_and_a_region_of_its_own() -> None:
     lake = opened(iam_role_arn=ROLE, region="eu-west-1", catalog="glue")
     expected = {
-        "a": AwsAccess("eu-west-1", ROLE, "WS"),
+        "a": AwsAccess("eu-west-1", ROLE, "W1"),
         "b": AwsAccess("eu-west-1", OTHER, "own"),
-        "c": AwsAccess("us-east-1", ROLE, "WS"),
+        "c": AwsAccess("us-east-1", ROLE, "W1"),
     }
     for slug, access in expected.items():
         own = lake.for_source(lake.settings.source(slug))

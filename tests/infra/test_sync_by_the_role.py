@@ -16,7 +16,6 @@ from eventlake.runs.context import RunContext, Silent
 from eventlake.runs.replay import replay
 from eventlake.runs.sync import sync
 from eventlake.runs.unit import Window
-from eventlake.settings.models import Settings
 from eventlake.state.manifest import RunKind
 from eventlake.state.report import RunFacts
 from eventlake.storage.s3 import S3Storage
@@ -26,6 +25,7 @@ from tests.support.aws.stack import REGION, Stack, deploy
 from tests.support.lakes.archive import Archive, identify, track
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.runs import utc
+from tests.support.lakes.settings import SHOP, settings_of
 from tests.support.servers.aws import AwsServer
 
 REQUEST = re.compile(r'"(?:\x1b\[\d+m)*([A-Z]+) (/\S+) HTTP')
@@ -72,15 +72,15 @@ def stack(aws: AwsServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> St
 
 @pytest.fixture
 def lake(stack: Stack) -> Lake:
-    settings = {
-        "workspace_id": "P3IMS7SBDH",
-        "storage": "s3://lake-bucket/events",
-        "catalog": "glue",
-        "region": REGION,
-        "iam_role_arn": stack.outputs["LakeRoleArn"],
-        "sources": [{"id": "S1", "slug": "shop", "tracking": "all"}],
-    }
-    return Lake.open(Settings.model_validate(settings))
+    settings = settings_of(
+        "s3://lake-bucket/events",
+        SHOP | {"tracking": "all"},
+        workspace_id="P3IMS7SBDH",
+        catalog="glue",
+        region=REGION,
+        iam_role_arn=stack.outputs["LakeRoleArn"],
+    )
+    return Lake.open(settings)
 
 
 def contexts(lake: Lake) -> Iterator[RunContext]:

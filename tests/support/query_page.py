@@ -1,19 +1,15 @@
 """The statements of docs/query.md, and a lake on the local AWS that they can be asked of."""
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from datalake_assets.assets.running import new_job
 from eventlake.lake import Lake
-from eventlake.runs.context import Silent
 from eventlake.runs.unit import Window
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive
 from eventlake.settings.file import load_settings
-from spark_resources.dataflow.job import LakeJob, run_job
-from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.jobs import drained
 from tests.support.lakes.runs import utc
 from tests.support.repo import ROOT
 from tests.support.servers.aws import AwsServer
@@ -58,19 +54,13 @@ def lake_on_aws(folder: Path, aws: AwsServer) -> Lake:
     aws.bucket(BUCKET)
     (folder / "lake.yaml").write_text(SETTINGS)
     lake = Lake.open(load_settings(folder / "lake.yaml", {}, folder))
-    source = lake.settings.sources[0]
     spec = SampleSpec(days=2, events_per_day=160, files_per_day=1, hours=2)
     for arrived in (1, 2):
         write_archive(folder / "raw", spec, arrived=arrived, sources=[IOS_PROD])
         for file in (path for path in (folder / "raw").rglob("*") if path.is_file()):
             lake.storage.create(str(file.relative_to(folder / "raw")), file.read_bytes())
-        _carry_out(lambda: new_job(lake.settings, source, ""))
+        drained(lake.settings)
     first = utc("2026-10-01")
     window = Window(first, first + timedelta(days=1))
-    _carry_out(lambda: new_job(lake.settings, source, "", window=window, accept_changes=True))
+    drained(lake.settings, window=window, accept_changes=True)
     return lake
-
-
-def _carry_out(job: Callable[[], LakeJob]) -> None:
-    for _ in run_job(job(), InProcess, Silent()):
-        pass

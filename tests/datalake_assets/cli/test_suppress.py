@@ -4,12 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from datalake_assets.assets.running import new_job
 from eventlake.rules.times import parse_range
-from eventlake.runs.context import Silent
 from eventlake.runs.unit import Window
-from spark_resources.dataflow.job import run_job
-from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.jobs import drained
 from tests.support.lakes.sample_lake import SampleLake
 from tests.support.terminal import Terminal, program
 
@@ -117,10 +114,7 @@ def carry_out(filled: SampleLake, command: str) -> None:
     lake, source = filled.lake, filled.lake.settings.source(given["--source"])
     window = Window(*parse_range(given["--from"], given["--to"]))
     tables = tuple(value for name, value in options if name == "--table")
-    for _ in run_job(
-        new_job(lake.settings, source, "", window=window, tables=tables), InProcess, Silent()
-    ):
-        pass
+    drained(lake.settings, source, window=window, tables=tables)
 
 
 def test_payloads_of_earlier_runs_are_not_shown(

@@ -8,13 +8,11 @@ import pytest
 
 from datalake_assets.instance.home import URL_VARIABLE, VARIABLE, ensure_home
 from eventlake.rules.errors import ServiceTrouble, UsageError
-from eventlake.settings.models import Settings
+from tests.support.lakes.settings import settings_of
 from tests.support.ports import reserved_port
 from tests.support.servers.postgres import Postgres, running_postgres
 
-SETTINGS = Settings.model_validate(
-    {"workspace_id": "W1", "storage": "x", "sources": [{"id": "S1", "slug": "shop"}]}
-)
+SETTINGS = settings_of("x")
 
 
 @pytest.fixture

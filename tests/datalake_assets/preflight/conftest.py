@@ -7,9 +7,9 @@ import pytest
 
 from eventlake.aws.access import forget_sessions
 from eventlake.lake import Lake
-from eventlake.settings.models import Settings
 from tests.support.aws.enforced import User
 from tests.support.aws.preflight import LAKE, SOURCE_ID, MakeLake
+from tests.support.lakes.settings import settings_of
 from tests.support.servers.aws import REGION, AwsServer
 
 
@@ -18,13 +18,9 @@ def make_lake(aws: AwsServer) -> MakeLake:
     """A lake with one source in a bucket that may or may not be there."""
 
     def make(**more: Any) -> Lake:
-        settings: dict[str, Any] = {
-            "workspace_id": "P3IMS7SBDH",
-            "storage": f"s3://{LAKE}",
-            "region": REGION,
-            "sources": [{"id": SOURCE_ID, "slug": "ios_prod"}],
-        }
-        return Lake.open(Settings.model_validate(settings | more))
+        source = {"id": SOURCE_ID, "slug": "ios_prod"}
+        fixed = {"workspace_id": "P3IMS7SBDH", "region": REGION}
+        return Lake.open(settings_of(f"s3://{LAKE}", source, **fixed | more))
 
     return make
 

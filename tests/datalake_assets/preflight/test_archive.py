@@ -17,16 +17,13 @@ from dagster._core.scheduler.instigation import (
     ScheduleInstigatorData,
 )
 
-from datalake_assets.assets.running import new_job
 from datalake_assets.preflight.archive import Schedules, archive_findings
 from eventlake.lake import Lake
-from eventlake.runs.context import Dataflow, Silent
-from eventlake.settings.models import Settings
-from spark_resources.dataflow.job import run_job
 from tests.support.aws.preflight import SOURCE_ID
 from tests.support.faults.flows import Raises, flow
 from tests.support.lakes.archive import Archive, track
-from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.jobs import drained
+from tests.support.lakes.settings import settings_of
 
 
 @pytest.fixture
@@ -37,17 +34,7 @@ def archive(tmp_path: Path) -> Archive:
 
 
 def lake_in(folder: Path, **source: Any) -> Lake:
-    settings = {
-        "workspace_id": "P3IMS7SBDH",
-        "storage": str(folder),
-        "sources": [{"id": SOURCE_ID, "slug": "ios_prod", **source}],
-    }
-    return Lake.open(Settings.model_validate(settings))
-
-
-def sync(lake: Lake, flow: type[Dataflow] = InProcess) -> None:
-    for _ in run_job(new_job(lake.settings, lake.settings.sources[0], ""), flow, Silent()):
-        pass
+    return Lake.open(settings_of(folder, {"id": SOURCE_ID, "slug": "ios_prod", **source}))
 
 
 def look(lake: Lake, schedules: Schedules | None = None) -> dict[str, str]:
@@ -76,7 +63,7 @@ def test_only_files_from_before_the_start(tmp_path: Path, archive: Archive) -> N
 def test_files_that_wait_and_files_that_are_loaded(tmp_path: Path, archive: Archive) -> None:
     lake = lake_in(tmp_path)
     assert look(lake)["archive of ios_prod"].endswith("; 1 wait for a sync")
-    sync(lake)
+    drained(lake.settings)
     found = look(lake)
     assert found["archive of ios_prod"].endswith("days 2026-10-01 to 2026-10-01")
     assert found["tables of ios_prod"] == "✓ 1 in database ios_prod"
@@ -95,13 +82,13 @@ def test_the_last_sync_failed(tmp_path: Path, archive: Archive) -> None:
     )
     lake = lake_in(tmp_path)
     with pytest.raises(Exception, match="does not have permissions"):
-        sync(lake, flow(before_stage=Raises(refused)))
+        drained(lake.settings, flow=flow(before_stage=Raises(refused)))
     said = look(lake)["last sync of ios_prod"]
     assert said.startswith("! failed at ")
     assert (
         " UTC with Segment.InsufficientPermissions: Datalake does not have permissions to" in said
     )
-    sync(lake)
+    drained(lake.settings)
     assert "last sync of ios_prod" not in look(lake)
 
 
@@ -127,5 +114,5 @@ def test_dagster_is_not_asked_where_nothing_waits(tmp_path: Path, archive: Archi
         raise AssertionError("asked")
 
     lake = lake_in(tmp_path)
-    sync(lake)
+    drained(lake.settings)
     assert len(look(lake, Schedules(instance))) == 2

@@ -30,7 +30,8 @@ from eventlake.rules import paths
 from eventlake.rules.schedules import TWELVE_A_DAY, next_due
 from eventlake.state.lease import Holder, myself
 from tests.support.lakes.archive import Archive, page
-from tests.support.lakes.platform import InProcessEngine, settings_of
+from tests.support.lakes.platform import InProcessEngine
+from tests.support.lakes.settings import settings_of
 
 NOON = datetime(2026, 10, 20, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -18,7 +18,8 @@ from eventlake.rules.errors import ServiceTrouble
 from eventlake.runs.context import Published, now
 from eventlake.sample import IOS_PROD, WEB_SHOP
 from spark_resources.dataflow.job import LakeJob
-from tests.support.lakes.platform import InProcessEngine, MakePlatform, Platform, settings_of
+from tests.support.lakes.platform import InProcessEngine, MakePlatform, Platform
+from tests.support.lakes.settings import settings_of
 from tests.support.servers.alerts import Hook
 
 WEB = {"id": WEB_SHOP.id, "slug": WEB_SHOP.slug}

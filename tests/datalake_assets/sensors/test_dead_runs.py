@@ -1,8 +1,6 @@
 """Runs whose process is gone end as failed, in the lake and in Dagster; the living go on."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
@@ -25,13 +23,6 @@ from tests.support.lakes.platform import Platform
 LATER = datetime.now(UTC) + timedelta(days=1)
 STARTED, FAILURE = dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.FAILURE
 CANCELED, CANCELING = dg.DagsterRunStatus.CANCELED, dg.DagsterRunStatus.CANCELING
-
-
-@pytest.fixture
-def dead_pid() -> int:
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    return process.pid
 
 
 def dead_here(pid: int) -> Holder:

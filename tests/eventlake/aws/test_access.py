@@ -17,14 +17,15 @@ from eventlake.rules.errors import InsufficientPermissions, InvalidSetting, Lake
 from eventlake.settings.models import Settings
 from tests.support.aws.enforced import User, enforced
 from tests.support.aws.recorded import US, answered, told_of
+from tests.support.lakes.settings import settings_of
 from tests.support.servers.aws import REGION, SECRET, AwsServer
 
 ROLE = "arn:aws:iam::123456789012:role/datalake"
 
 
 def settings(**more: Any) -> Settings:
-    base = {"workspace_id": "P3IMS7SBDH", "storage": "lake"}
-    return Settings.model_validate({**base, "sources": [{"id": "a", "slug": "a"}], **more})
+    source = {"id": "a", "slug": "a"}
+    return settings_of("lake", source, workspace_id="P3IMS7SBDH", **more)
 
 
 def test_the_external_id_is_the_workspace_unless_the_settings_or_the_source_say_another() -> None:
@@ -133,18 +134,10 @@ def test_an_external_id_that_the_role_does_not_take() -> None:
 
 
 def test_an_external_id_that_nobody_has_set() -> None:
-    settings = Settings.model_validate(
-        {
-            "workspace_id": "P3IMS7SBDH",
-            "storage": "s3://lake-bucket",
-            "iam_role_arn": ROLE,
-            "sources": [
-                {"id": "9IP56Shn6", "slug": "ios_prod", "external_id": "9IP56Shn6"},
-                {"id": "wX3mQ8rTz", "slug": "web_shop"},
-            ],
-        }
-    )
-    own, default = (str(told_by(AwsAccess.of(s), denied_role())) for s in settings.sources)
+    ios = {"id": "9IP56Shn6", "slug": "ios_prod", "external_id": "9IP56Shn6"}
+    web = {"id": "wX3mQ8rTz", "slug": "web_shop"}
+    lake = settings(iam_role_arn=ROLE, sources=[ios, web])
+    own, default = (str(told_by(AwsAccess.of(s), denied_role())) for s in lake.sources)
     assert own.startswith("External ID is invalid")
     assert default.startswith("External ID is not set")
     assert "with external ID 'P3IMS7SBDH', that of the workspace, was refused" in default

@@ -18,12 +18,12 @@ from eventlake.runs.dead_runs import close_dead_runs
 from eventlake.runs.open_runs import OpenRun, close_failed_run, close_run, opened_run
 from eventlake.runs.report_history import newest_reports
 from eventlake.runs.sync import sync_units
-from eventlake.settings.models import Settings
 from eventlake.state.lease import Holder, myself
 from eventlake.state.report import Failure, RunFacts
 from eventlake.storage.documents import encode
 from tests.support.lakes.archive import identify, page, track
 from tests.support.lakes.runs import SOURCE_ID, Runs
+from tests.support.lakes.settings import SHOP, settings_of
 
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}")
 BALANCE = ("row_count", "duplicates", "rejected", "suppressed", "skipped")
@@ -211,9 +211,7 @@ def test_units_come_out_as_soon_as_they_are_in_the_lake(runs: Runs) -> None:
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    sources = [{"id": "S1", "slug": "shop"}, {"id": "S2", "slug": "app"}]
-    given = {"workspace_id": "W1", "storage": str(tmp_path), "sources": sources}
-    return Lake.open(Settings.model_validate(given))
+    return Lake.open(settings_of(tmp_path, SHOP, {"id": "S2", "slug": "app"}))
 
 
 def report(lake: Lake, source_id: str, start: str, done: UnitReport | None = None) -> None:

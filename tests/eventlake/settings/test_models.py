@@ -13,15 +13,14 @@ from eventlake.rules.partitions import DatePartition
 from eventlake.settings.alerts import Alerts, secret_of
 from eventlake.settings.file import load_settings
 from eventlake.settings.models import Limits, Settings, Source, Tracking
+from tests.support.lakes.settings import settings_of
 
 WEB = {"id": "web01", "slug": "web"}
 
 
 def settings(*sources: dict[str, Any], **top: Any) -> Settings:
     """The least that can be said, and what the test adds."""
-    return Settings.model_validate(
-        {"workspace_id": "W1", "storage": "./lake", "sources": list(sources or (WEB,)), **top}
-    )
+    return settings_of("./lake", *(sources or (WEB,)), **top)
 
 
 def test_a_source_that_says_only_its_id_and_slug_has_the_documented_defaults() -> None:

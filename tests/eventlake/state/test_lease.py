@@ -34,13 +34,6 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     return S3Storage(f"s3://{server.bucket()}")
 
 
-@pytest.fixture
-def dead_pid() -> int:
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    return process.pid
-
-
 def nobody(found: Lease) -> None:
     raise AssertionError(f"waited for {found}")
 

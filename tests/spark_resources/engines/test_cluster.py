@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from datalake_assets.assets.running import new_job
 from datalake_assets.preflight import findings
 from eventlake.lake import Lake
 from eventlake.rules.errors import InvalidSetting
@@ -18,15 +17,15 @@ from eventlake.runs import placement
 from eventlake.runs.context import Silent
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive
 from eventlake.settings.models import Settings
-from spark_resources.dataflow.job import run_job
 from spark_resources.engines.cluster.engine import ClusterEngine, ClusterSession
 from tests.support.faults.cases import SYNCS
 from tests.support.faults.failing_storage import Deadly
 from tests.support.faults.faults import snapshot
 from tests.support.injected import injected
 from tests.support.lakes.in_process import InProcess
-from tests.support.lakes.on_spark import run
+from tests.support.lakes.jobs import drained, run
 from tests.support.lakes.runs import Runs
+from tests.support.lakes.settings import settings_of
 from tests.support.repo import ROOT
 from tests.support.servers.aws import AwsServer
 from tests.support.standalone_cluster import Standalone, standalone
@@ -46,15 +45,8 @@ def cluster(
 
 
 def settings(cluster: Standalone, storage: str, **spark: Any) -> Settings:
-    return Settings.model_validate(
-        {
-            "workspace_id": "WS",
-            "storage": storage,
-            "engine": cluster.url,
-            "spark": {"python": sys.executable, **spark},
-            "sources": [{"id": IOS_PROD.id, "slug": IOS_PROD.slug}],
-        }
-    )
+    python = {"python": sys.executable, **spark}
+    return settings_of(storage, IOS_PROD, engine=cluster.url, spark=python)
 
 
 @pytest.fixture
@@ -93,7 +85,7 @@ def test_workers_without_packages_make_the_same_lake_on_s3(
 ) -> None:
     write_archive(tmp_path / "here", SAMPLE)
     here = Lake.open(settings(cluster, str(tmp_path / "here")))
-    list(run_job(new_job(here.settings, here.settings.sources[0], ""), InProcess, Silent()))
+    drained(here.settings)
 
     there = Lake.open(settings(cluster, f"s3://{aws.bucket()}/x", python=str(bare_python)))
     for file in here.storage.files("segment-logs"):

@@ -12,22 +12,18 @@ import dagster as dg
 import pytest
 
 from datalake_assets.assets.keys import sync_job_name
-from datalake_assets.assets.running import new_job
 from datalake_assets.definitions import build
 from datalake_assets.instance.snapshot import read_snapshot, refresh_snapshot
 from datalake_assets.preflight import findings
 from eventlake.lake import Lake
 from eventlake.rules import paths
-from eventlake.runs.context import Silent
 from eventlake.runs.report_history import newest_reports
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive
-from eventlake.settings.models import Settings
 from eventlake.storage import StoredFile
-from spark_resources.dataflow.job import run_job
 from spark_resources.engines.emr.client import Pace
 from spark_resources.engines.emr.engine import EmrEngine
-from tests.support.lakes.in_process import InProcess
-from tests.support.lakes.on_spark import open_lake
+from tests.support.lakes.jobs import drained, open_lake
+from tests.support.lakes.settings import settings_of
 from tests.support.servers.aws import AwsServer, fresh_sessions
 from tests.support.servers.emr_cluster import LocalEmr, local_emr
 from tests.support.servers.emr_node import PYTHON, shell, spark_submit, without_spark
@@ -127,16 +123,15 @@ def aws_lake(aws_server: AwsServer, tmp_path_factory: pytest.TempPathFactory) ->
             dg.DagsterInstance.ephemeral() as instance,
         ):
             cluster_id = emr.start_cluster(bucket)
-            settings = {
-                "workspace_id": "WS",
-                "storage": f"s3://{bucket}",
-                "catalog": "glue",
-                "engine": "emr",
-                "emr_cluster_id": cluster_id,
-                "iam_role_arn": aws_server.role(external_id="WS"),
-                "sources": [{"id": SOURCE.id, "slug": SOURCE.slug}],
-            }
-            lake = Lake.open(Settings.model_validate(settings))
+            settings = settings_of(
+                f"s3://{bucket}",
+                SOURCE,
+                catalog="glue",
+                engine="emr",
+                emr_cluster_id=cluster_id,
+                iam_role_arn=aws_server.role(external_id="W1"),
+            )
+            lake = Lake.open(settings)
             yield Aws(aws_server, emr, lake, cluster_id, instance, folder / "archive")
 
 
@@ -164,7 +159,7 @@ def test_what_a_catalog_in_files_has_of_the_same_archive_glue_has_too(
     """And the rows, table by table."""
     local = open_lake(tmp_path, SOURCE)
     write_archive(tmp_path, SAMPLE, arrived=1)
-    list(run_job(new_job(local.settings, local.settings.sources[0], ""), InProcess, Silent()))
+    drained(local.settings)
 
     loaded = aws_lake.rows()
     for table in local.catalog.tables(SOURCE.slug):

@@ -21,7 +21,7 @@ from eventlake.sql import LakeSql
 from spark_resources.dataflow.cluster import SparkDataflow, share_column
 from spark_resources.dataflow.job import run_job
 from spark_resources.engines.local import LocalEngine
-from tests.support.lakes.on_spark import open_lake, run
+from tests.support.lakes.jobs import open_lake, run
 
 pytestmark = pytest.mark.spark
 SAMPLE = SampleSpec(days=2, events_per_day=400, files_per_day=3, hours=4)

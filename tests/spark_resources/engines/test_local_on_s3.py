@@ -16,12 +16,12 @@ from eventlake.rules.times import parse_range
 from eventlake.runs.report_history import newest_reports
 from eventlake.runs.unit import Window
 from eventlake.sample import IOS_PROD, Account, SampleSpec, write_archive
-from eventlake.settings.models import Settings
 from eventlake.sql import LakeSql
 from eventlake.storage import LocalStorage
 from spark_resources.engines.local import LocalEngine
 from tests.support.aws.enforced import User, all_but, enforced
-from tests.support.lakes.on_spark import run
+from tests.support.lakes.jobs import run
+from tests.support.lakes.settings import settings_of
 from tests.support.servers.aws import SECRET, AwsServer
 
 pytestmark = pytest.mark.spark
@@ -30,13 +30,9 @@ SAMPLE = SampleSpec(days=1, events_per_day=200, files_per_day=3, hours=3)
 
 @pytest.fixture
 def lake(aws: AwsServer) -> Lake:
-    settings = {
-        "workspace_id": "WS",
-        "storage": f"s3://{aws.bucket()}/events",
-        "sources": [{"id": IOS_PROD.id, "slug": IOS_PROD.slug}],
-        "iam_role_arn": aws.role(external_id="WS"),
-    }
-    return Lake.open(Settings.model_validate(settings))
+    role = aws.role(external_id="W1")
+    storage = f"s3://{aws.bucket()}/events"
+    return Lake.open(settings_of(storage, IOS_PROD, iam_role_arn=role))
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from eventlake.sample import IOS_PROD, SampleSpec, write_archive
 from eventlake.sql import LakeSql
 from spark_resources.engines.local import LocalEngine
 from tests.support.lakes.archive import arrivals, message_ids
-from tests.support.lakes.on_spark import open_lake, run
+from tests.support.lakes.jobs import open_lake, run
 from tests.support.lakes.retyping import suppress
 from tests.support.lakes.sample_lake import lake_sums
 from tests.support.oracles.recount import raw_sums

@@ -16,8 +16,9 @@ from eventlake.alerts.wording import Words
 from eventlake.lake import Lake
 from eventlake.rules.counts import TableReport, UnitReport
 from eventlake.runs.open_runs import close_run
-from eventlake.settings.models import Settings, Source
+from eventlake.settings.models import Source
 from eventlake.state.report import Failure, RunFacts
+from tests.support.lakes.settings import settings_of
 
 BEGIN = datetime(2026, 10, 20, tzinfo=UTC)
 REFUSED = Failure("Segment.InsufficientPermissions", "S3 bucket b: s3:PutObject was refused.")
@@ -53,8 +54,7 @@ class WatchedLake:
 
     def __init__(self, root: Path | str, storage: str = "", **alerts: Any) -> None:
         source = {"id": "S1", "slug": "shop", "alerts": alerts}
-        given = {"workspace_id": "W1", "storage": storage or str(root), "sources": [source]}
-        self.lake = Lake.open(Settings.model_validate(given))
+        self.lake = Lake.open(settings_of(storage or root, source))
         self.source: Source = self.lake.settings.sources[0]
         self.runs = 0
 
@@ -102,8 +102,7 @@ HOUR = timedelta(hours=1)
 def source_with(**alerts: Any) -> Source:
     given = {"email_to": "data@example.com", **alerts}
     source = {"id": "S1", "slug": "shop", "alerts": given}
-    settings = {"workspace_id": "W1", "storage": "/nowhere", "sources": [source]}
-    return Settings.model_validate(settings).sources[0]
+    return settings_of("/nowhere", source).sources[0]
 
 
 def run(number: int, letter: str, **facts: Any) -> Attempt:

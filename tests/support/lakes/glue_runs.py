@@ -7,11 +7,11 @@ from eventlake.catalog.base import Catalog
 from eventlake.lake import Lake
 from eventlake.runs.context import RunContext
 from eventlake.runs.unit import Window
-from eventlake.settings.models import Settings
 from eventlake.state.manifest import RunKind
 from tests.support.lakes.archive import identify, page, track
 from tests.support.lakes.retyping import wish
 from tests.support.lakes.runs import Runs
+from tests.support.lakes.settings import settings_of
 from tests.support.servers.aws import AwsServer
 
 PLACE = "s3://lake-bucket/some/prefix"
@@ -28,8 +28,7 @@ class GlueRuns(Runs):
     def set(self, **source: Any) -> None:
         super().set(**source)
         sources = self.settings.model_dump(exclude_unset=True)["sources"]
-        given = {"workspace_id": "W1", "storage": PLACE, "catalog": "glue", "sources": sources}
-        self.settings = Settings.model_validate(given)
+        self.settings = settings_of(PLACE, *sources, catalog="glue")
         self._lake = Lake.open(self.settings)
 
     @property

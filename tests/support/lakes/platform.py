@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -14,7 +13,6 @@ from eventlake.lake import Lake
 from eventlake.runs.context import Dataflow, Listener, Published
 from eventlake.runs.dry_run import PlannedUnit
 from eventlake.sample import IOS_PROD, WEB_SHOP, Account, SampleSpec
-from eventlake.settings.models import Settings
 from spark_resources.dataflow.job import LakeJob, preview_job, run_job
 from spark_resources.engines.base import SparkEngine
 from tests.support.lakes.in_process import InProcess
@@ -23,11 +21,6 @@ SOURCES = (WEB_SHOP, IOS_PROD)
 
 
 SAMPLE = SampleSpec(days=2, events_per_day=60, files_per_day=2, hours=3)
-
-
-def settings_of(root: Path, *sources: Mapping[str, object]) -> Settings:
-    given = {"workspace_id": "WS", "storage": str(root), "sources": sources}
-    return Settings.model_validate(given)
 
 
 class InProcessEngine(SparkEngine):

@@ -21,7 +21,7 @@ from eventlake.runs.replay import replay
 from eventlake.runs.run import Run
 from eventlake.runs.sync import sync
 from eventlake.runs.unit import Window
-from eventlake.settings.models import Settings, Source
+from eventlake.settings.models import Source
 from eventlake.state.id_index import read_index
 from eventlake.state.ledger import LedgerEntry, read_ledger
 from eventlake.state.manifest import RunKind
@@ -32,6 +32,7 @@ from eventlake.upkeep.compaction import Compacted, compact
 from eventlake.upkeep.upkeep import UpkeepReport, upkeep
 from tests.support.lakes.archive import Archive
 from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.settings import SHOP, settings_of
 
 SOURCE_ID = "S1"
 Row = dict[str, Any]
@@ -63,13 +64,7 @@ class Runs:
 
     def set(self, **source: Any) -> None:
         """Other settings from now on."""
-        self.settings = Settings.model_validate(
-            {
-                "workspace_id": "W1",
-                "storage": self.storage.uri,
-                "sources": [{"id": SOURCE_ID, "slug": "shop", **source}],
-            }
-        )
+        self.settings = settings_of(self.storage.uri, SHOP | source)
 
     @property
     def source(self) -> Source:

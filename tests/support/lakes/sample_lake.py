@@ -3,16 +3,13 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from datalake_assets.assets.running import new_job
 from eventlake.catalog.base import Catalog
 from eventlake.lake import Lake
-from eventlake.runs.context import Silent
 from eventlake.sample import IOS_PROD, WEB_SHOP, Account, SampleSpec
 from eventlake.settings.file import load_settings
 from eventlake.sql import LakeSql
 from eventlake.storage import Storage
-from spark_resources.dataflow.job import run_job
-from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.jobs import drained
 from tests.support.oracles.recount import NUMERIC, ColumnSum, TableSum
 
 SAMPLE = SampleSpec(days=2, events_per_day=80, files_per_day=2, hours=3)
@@ -43,9 +40,7 @@ class SampleLake:
     def sync(self, dagster_run_id: str = "") -> None:
         """A sync of every source, without Spark and without Dagster."""
         for source in self.lake.settings.sources:
-            job = new_job(self.lake.settings, source, dagster_run_id)
-            for _ in run_job(job, InProcess, Silent()):
-                pass
+            drained(self.lake.settings, source, dagster_run_id=dagster_run_id)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from eventlake.runs.unit import Window
 from eventlake.sample import IOS_PROD, WEB_SHOP, Expected, SampleSpec, history
 from eventlake.settings.models import Settings, Source
 from eventlake.state.suppression import WHOLE_LAKE, change
+from tests.support.lakes.settings import settings_of
 from tests.support.simulation.archive import GOES, Arrivals
 from tests.support.simulation.clock import Clock, backdate
 from tests.support.simulation.disk import Usage, measure
@@ -75,13 +76,7 @@ class Simulation:
             "schedule_timezone": BERLIN.key,
             "alerts": told,
         }
-        given = {
-            "workspace_id": "W1",
-            "storage": f"{self.root}",
-            "sources": [web, ios],
-            "retention": self.retention,
-        }
-        return Settings.model_validate(given)
+        return settings_of(self.root, web, ios, retention=self.retention)
 
     def source(self, slug: str) -> Source:
         return self.lake.settings.source(slug)

@@ -15,7 +15,6 @@ from eventlake.aws.access import AwsAccess
 from eventlake.rules.counts import TableReport, UnitReport
 from eventlake.rules.errors import InsufficientPermissions, LakeError, UsageError
 from eventlake.runs.verify import CheckResult, ChecksFailed
-from eventlake.settings.models import Settings
 from eventlake.storage import open_storage
 from spark_resources.engines.emr.pipes import PipesFolder
 from spark_resources.workers.job_events import (
@@ -30,6 +29,7 @@ from spark_resources.workers.job_events import (
     tell,
 )
 from tests.support.lakes.on_emr import Heard
+from tests.support.lakes.settings import settings_of
 from tests.support.servers.aws import AwsServer
 
 TABLE = TableReport("track_order", "track_order", 3, 2, 1, day_rows={"2026-10-01": 2})
@@ -61,9 +61,7 @@ def speak(folder: PipesFolder, aws: AwsServer, patch: pytest.MonkeyPatch) -> dic
 def test_a_job_is_told_what_to_do_and_heard_by_whoever_waits(
     folder: PipesFolder, aws: AwsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = Settings.model_validate(
-        {"workspace_id": "WS", "storage": "./x", "sources": [{"id": "S1", "slug": "shop"}]}
-    )
+    settings = settings_of("./x")
     folder.hand_over(new_job(settings, settings.sources[0], "dagster-run"))
     heard = Heard()
     assert list(folder.messages(heard)) == [] and not folder.opened
