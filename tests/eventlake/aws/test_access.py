@@ -141,7 +141,7 @@ def test_an_external_id_that_nobody_has_set() -> None:
     assert own.startswith("External ID is invalid")
     assert default.startswith("External ID is not set")
     assert "with external ID 'P3IMS7SBDH', that of the workspace, was refused" in default
-    assert str(told_by(AwsAccess.of(settings), denied_role())) == default
+    assert str(told_by(AwsAccess.of(lake), denied_role())) == default
     none = str(told_by(AwsAccess(role_arn=ROLE), denied_role()))
     assert none.startswith("External ID is not set")
     assert "without an external ID was refused" in none
