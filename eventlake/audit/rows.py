@@ -16,7 +16,7 @@ from eventlake.audit.scope import Scope, TableNumbers, micros, overlaps
 from eventlake.columnar.id_hashes import hash_id
 from eventlake.columnar.raw_lines import RawLines
 from eventlake.rules.events import Reject, open_envelope
-from eventlake.rules.gc import uncollected
+from eventlake.rules.gc import gc_paused
 from eventlake.rules.names import MESSAGE_ID, RECEIVED_AT, STANDARD_COLUMNS, column_name, table_name
 from eventlake.rules.parse import parse_line
 from eventlake.rules.suppression import People
@@ -195,7 +195,7 @@ class ArchiveRows:
 
         Events after `loaded_lines` are waiting to be loaded (None: all lines are loaded).
         """
-        with uncollected():  # events die at once: looking for cycles among them doubles the time
+        with gc_paused():  # events die at once: looking for cycles among them doubles the time
             yield from self._read(number, path, loaded_lines)
 
     def _read(self, file: int, path: str, loaded: int | None) -> Iterator[np.ndarray]:

@@ -30,7 +30,7 @@ from eventlake.load.stage_job import RawFile, StageJob
 from eventlake.load.table_rows import CarefulRow, TableRows, arranged
 from eventlake.rules.events import Reason, Reject, open_envelope
 from eventlake.rules.flatten import Event
-from eventlake.rules.gc import uncollected
+from eventlake.rules.gc import gc_paused
 from eventlake.rules.names import table_name
 from eventlake.rules.parse import parse_line
 from eventlake.rules.partitions import HOUR_US, hour_of
@@ -115,7 +115,7 @@ _NO_ROWS = np.empty(0, np.int64)
 
 def stage(job: StageJob, task: int, files: Sequence[RawFile]) -> Iterator[Blob]:
     """All blobs of one task, its account last."""
-    with uncollected():  # events die young: looking for cycles among them doubles the parsing
+    with gc_paused():  # events die young: looking for cycles among them doubles the parsing
         yield from _StageTask(job, task).run(files)
 
 

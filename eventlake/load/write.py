@@ -18,10 +18,10 @@ from eventlake.load.staged_table import StagedTable
 from eventlake.load.typed_rows import TypedRows
 from eventlake.rules.counts import CastCounts
 from eventlake.rules.names import MESSAGE_ID, RESCUED_DATA, Naming
-from eventlake.rules.paths import own_path, published_name, waits
+from eventlake.rules.paths import is_unpublished, published_name, unique_path
 from eventlake.rules.types import TableSchema
 from eventlake.storage import Storage
-from eventlake.storage.local import own_name
+from eventlake.storage.local import unique_name
 
 T = TypeVar("T")
 Told = Mapping[str, Any]
@@ -191,10 +191,10 @@ class _Writer:
     def write(self, rows: slice, file: LoadedFile) -> LoadedFile:
         files = self._with_rescued if file.has_rescued else self._without_rescued
         path, data = file.path, files.data(rows)
-        if data is not None and waits(path):
+        if data is not None and is_unpublished(path):
             # Spark may run a task twice at the same time: each writes files of its own.
-            path = own_path(path, own_name())
-            self._storage.put_own(path, data)
+            path = unique_path(path, unique_name())
+            self._storage.write_unique(path, data)
             size, end = WrittenFile(len(data), data)
         else:
             with self._storage.open_output(path) as out:

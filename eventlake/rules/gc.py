@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """No search inside: for work that makes many objects, and leaves no cycles.
 
     Each search goes through all objects that live, and more of them come all the time.

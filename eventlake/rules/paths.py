@@ -64,7 +64,7 @@ def version_folder(source_id: str, run_id: str, table: str, partition: str) -> s
     return f"{versions(source_id)}/{run_id}/segment_type={table}/{partition}"
 
 
-def waiting_name(table: str, partition: str, name: str) -> str:
+def unpublished_name(table: str, partition: str, name: str) -> str:
     """What a file is called as long as it waits among those of other tables and partitions."""
     apart = partition.replace("/", _APART)
     return f"segment_type={_short(table)}{_APART}{apart}{_APART}{name}"
@@ -77,12 +77,12 @@ def _short(table: str) -> str:
     return f"{table[:_SHORT]}-{sha256(table.encode()).hexdigest()[:16]}"
 
 
-def waits(path: str) -> bool:
+def is_unpublished(path: str) -> bool:
     """Whether this is where a file waits until it is published."""
     return _APART in path.rpartition("/")[2]
 
 
-def own_path(path: str, own: str) -> str:
+def unique_path(path: str, own: str) -> str:
     """The same for a file that waits, with something in its name that others do not have."""
     folder, _, name = path.rpartition("/")
     return f"{folder}/{own}{_APART}{name}"

@@ -197,7 +197,7 @@ def clean_abandoned(
     needed |= _lies_in_catalog(catalog, state, folders)
     removed = remove_paths(storage, [*folders, *index], needed)
     for run_id in runs:
-        storage.abandon("segment-data", run_id)
+        storage.discard_partial_writes("segment-data", run_id)
         forget_abandoned(storage, source_id, run_id)
     return removed
 

@@ -137,7 +137,7 @@ def close_upkeep(storage: Storage, run: RunFacts) -> None:
 def _leave_behind(storage: Storage, run: RunFacts) -> None:
     """What it wrote and did not commit goes after the grace time."""
     note_abandoned(storage, run)
-    storage.abandon("segment-data", run.run_id)
+    storage.discard_partial_writes("segment-data", run.run_id)
 
 
 def committed(storage: Storage, run: RunFacts, after_manifest: int) -> UnitReport:

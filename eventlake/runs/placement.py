@@ -88,7 +88,7 @@ class Placer:
         """
         place = crc32(schema.table.encode()) % WAITING
         stage = f"{paths.stage(self.source_id, self.run_id)}/{self.unit.number}/{place}"
-        return f"{stage}/{inside}{paths.waiting_name(schema.table, partition, self.file_stem)}"
+        return f"{stage}/{inside}{paths.unpublished_name(schema.table, partition, self.file_stem)}"
 
     def inside(self, folder: str) -> str:
         return f"{folder}/{self.file_stem}"

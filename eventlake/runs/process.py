@@ -102,7 +102,7 @@ def process(work: UnitWork) -> Published:
     listener.log(f"{unit.label}: {doing} {len(placements)} partitions")
     loaded = _load(work, seen, resolved, placements, shadows, duplicates)
     if not work.dry:
-        work.context.storage.settle_soon(len(loaded))
+        work.context.storage.start_sync(len(loaded))
     resolved = _with_rescued_data(resolved, loaded)
     report = unit_report(work, seen, resolved, duplicates.tables, loaded)
     checks = _verify(work, report, resolved, duplicates, loaded)

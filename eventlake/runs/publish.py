@@ -37,7 +37,7 @@ def apply(
         by_table.setdefault(change.table, []).append(change)
     changed = (*manifest.partitions, *manifest.shadows)
     files = [*(file for change in changed for file in change.added), *manifest.records]
-    storage.place_all([(f.written, f.path) for f in files if f.written != f.path])
+    storage.move_all_into_place([(f.written, f.path) for f in files if f.written != f.path])
     for key in manifest.retyped:
         _switch(catalog, after.tables[key], by_table.pop(key, []), manifest.number)
     shown = [(after.tables[key], changes) for key, changes in by_table.items()]

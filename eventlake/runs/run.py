@@ -9,7 +9,7 @@ import msgspec
 
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import LakeError
-from eventlake.rules.gc import uncollected
+from eventlake.rules.gc import gc_paused
 from eventlake.runs.clean_up import clean_up
 from eventlake.runs.context import Published, RunContext, now
 from eventlake.runs.dead_runs import close_dead_runs
@@ -125,7 +125,7 @@ class Run:
         self.attempts += 1
         flow = context.dataflow()
         work = UnitWork(context, unit, self.state, flow, start, self.suppression, self.log_files)
-        with uncollected():
+        with gc_paused():
             try:
                 prepared = process(work)
             finally:
@@ -142,7 +142,7 @@ class Run:
 
     def commit(self, manifest: Manifest) -> None:
         storage, catalog = self.context.storage, self.context.catalog
-        storage.settle(manifest.written)
+        storage.make_durable(manifest.written)
         commit(storage, manifest)
         self.done, self.finished = manifest.report, manifest.finish_time is not None
         self.log_files |= last_numbers(manifest.records)

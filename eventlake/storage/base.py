@@ -83,7 +83,7 @@ class Storage(ABC):
         A block that fails leaves nothing behind.
         """
 
-    def put_own(self, path: str, data: bytes | memoryview) -> None:
+    def write_unique(self, path: str, data: bytes | memoryview) -> None:
         """Write a file, like `open_output`, to a path that nobody else writes to.
 
         Where this fails there may be a part of it, of which nobody is told.
@@ -127,22 +127,22 @@ class Storage(ABC):
         """The names of the folders directly below a folder."""
 
     @abstractmethod
-    def place(self, source: str, target: str) -> None:
+    def move_into_place(self, source: str, target: str) -> None:
         """Bring a written file to its published path; done already is done.
 
         What becomes of the written one is up to the store: clear its folder when all is done.
         """
 
-    def place_all(self, moves: Sequence[tuple[str, str]]) -> None:
+    def move_all_into_place(self, moves: Sequence[tuple[str, str]]) -> None:
         """Place several files, each given by where it is and where it belongs."""
-        self.each(lambda move: self.place(*move), moves)
+        self.each(lambda move: self.move_into_place(*move), moves)
 
-    def settle_soon(self, files: int) -> None:
+    def start_sync(self, files: int) -> None:
         """So many files are written, and will be settled before long: a disk can begin with it."""
         return
 
     @abstractmethod
-    def settle(self, paths: Sequence[str]) -> None:
+    def make_durable(self, paths: Sequence[str]) -> None:
         """See to it that written files outlive a power cut."""
 
     @abstractmethod
@@ -160,11 +160,11 @@ class Storage(ABC):
         """Remove all below a folder, also what is half-written."""
 
     @abstractmethod
-    def tidy(self, folder: str) -> None:
+    def delete_empty_folders(self, folder: str) -> None:
         """Remove folders below it in which nothing is left; some stores have no such thing."""
 
     @abstractmethod
-    def abandon(self, folder: str, run_id: str) -> None:
+    def discard_partial_writes(self, folder: str, run_id: str) -> None:
         """Free what a dead run has half-written below a folder, in files named after it."""
 
 

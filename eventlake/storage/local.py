@@ -24,13 +24,13 @@ from eventlake.storage.base import THREADS, Change, Storage, StoredFile
 _numbers = count()
 
 
-def aside(full: str) -> str:
+def draft_path(full: str) -> str:
     """Where a file is written until it is whole: nobody else writes to the same place."""
     folder, _, name = full.rpartition("/")
-    return f"{folder}/.{name}.{own_name()}"
+    return f"{folder}/.{name}.{unique_name()}"
 
 
-def own_name() -> str:
+def unique_name() -> str:
     """A name that nobody else has, nor had."""
     return f"{_mine(os.getpid())}{next(_numbers):x}"
 
@@ -57,7 +57,7 @@ def discard(full: str) -> None:
         os.unlink(full)
 
 
-def left_of(name: str) -> str | None:
+def target_of_draft(name: str) -> str | None:
     """Which file was being written under a name; None if it is no name of such a one."""
     return name[1:].rpartition(".")[0] if name.startswith(".") else None
 
@@ -66,26 +66,26 @@ MANY = 500
 """Files from which on it costs less to wait for the whole disk than for each of them."""
 
 
-def settle_all(files: Sequence[str], folders: Sequence[str], root: str) -> None:
+def sync_files(files: Sequence[str], folders: Sequence[str], root: str) -> None:
     """Wait until files below a root, and what stands in folders, would outlive a power cut."""
-    if len(files) > MANY and sync_all(root):
+    if len(files) > MANY and sync_disk(root):
         return
     every = [*files, *folders]
     if len(every) == 1:
-        settle_one(every[0])
+        sync_path(every[0])
         return
     with ThreadPoolExecutor(THREADS) as pool:  # a disk does many of these as one
-        list(pool.map(settle_one, every))
+        list(pool.map(sync_path, every))
 
 
-def begin_to_settle(files: int, root: str) -> None:
+def start_early_sync(files: int, root: str) -> None:
     """Sync many files in the background, while the thread that wrote them does other work.
 
     Linux reports a disk error only once, here to this sync. The thread has to call
     `finish_early_syncs` before it commits the files.
     """
     if files > MANY:
-        _begun.setdefault((root, get_ident()), []).append(_ahead.submit(sync_all, root))
+        _begun.setdefault((root, get_ident()), []).append(_ahead.submit(sync_disk, root))
 
 
 def finish_early_syncs(root: str) -> None:
@@ -98,7 +98,7 @@ _ahead = ThreadPoolExecutor(1)
 _begun: dict[tuple[str, int], list[Future[bool]]] = {}  # by root and thread
 
 
-def sync_all(at: str) -> bool:
+def sync_disk(at: str) -> bool:
     """All that was written to this disk onto it, by one call; False where there is no such call."""
     sync = getattr(CDLL(None, use_errno=True), "syncfs", None)  # Linux has it
     if sync is None:
@@ -112,7 +112,7 @@ def sync_all(at: str) -> bool:
     return True
 
 
-def settle_one(full: str) -> None:
+def sync_path(full: str) -> None:
     """One file, or what stands in one folder."""
     handle = os.open(full, os.O_RDONLY)
     try:
@@ -163,7 +163,7 @@ class LocalStorage(Storage):
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
         # Spark may run a task twice at the same time: each writes a file of its own.
         full = self.full(path)
-        draft = aside(full)
+        draft = draft_path(full)
         try:
             with open(open_new(draft), "wb", buffering=_BUFFER) as out:
                 yield out
@@ -172,7 +172,7 @@ class LocalStorage(Storage):
             discard(draft)
             raise
 
-    def put_own(self, path: str, data: bytes | memoryview) -> None:
+    def write_unique(self, path: str, data: bytes | memoryview) -> None:
         full = self.full(path)
         handle = open_new(full)
         try:
@@ -251,19 +251,19 @@ class LocalStorage(Storage):
 
         After a power cut, too: what was renamed before it was written would be empty by then.
         """
-        drafts = [aside(self.full(path)) for path, _ in files]
+        drafts = [draft_path(self.full(path)) for path, _ in files]
         try:
             for draft, (_, data) in zip(drafts, files, strict=True):
                 with open(open_new(draft), "wb") as out:
                     out.write(data)
-            self._settle_drafts(drafts)
+            self._sync_drafts(drafts)
             yield drafts
         finally:
             for draft in drafts:
                 discard(draft)
 
-    def _settle_drafts(self, drafts: Sequence[str]) -> None:
-        settle_all(drafts, (), self.uri)
+    def _sync_drafts(self, drafts: Sequence[str]) -> None:
+        sync_files(drafts, (), self.uri)
 
     def exists(self, path: str) -> bool:
         return os.path.exists(self.full(path))
@@ -288,7 +288,7 @@ class LocalStorage(Storage):
     def _relative(self, full: str) -> str:
         return full[len(self.uri) + 1 :]
 
-    def place(self, source: str, target: str) -> None:
+    def move_into_place(self, source: str, target: str) -> None:
         full = self.full(target)
         # In a folder that was not there, there is nothing to look for.
         if not _made(full.rpartition("/")[0]) and self.exists(target):
@@ -299,21 +299,21 @@ class LocalStorage(Storage):
             if not self.exists(target):  # else another run has just done it
                 raise
 
-    def place_all(self, moves: Sequence[tuple[str, str]]) -> None:
+    def move_all_into_place(self, moves: Sequence[tuple[str, str]]) -> None:
         # Those who move files out of one folder would only wait for each other.
         by_folder: dict[str, list[tuple[str, str]]] = {}
         for move in moves:
             by_folder.setdefault(move[0].rpartition("/")[0], []).append(move)
         if len(moves) < _WORTH_THREADS:
-            super().place_all(moves)
+            super().move_all_into_place(moves)
             return
         with ThreadPoolExecutor(len(by_folder)) as pool:
-            list(pool.map(super().place_all, by_folder.values()))
+            list(pool.map(super().move_all_into_place, by_folder.values()))
 
-    def settle_soon(self, files: int) -> None:
-        begin_to_settle(files, self.uri)
+    def start_sync(self, files: int) -> None:
+        start_early_sync(files, self.uri)
 
-    def settle(self, paths: Sequence[str]) -> None:
+    def make_durable(self, paths: Sequence[str]) -> None:
         finish_early_syncs(self.uri)
         files = [self.full(path) for path in paths]
         by_folder: dict[str, set[str]] = {}
@@ -322,13 +322,13 @@ class LocalStorage(Storage):
             by_folder.setdefault(folder, set()).add(name)
         for folder, names in by_folder.items():
             _require_whole(folder, names)
-        settle_all(files, list(by_folder), self.uri)
+        sync_files(files, list(by_folder), self.uri)
 
     def copy(self, source: str, target: str) -> None:
         full = self.full(target)
         _made(full.rpartition("/")[0])
         shutil.copyfile(self.full(source), full)
-        settle_one(full)
+        sync_path(full)
 
     def delete(self, path: str) -> None:
         discard(self.full(path))
@@ -336,7 +336,7 @@ class LocalStorage(Storage):
     def delete_folder(self, folder: str) -> None:
         shutil.rmtree(self.full(folder), ignore_errors=True)
 
-    def tidy(self, folder: str) -> None:
+    def delete_empty_folders(self, folder: str) -> None:
         # Not one that was changed just now: somebody may be about to write into it.
         before = now().timestamp() - _QUIET_SECONDS
         for at, _, _ in os.walk(self.full(folder), topdown=False):
@@ -344,7 +344,7 @@ class LocalStorage(Storage):
                 if os.stat(at).st_mtime < before:
                     os.rmdir(at)
 
-    def abandon(self, folder: str, run_id: str) -> None:
+    def discard_partial_writes(self, folder: str, run_id: str) -> None:
         """What a run was writing here is a file like others: there is nothing to free."""
 
 
@@ -376,5 +376,5 @@ def _require_whole(folder: str, names: set[str]) -> None:
     for missing in names.difference(there):
         raise FileNotFoundError(ENOENT, os.strerror(ENOENT), f"{folder}/{missing}")
     for left in there:
-        if left_of(left) in names:
+        if target_of_draft(left) in names:
             discard(f"{folder}/{left}")

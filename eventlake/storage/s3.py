@@ -442,7 +442,7 @@ class S3Storage(Storage):
             found = self._listing().folders(self._below(folder))
         return sorted(key.rstrip("/").rpartition("/")[2] for key in found)
 
-    def place(self, source: str, target: str) -> None:
+    def move_into_place(self, source: str, target: str) -> None:
         if self._size(target) is not None:
             return
         try:
@@ -451,7 +451,7 @@ class S3Storage(Storage):
             if self._size(target) is None:  # else another run has just done it
                 raise
 
-    def settle(self, paths: Sequence[str]) -> None:
+    def make_durable(self, paths: Sequence[str]) -> None:
         """What S3 has said that it has, it has."""
 
     def copy(self, source: str, target: str) -> None:
@@ -476,10 +476,10 @@ class S3Storage(Storage):
             delete_keys(self.client, self.bucket, keys)
             abort_uploads(self.client, self.bucket, below)
 
-    def tidy(self, folder: str) -> None:
+    def delete_empty_folders(self, folder: str) -> None:
         """S3 has no folders that could be empty."""
 
-    def abandon(self, folder: str, run_id: str) -> None:
+    def discard_partial_writes(self, folder: str, run_id: str) -> None:
         with self._call(folder):
             abort_uploads(self.client, self.bucket, self._below(folder), run_id)
 

@@ -233,7 +233,7 @@ class _Upkeep:
         context = self.run.context
         source_id = context.source.id
         for folder in (f"segment-data/data/{source_id}", paths.id_indexes(source_id)):
-            context.storage.tidy(folder)
+            context.storage.delete_empty_folders(folder)
 
 
 def planned_upkeep(context: RunContext, at: datetime) -> UpkeepReport:

@@ -132,7 +132,9 @@ def suppress(storage: Storage, run: str, identifier: str) -> None:
     with RecordLog(storage, "aside", "append") as log:
         log.add(BatchType.SUPPRESSED, pa.table({"identifier": [identifier]}), "test")
     (file,) = storage.files("aside")
-    storage.place(file.path, f"{paths.tracking('W1', 'S1', run)}/{BatchType.SUPPRESSED}.0.parquet")
+    storage.move_into_place(
+        file.path, f"{paths.tracking('W1', 'S1', run)}/{BatchType.SUPPRESSED}.0.parquet"
+    )
 
 
 def test_a_loaded_record_has_its_line_of_the_archive(lake: Lake) -> None:

@@ -61,8 +61,8 @@ class SmallDisk(LocalStorage):
             yield out
             self._need(0)
 
-    def put_own(self, path: str, data: bytes | memoryview) -> None:
-        super().put_own(path, data)
+    def write_unique(self, path: str, data: bytes | memoryview) -> None:
+        super().write_unique(path, data)
         self._need(0)
 
     def copy(self, source: str, target: str) -> None:

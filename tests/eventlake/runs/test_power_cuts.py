@@ -23,15 +23,15 @@ def test_many_files_are_brought_onto_the_disk_by_one_call_before_the_commit(
     runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[set[str]] = []  # the files that each call finds
-    sync_all = local.sync_all
+    sync_disk = local.sync_disk
 
     def note(at: str) -> bool:
         assert at == str(runs.root)
         synced.append({file.path for file in runs.storage.files("")})
-        return sync_all(at)
+        return sync_disk(at)
 
     monkeypatch.setattr(local, "MANY", 1)  # what a run writes one by one is synced by itself
-    monkeypatch.setattr(local, "sync_all", note)
+    monkeypatch.setattr(local, "sync_disk", note)
     first_sync(runs)
     manifest = read_manifest(runs.storage, SOURCE_ID, 1)
     assert manifest is not None
@@ -68,7 +68,7 @@ def test_a_disk_error_in_the_early_sync_stops_the_commit(
         return True
 
     monkeypatch.setattr(local, "MANY", 1)
-    monkeypatch.setattr(local, "sync_all", fails_once)
+    monkeypatch.setattr(local, "sync_disk", fails_once)
     monkeypatch.setattr(lease, "RENEWAL_SECONDS", renewal)
     runs.flow = flow
     with pytest.raises(OSError, match=os.strerror(errno.EIO)):
@@ -85,8 +85,8 @@ def test_a_system_without_that_call_does_them_one_by_one(
 ) -> None:
     settled: list[str] = []
     monkeypatch.setattr(local, "MANY", 0)
-    monkeypatch.setattr(local, "sync_all", lambda at: False)
-    monkeypatch.setattr(local, "settle_one", settled.append)
+    monkeypatch.setattr(local, "sync_disk", lambda at: False)
+    monkeypatch.setattr(local, "sync_path", settled.append)
     first_sync(runs)
     manifest = read_manifest(runs.storage, SOURCE_ID, 1)
     assert manifest is not None
@@ -124,7 +124,7 @@ def test_a_file_of_state_or_catalog_is_on_the_disk_before_it_is_in_its_place(
     settled: set[str] = set()
     placed: list[str] = []
 
-    def sync_all(at: str) -> bool:
+    def sync_disk(at: str) -> bool:
         settled.update(str(path) for path in Path(at).rglob(".*"))
         return True
 
@@ -138,8 +138,8 @@ def test_a_file_of_state_or_catalog_is_on_the_disk_before_it_is_in_its_place(
         return noting
 
     monkeypatch.setattr(local, "MANY", many)
-    monkeypatch.setattr(local, "sync_all", sync_all)
-    monkeypatch.setattr(local, "settle_one", settled.add)
+    monkeypatch.setattr(local, "sync_disk", sync_disk)
+    monkeypatch.setattr(local, "sync_path", settled.add)
     for name in ("link", "replace"):
         monkeypatch.setattr(os, name, noted(getattr(os, name)))
     first_sync(runs)

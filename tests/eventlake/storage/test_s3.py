@@ -160,7 +160,7 @@ class TestUploads:
 
     def test_those_of_a_dead_run_are_aborted_with_it(self, aws: AwsServer, s3: S3Storage) -> None:
         begin(aws, "lake/d/_v/R1/x", "lake/d/ids/R1-0.arrow", "lake/d/_v/R2/x", "other/R1")
-        s3.abandon("d", "R1")
+        s3.discard_partial_writes("d", "R1")
         assert uploads(aws) == ["lake/d/_v/R2/x", "other/R1"]
 
     def test_those_in_a_folder_go_with_it(self, aws: AwsServer, s3: S3Storage) -> None:
@@ -172,7 +172,7 @@ class TestUploads:
         begin(aws, "lake/d/_v/R1/x")
         refused = pytest.raises(InsufficientPermissions)
         with answers(s3, "AbortMultipartUpload", 403, done=False), refused:
-            s3.abandon("d", "R1")
+            s3.discard_partial_writes("d", "R1")
         assert uploads(aws) == ["lake/d/_v/R1/x"]
 
     def test_one_that_another_process_has_just_aborted_is_done(
@@ -190,7 +190,7 @@ class TestUploads:
             return page
 
         monkeypatch.setattr(s3.client, "list_multipart_uploads", then_aborted)
-        s3.abandon("d", "R1")
+        s3.discard_partial_writes("d", "R1")
         monkeypatch.undo()
         assert uploads(aws) == []
 
@@ -230,7 +230,7 @@ class TestUploads:
         data = bytes(range(256)) * (FIVE_MB // 64)
         s3.write("a", data)
         with answers(s3, "UploadPartCopy", done=False) as parts:
-            s3.place("a", "b")
+            s3.move_into_place("a", "b")
         assert (len(parts), s3.read("b") == data, uploads(aws)) == (4, True, [])
 
 

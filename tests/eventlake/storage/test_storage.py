@@ -138,7 +138,7 @@ def test_nothing_is_left_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert storage.create_all(files) == [False, False]
     storage.update_all([(path, lambda old: b"3") for path, _ in files])
     assert hidden() == set()
-    monkeypatch.setattr(local, "settle_one", full)
+    monkeypatch.setattr(local, "sync_path", full)
     with pytest.raises(OSError, match="full"):
         storage.create_all([("c/x", b"1"), ("d/x", b"2")])
     with pytest.raises(OSError, match="full"):
@@ -181,7 +181,7 @@ def test_names_may_hold_what_partitions_and_people_put_in(storage: Storage) -> N
         with storage.open_input(path) as file:
             assert file.read() == path.encode()
     storage.copy(odd[1], "b/ü")
-    storage.place(odd[0], "b/%41")
+    storage.move_into_place(odd[0], "b/%41")
     assert storage.read("b/ü") == odd[1].encode()
     assert storage.read("b/%41") == odd[0].encode()
 
@@ -237,7 +237,7 @@ def test_what_is_written_bit_by_bit_is_there_when_it_is_whole(storage: Storage, 
 @pytest.mark.parametrize("size", [0, 10, 12 << 20])
 def test_what_is_written_at_once_is_there(storage: Storage, size: int) -> None:
     data = np.arange(size, dtype=np.uint8)
-    storage.put_own("o/x", data.data)
+    storage.write_unique("o/x", data.data)
     assert storage.read("o/x") == data.tobytes()
 
 
@@ -266,7 +266,7 @@ def test_a_task_that_runs_twice_at_once_writes_its_file_whole(storage: Storage) 
 def test_what_a_killed_task_left_is_gone_once_its_file_is_settled(tmp_path: Path) -> None:
     storage = LocalStorage(str(tmp_path))
     put(storage, "o/x", "o/y", "o/.x.0123", "o/.z.0123", "o/.lock")
-    storage.settle(["o/x", "o/y"])
+    storage.make_durable(["o/x", "o/y"])
     assert {path.name for path in (tmp_path / "o").iterdir()} == {"x", "y", ".z.0123", ".lock"}
 
 
@@ -277,40 +277,40 @@ def test_the_error_of_an_early_sync_is_raised_only_where_the_same_thread_settles
     put(storage, "o/x")
     failing = True
 
-    def sync_all(at: str) -> bool:
+    def sync_disk(at: str) -> bool:
         if failing:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         return True
 
-    monkeypatch.setattr(local, "sync_all", sync_all)
-    storage.settle_soon(local.MANY + 1)
+    monkeypatch.setattr(local, "sync_disk", sync_disk)
+    storage.start_sync(local.MANY + 1)
     local._ahead.submit(int).result()  # the early sync has ended
     failing = False
     put(storage, "lease")
     with ThreadPoolExecutor(1) as another:
         another.submit(put, storage, "lease").result()
-        another.submit(storage.settle, ["o/x"]).result()
+        another.submit(storage.make_durable, ["o/x"]).result()
     with pytest.raises(OSError, match=os.strerror(errno.EIO)):
-        storage.settle(["o/x"])
-    storage.settle(["o/x"])
+        storage.make_durable(["o/x"])
+    storage.make_durable(["o/x"])
 
 
 def test_a_file_is_placed_once(storage: Storage) -> None:
     put(storage, "stage/x", "stage/y")
-    storage.place("stage/x", "data/x")
-    storage.place("stage/x", "data/x")  # again: the run was interrupted
-    storage.place("stage/y", "data/x")  # what is published stays
+    storage.move_into_place("stage/x", "data/x")
+    storage.move_into_place("stage/x", "data/x")  # again: the run was interrupted
+    storage.move_into_place("stage/y", "data/x")  # what is published stays
     assert storage.read("data/x") == b"stage/x"
     storage.delete_folder("stage")
-    storage.place("stage/x", "data/x")
+    storage.move_into_place("stage/x", "data/x")
     with pytest.raises(FileNotFoundError):
-        storage.place("stage/x", "data/z")
+        storage.move_into_place("stage/x", "data/z")
 
 
 def test_many_files_are_placed_and_copied(storage: Storage) -> None:
     put(storage, *(f"stage/{n}" for n in range(40)))
     storage.copy_all([(f"stage/{n}", f"copy/{n}") for n in range(40)])
-    storage.place_all([(f"stage/{n}", f"data/{n}") for n in range(40)])
+    storage.move_all_into_place([(f"stage/{n}", f"data/{n}") for n in range(40)])
     for folder in ("copy", "data"):
         assert {storage.read(f"{folder}/{n}") for n in range(40)} == {
             f"stage/{n}".encode() for n in range(40)

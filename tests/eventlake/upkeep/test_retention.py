@@ -208,10 +208,10 @@ def test_folders_in_which_nothing_is_left_go(runs: Runs, clean_after: CleanAfter
     data = runs.root / "segment-data" / "data" / SOURCE_ID
     empty = data / "segment_type=track_order" / "day=2026-10-01"
     assert empty.is_dir()
-    runs.storage.tidy(f"segment-data/data/{SOURCE_ID}")
+    runs.storage.delete_empty_folders(f"segment-data/data/{SOURCE_ID}")
     assert empty.is_dir()  # somebody may be about to write into it
     for folder in (empty, empty.parent):
         os.utime(folder, (0, 0))
-    runs.storage.tidy(f"segment-data/data/{SOURCE_ID}")
+    runs.storage.delete_empty_folders(f"segment-data/data/{SOURCE_ID}")
     assert not empty.exists()
     assert runs.ids("track_order") == ["2026-10-01"]

@@ -118,12 +118,12 @@ class Failing(Storage):
         made: bool = self.faults.change("update", path, lambda: store._exchange(draft, path, old))
         return made
 
-    def _settle_drafts(self, drafts: Sequence[str]) -> None:
+    def _sync_drafts(self, drafts: Sequence[str]) -> None:
         store: Any = super()
         if len(drafts) > 1:
-            self.faults.change("settle", drafts[0], lambda: store._settle_drafts(drafts))
+            self.faults.change("settle", drafts[0], lambda: store._sync_drafts(drafts))
         else:
-            store._settle_drafts(drafts)
+            store._sync_drafts(drafts)
 
     @contextmanager
     def open_output(self, path: str) -> Iterator[Any]:
@@ -140,13 +140,13 @@ class Failing(Storage):
         if lost:
             raise Broken(f"open {path}")
 
-    def put_own(self, path: str, data: bytes | memoryview) -> None:
+    def write_unique(self, path: str, data: bytes | memoryview) -> None:
         store: Any = super()
-        self.faults.change("open", path, lambda: store.put_own(path, data))
+        self.faults.change("open", path, lambda: store.write_unique(path, data))
 
-    def place(self, source: str, target: str) -> None:
+    def move_into_place(self, source: str, target: str) -> None:
         store: Any = super()
-        self.faults.change("place", target, lambda: store.place(source, target))
+        self.faults.change("place", target, lambda: store.move_into_place(source, target))
 
     def copy(self, source: str, target: str) -> None:
         store: Any = super()
@@ -160,9 +160,9 @@ class Failing(Storage):
         store: Any = super()
         self.faults.change("clear", folder, lambda: store.delete_folder(folder))
 
-    def abandon(self, folder: str, run_id: str) -> None:
+    def discard_partial_writes(self, folder: str, run_id: str) -> None:
         store: Any = super()
-        self.faults.change("abandon", folder, lambda: store.abandon(folder, run_id))
+        self.faults.change("abandon", folder, lambda: store.discard_partial_writes(folder, run_id))
 
     def read(self, path: str) -> bytes | None:
         store: Any = super()
@@ -250,9 +250,9 @@ class Deadly(LocalStorage):
             self._perhaps("writing")
         return super().open_output(path)
 
-    def put_own(self, path: str, data: bytes | memoryview) -> None:
+    def write_unique(self, path: str, data: bytes | memoryview) -> None:
         self._perhaps("writing")
-        super().put_own(path, data)
+        super().write_unique(path, data)
 
     def _perhaps(self, call: str) -> None:
         if call not in self.calls or os.getpid() == self.driver:

@@ -194,9 +194,9 @@ class KillingStorage(Failing, LocalStorage):
         self._perhaps_half(path)
         return super().open_output(path)
 
-    def put_own(self, path: str, data: bytes | memoryview) -> None:
+    def write_unique(self, path: str, data: bytes | memoryview) -> None:
         self._perhaps_half(path)
-        super().put_own(path, data)
+        super().write_unique(path, data)
 
     def _perhaps_half(self, path: str) -> None:
         if self.faults.changes == self.faults.at:
