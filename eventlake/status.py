@@ -85,7 +85,7 @@ class SourceStatus:
     open_runs: tuple[RunInProgress, ...]
     interrupted: tuple[Interrupted, ...]
     next_sync: datetime | None  # by schedule
-    wishes: dict[str, LakeType]  # types that wait for a replay, by database.table.column
+    requested_types: dict[str, LakeType]  # types that wait for a replay, by database.table.column
 
     def lag(self, now: datetime) -> timedelta | None:
         """How far the newest hour in the lake lies back; an hour that still runs is no lag."""
@@ -112,7 +112,11 @@ def source_status(lake: Lake, source: Source, now: datetime) -> SourceStatus:
         open_runs=running,
         interrupted=tuple(_interrupted(state, running)),
         next_sync=_next_sync(lake, source, now),
-        wishes={f"{t}.{c}": type for t, types in state.wishes.items() for c, type in types.items()},
+        requested_types={
+            f"{t}.{c}": type
+            for t, types in state.requested_types.items()
+            for c, type in types.items()
+        },
     )
 
 

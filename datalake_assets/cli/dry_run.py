@@ -34,8 +34,8 @@ def show_planned(job: LakeJob, run: PlannedRun) -> None:
     _show_columns(run)
     _show_casts(run)
     for table, types in run.switches.items():
-        wished = ", ".join(f"{column} {type.sql}" for column, type in types.items())
-        say(f"{table} would get the types wished of it: {wished}.")
+        requested = ", ".join(f"{column} {type.sql}" for column, type in types.items())
+        say(f"{table} would get the requested types: {requested}.")
 
 
 def _show_tables(run: PlannedRun) -> None:

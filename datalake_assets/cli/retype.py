@@ -1,4 +1,4 @@
-"""`datalake retype`: another type for a column, seen before it is wished."""
+"""`datalake retype`: another type for a column, previewed before it is requested."""
 
 import sys
 from datetime import timedelta
@@ -11,7 +11,7 @@ from datalake_assets.cli.output import grid, note, print_json, say, show, workin
 from datalake_assets.cli.text import number, plain, plural
 from eventlake.lake import Lake
 from eventlake.retype.preview import PartitionPreview, Preview, preview
-from eventlake.retype.request import Target, days_to_replay, find_column, parse_type, record_wish
+from eventlake.retype.request import Target, days_to_replay, find_column, parse_type, record_request
 from eventlake.rules.types import LakeType
 from eventlake.state.lease import Lease
 
@@ -35,7 +35,7 @@ def retype(
     Counts come from the lake's own files: values that fit, that would lose something (lossy), that
     would not fit (failed; both are kept in rescued_data), and that return from rescued_data. Syncs
     go on with the old type; a replay of all days of the table switches files and catalog together.
-    Asking for the type that the column has takes a wish back.
+    Asking for the type that the column has withdraws the request.
 
     \b
     Examples:
@@ -51,7 +51,7 @@ def retype(
     if not as_json:
         _show(target, into, seen)
     recorded = not dry_run and _confirmed(yes, ask=not as_json)
-    if recorded and target.wished is not into:
+    if recorded and target.requested is not into:
         _record(lake, target, into)
     if as_json:
         return print_json(_as_dict(target, into, seen) | {"recorded": recorded})
@@ -65,36 +65,39 @@ def retype(
 
 
 def _keep(lake: Lake, target: Target, dry_run: bool, as_json: bool) -> None:
-    """The column has that type: at most there is a wish to take back."""
-    has, wished = target.column.type.sql, target.wished
-    if wished is not None and not dry_run:
+    """The column has that type: at most there is a request to withdraw."""
+    has, requested = target.column.type.sql, target.requested
+    if requested is not None and not dry_run:
         _record(lake, target, None)
     if as_json:
-        withdrawn = wished is not None and not dry_run
+        withdrawn = requested is not None and not dry_run
         return print_json({"column": target.name, "type": has, "withdrawn": withdrawn})
-    if wished is None:
+    if requested is None:
         say(f"{target.name} is {has} already; nothing to do.")
     elif dry_run:
-        say(f"{target.name} is {has}; the wish for {wished.sql} would be taken back (--dry-run).")
+        say(
+            f"{target.name} is {has}; the request for {requested.sql} would be withdrawn "
+            "(--dry-run)."
+        )
     else:
-        say(f"{target.name} stays {has}; the wish for {wished.sql} is taken back.")
+        say(f"{target.name} stays {has}; the request for {requested.sql} is withdrawn.")
 
 
 def _record(lake: Lake, target: Target, type: LakeType | None) -> None:
     def waiting(lease: Lease) -> None:
         note(f"Waiting for {lease} on source {target.source.slug}")
 
-    record_wish(lake, target, type, waiting)
+    record_request(lake, target, type, waiting)
 
 
 def _confirmed(yes: bool, ask: bool) -> bool:
     if yes or not ask or not sys.stdin.isatty():
         return yes
-    return typer.confirm("Record the wish for this type?", err=True)
+    return typer.confirm("Record the request for this type?", err=True)
 
 
 def _replay(lake: Lake, target: Target) -> str:
-    """The command that fulfils the wish."""
+    """The command that fulfils the request."""
     first, last = days_to_replay(lake, target)
     return (
         f"datalake replay --source {target.source.slug} --from {first} "
@@ -104,8 +107,8 @@ def _replay(lake: Lake, target: Target) -> str:
 
 def _show(target: Target, into: LakeType, seen: Preview) -> None:
     has = target.column.type.sql
-    wish = f" (wished already: {target.wished.sql})" if target.wished else ""
-    say(f"{target.name}, now {has}, as {into.sql}{wish}")
+    request = f" (already requested: {target.requested.sql})" if target.requested else ""
+    say(f"{target.name}, now {has}, as {into.sql}{request}")
     troubled = sorted(seen.partitions, key=lambda part: part.casts.lossy + part.casts.failed == 0)
     shown = sorted(troubled[:_SHOWN], key=lambda part: part.values)
     rows = [("/".join(part.values), *_numbers(part)) for part in shown]

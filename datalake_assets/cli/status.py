@@ -66,9 +66,11 @@ def _remarks(one: SourceStatus, now: datetime) -> list[str]:
         remarks.append(f"at work: {one.lease}")
     remarks += [_running(run, now) for run in one.open_runs]
     remarks += [_interrupted(replay) for replay in one.interrupted]
-    if one.wishes:
-        wished = ", ".join(f"{column} {type.sql}" for column, type in one.wishes.items())
-        remarks.append(f"types that wait for a replay of all days of their table: {wished}")
+    if one.requested_types:
+        requested = ", ".join(
+            f"{column} {type.sql}" for column, type in one.requested_types.items()
+        )
+        remarks.append(f"types that wait for a replay of all days of their table: {requested}")
     return remarks
 
 
@@ -148,5 +150,5 @@ def _as_dict(one: SourceStatus, now: datetime) -> dict[str, Any]:
             }
             for replay in one.interrupted
         ],
-        "wishes": one.wishes,
+        "wishes": one.requested_types,
     }

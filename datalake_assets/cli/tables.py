@@ -37,7 +37,7 @@ def tables(
     database, _, table = (name or "").partition(".")
     if table:
         found_table = _table(catalog, database, table)
-        return _columns(found_table, _wishes(lake, found_table), as_json)
+        return _columns(found_table, _requested_types(lake, found_table), as_json)
     databases = [_database(catalog, database)] if database else catalog.databases()
     listed = [one for place in databases for one in catalog.tables(place)]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -72,7 +72,7 @@ def _summary(catalog: Catalog, table: CatalogTable) -> dict[str, Any]:
     }
 
 
-def _columns(table: CatalogTable, wishes: dict[str, LakeType], as_json: bool) -> None:
+def _columns(table: CatalogTable, requested_types: dict[str, LakeType], as_json: bool) -> None:
     columns: list[dict[str, Any]] = [
         {"name": c.name, "type": c.type, "path": c.comment, "partition_key": False}
         for c in table.columns
@@ -82,22 +82,29 @@ def _columns(table: CatalogTable, wishes: dict[str, LakeType], as_json: bool) ->
         for key in table.partition_keys
     ]
     for column in columns:
-        column["wished_type"] = wishes.get(column["name"])
+        column["wished_type"] = requested_types.get(column["name"])
     if as_json:
         return print_json(columns)
     about = f": {plain(table.comment)}" if table.comment else ""
     say(f"{table.full_name}{about}, {plural(len(columns), 'column')}, in {table.location}")
     rows = [(c["name"], c["type"], c["path"] or "partition key") for c in columns]
     show(grid(rows, left=("column", "type", "path in the event")))
-    for name, type in wishes.items():
-        note(f"{name} is wished to be {type.sql}: a replay of all days of the table switches it")
+    for name, type in requested_types.items():
+        note(f"{name} is requested as {type.sql}: a replay of all days of the table switches it")
 
 
-def _wishes(lake: Lake, table: CatalogTable) -> dict[str, LakeType]:
+def _requested_types(lake: Lake, table: CatalogTable) -> dict[str, LakeType]:
     """Types that columns of the table are to have."""
     sources = lake.settings.sources
     states = (read_state(lake.for_source(source).storage, source.id) for source in sources)
-    return next((s.wishes[table.full_name] for s in states if table.full_name in s.wishes), {})
+    return next(
+        (
+            s.requested_types[table.full_name]
+            for s in states
+            if table.full_name in s.requested_types
+        ),
+        {},
+    )
 
 
 def _database(catalog: Catalog, name: str) -> str:

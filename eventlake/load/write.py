@@ -41,7 +41,7 @@ class LoadJob:
     naming: Naming
     log_folder: str
     operation: str
-    wished: dict[str, TableSchema] = field(default_factory=dict)  # in other types, by table
+    requested: dict[str, TableSchema] = field(default_factory=dict)  # in other types, by table
     shadows: dict[str, str] = field(default_factory=dict)  # key → path of the file in these types
     dry: bool = False  # only count; files are named, but not written
 
@@ -63,7 +63,7 @@ class LoadJob:
                     dealt[task][key] = value
             return dealt
 
-        by_table = ("schemas", "targets", "locations", "wished", "shadows")
+        by_table = ("schemas", "targets", "locations", "requested", "shadows")
         dealt = zip(*(deal(getattr(self, name)) for name in by_table), strict=True)
         nothing: Told = {name: {} for name in by_table}
         return replace(self, **nothing), [dict(zip(by_table, own, strict=True)) for own in dealt]
@@ -90,7 +90,7 @@ class LoadedFile(msgspec.Struct, frozen=True):
     rescued_cells: int = 0
     has_rescued: bool = False
     type_problems: tuple[str, ...] = ()
-    shadow: "LoadedFile | None" = None  # the same rows in the types wished of the table
+    shadow: "LoadedFile | None" = None  # the same rows in the requested types
 
     @property
     def written(self) -> "tuple[LoadedFile, ...]":
@@ -132,10 +132,10 @@ def load(job: LoadJob, number: int, blobs: Sequence[Blob], log: RecordLog) -> li
     asked: list[Blob] = []
     if job.shadows:
         asked = [part for blob in blobs for part in divided(blob) if part.key in job.shadows]
-    if asked and (wished := StagedTable.of(asked, job.duplicates)) is not None:
-        targets = {key: f"{job.shadows[key]}-{number}.parquet" for key in wished.slices}
-        typed = wished.typed(job.wished[table])
-        shadows = _write(job, wished, typed, targets, job.wished[table], files)
+    if asked and (requested := StagedTable.of(asked, job.duplicates)) is not None:
+        targets = {key: f"{job.shadows[key]}-{number}.parquet" for key in requested.slices}
+        typed = requested.typed(job.requested[table])
+        shadows = _write(job, requested, typed, targets, job.requested[table], files)
         for key, shadow in shadows.items():
             files[key] = msgspec.structs.replace(files[key], shadow=shadow)
     return list(files.values())

@@ -1,1 +1,1 @@
-"""Another type for a column: what it would do to the data, and the wish for it."""
+"""Another type for a column: what it would do to the data, and the request for it."""

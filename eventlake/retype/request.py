@@ -1,4 +1,4 @@
-"""The wish for another type: kept in the source's state until a replay fulfils it."""
+"""The request for another type: kept in the source's state until a replay fulfils it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from eventlake.runs.context import now
 from eventlake.runs.publish import apply, catch_up
 from eventlake.settings.models import Source
 from eventlake.state.lease import Lease, held_lease
-from eventlake.state.manifest import RunKind, Wish, commit
+from eventlake.state.manifest import RunKind, TypeRequest, commit
 from eventlake.state.report import RunFacts
 from eventlake.state.source_state import SourceState, read_state, refuse_changed_layout
 
@@ -25,12 +25,12 @@ _ALIASES = {"decimal": LakeType.DECIMAL}
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A column of an event table, the source that writes it, and the type wished of it so far."""
+    """A column of an event table, its source, and the type requested for it."""
 
     source: Source
     schema: TableSchema
     column: Column
-    wished: LakeType | None = None
+    requested: LakeType | None = None
 
     @property
     def name(self) -> str:
@@ -64,7 +64,7 @@ def find_column(lake: Lake, name: str) -> Target:
     ]
     source, state, schema = _table(states, database, table)
     found = _column(source, schema, column)
-    return Target(source, schema, found, state.wishes.get(schema.key, {}).get(column))
+    return Target(source, schema, found, state.requested_types.get(schema.key, {}).get(column))
 
 
 def _table(
@@ -110,10 +110,10 @@ def _column(source: Source, schema: TableSchema, name: str) -> Column:
     return columns[name]
 
 
-def record_wish(
+def record_request(
     lake: Lake, target: Target, type: LakeType | None, waiting: Callable[[Lease], None]
 ) -> None:
-    """Commit the wish, or with None that it is taken back, as soon as nobody is at work."""
+    """Commit the request, or with None its withdrawal, as soon as the lease is free."""
     source, lake = target.source, lake.for_source(target.source)
     storage, catalog = lake.storage, lake.catalog
     run_id = new_run_id()
@@ -124,10 +124,12 @@ def record_wish(
             state = catch_up(storage, catalog, source.id)
             refuse_changed_layout(source, state)
             has = state.tables[target.schema.key].types()[target.column.name]
-            wish = Wish(target.schema.key, target.column.name, None if type is has else type)
+            request = TypeRequest(
+                target.schema.key, target.column.name, None if type is has else type
+            )
             manifest = replace(
                 state.next_manifest(source, RunKind.RETYPE, facts),
-                wishes=(wish,),
+                requested_types=(request,),
             )
             manifest = with_unused(state, manifest, now())
             try:

@@ -238,7 +238,7 @@ class _Rehearsal:
             label=unit.label,
             report=done.report,
             partitions=tuple(map(_planned, done.manifest.partitions)),
-            switches={key: dict(before.wishes[key]) for key in done.manifest.switching}
+            switches={key: dict(before.requested_types[key]) for key in done.manifest.switching}
             if unit.switches
             else {},
         )

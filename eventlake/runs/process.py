@@ -158,7 +158,7 @@ def _load(
         naming=work.context.source.naming,
         log_folder=work.log_folder,
         operation=work.operation,
-        wished=shadows.schemas,
+        requested=shadows.schemas,
         shadows=shadows.targets,
         dry=work.dry,
     )

@@ -46,7 +46,7 @@ def replay_units(
     tables: frozenset[str] | None = None,
     accept_changes: bool = False,
 ) -> Generator[Published, None, None]:
-    """A replay, day by day, each as soon as it is in the lake; then the types that were wished.
+    """A replay, day by day, each as soon as it is in the lake; then the requested types.
 
     Raw files that changed since they were loaded need consent.
     """
@@ -97,17 +97,17 @@ def replay_of(
 ) -> Replay:
     """What identifies a replay, whatever process or machine it runs on."""
     settings = source.model_dump(mode="json", exclude=_IMMATERIAL)
-    wishes = {
-        schema.key: state.wishes[schema.key]
+    requested_types = {
+        schema.key: state.requested_types[schema.key]
         for table, schema in state.tables_of(source).items()
-        if schema.key in state.wishes and (tables is None or table in tables)
+        if schema.key in state.requested_types and (tables is None or table in tables)
     }
     return Replay(
         start=window.start,
         end=window.end,
         tables=None if tables is None else tuple(sorted(tables)),
         settings=_fingerprint(settings),
-        types=_fingerprint(wishes),
+        types=_fingerprint(requested_types),
         suppressed=suppression.fingerprint if suppression else "",
     )
 
@@ -126,7 +126,7 @@ def progress(
 ) -> Progress:
     """Where a replay stands when it is launched; it says what it takes over, and why not.
 
-    `unready` are days that lack files in the types wished, though the replay is to bring them.
+    `unready` are days that lack files in the requested types, though the replay is to bring them.
     """
     listener, anew = context.listener, Progress(replay, context.run_id)
     current = state.replays.find(replay)
@@ -142,7 +142,7 @@ def progress(
     units = {day.days[0]: day for day in days}
     why = _changed(context, raw, current, units)
     if why is None and (lost := sorted({*current.days} & {*unready})):
-        why = f"{lost[0]} is no longer there in the types wished"
+        why = f"{lost[0]} no longer exists in the requested types"
     if why is not None:
         listener.warn(
             f"The replay that run {current.begun} began was interrupted, and cannot go on: {why}. "
@@ -217,7 +217,7 @@ class Replaying:
                 yield published
 
     def ending(self, switches: Switches) -> Iterator[Published]:
-        """Give tables the types that were wished of them, if all is ready; the replay is over."""
+        """Give tables the requested types, if all is ready; the replay is over."""
         run = self.run
         for day in switches.left_out(run.catch_up()):
             with run.lease(f"replay of {day}"):
@@ -278,7 +278,7 @@ class Replaying:
                 run.context.listener.warn(str(conflict))
                 continue
             for key in manifest.retyped:
-                run.context.listener.log(f"{key} has the types that were wished of it now")
+                run.context.listener.log(f"{key} now has the requested types")
             return Published(manifest, UnitReport(), ())
 
     def _closing(self) -> Manifest:

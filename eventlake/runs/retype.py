@@ -56,7 +56,8 @@ class Switches:
         self.tables = frozenset(
             table
             for table, schema in self._chosen.items()
-            if schema.key in state.wishes and self._covered(schema, state.wishes[schema.key])
+            if schema.key in state.requested_types
+            and self._covered(schema, state.requested_types[schema.key])
         )
 
     def possible(self, state: SourceState) -> bool:
@@ -74,7 +75,7 @@ class Switches:
             yield Window(midnight, midnight + DAY)
 
     def unready(self, state: SourceState) -> set[str]:
-        """Days that lack files in the types that are wished."""
+        """Days that lack files in the requested types."""
         return {
             self._day(partition).isoformat()
             for schema in (self._chosen[table] for table in self.tables)
@@ -97,7 +98,7 @@ class Switches:
         source = self._context.source
         manifest = replace(
             state.next_manifest(source, self._context.kind, self._context.facts),
-            tables=tuple(s.with_types(state.wishes[s.key]) for s in ready),
+            tables=tuple(s.with_types(state.requested_types[s.key]) for s in ready),
             partitions=tuple(change for schema in ready for change in self._moved(schema, state)),
             report=done,
             finish_time=now(),
@@ -105,26 +106,28 @@ class Switches:
         )
         return with_unused(state, manifest, now())
 
-    def _covered(self, schema: TableSchema, wishes: Mapping[str, LakeType]) -> bool:
+    def _covered(self, schema: TableSchema, requested_types: Mapping[str, LakeType]) -> bool:
         left_out = [
             partition
             for partition in self._partitions(schema)
             if not self._window.holds(self._start(partition)) and not self._is_stray(partition)
         ]
         if left_out:
-            wished = ", ".join(f"{column} {type.sql}" for column, type in wishes.items())
+            requested = ", ".join(
+                f"{column} {type.sql}" for column, type in requested_types.items()
+            )
             days = sorted({self._day(partition) for partition in left_out})
             self._context.listener.warn(
-                f"{schema.key} keeps its types, though wished is {wished}: this replay leaves out "
-                f"{len(days)} of the table's days ({days[0]} to {days[-1]}), and files of one "
-                "table have one type. Replay all of its days to switch."
+                f"{schema.key} keeps its types, although {requested} is requested: this replay "
+                f"leaves out {len(days)} of the table's days ({days[0]} to {days[-1]}), and files "
+                "of one table have one type. Replay all of its days to switch."
             )
         return not left_out
 
     def _lacking(
         self, schema: TableSchema, state: SourceState, partitions: list[CatalogPartition]
     ) -> list[CatalogPartition]:
-        """Partitions whose rows are not, all of them, there in the types that are wished."""
+        """Partitions whose rows are not, all of them, there in the requested types."""
         shadows = state.shadows.get(schema.key, {})
         with ThreadPoolExecutor(16) as pool:
             ready = pool.map(
@@ -166,8 +169,8 @@ def _not_yet(schema: TableSchema, lacking: Iterable[CatalogPartition]) -> str:
     first, *more = (partition_name(partition.values) for partition in lacking)
     others = f" and {len(more)} more partitions" if more else ""
     return (
-        f"{schema.key} keeps its types for now: {first}{others} came, or the wish changed, while "
-        "the replay was under way. Replay all of the table's days once more to switch."
+        f"{schema.key} keeps its types for now: {first}{others} came, or the request changed, "
+        "while the replay was under way. Replay all of the table's days once more to switch."
     )
 
 
@@ -185,7 +188,7 @@ class Shadows:
     """What of a unit is written a second time."""
 
     switching: tuple[str, ...] = ()  # keys of the tables
-    schemas: dict[str, TableSchema] = field(default_factory=dict)  # as they are wished, by table
+    schemas: dict[str, TableSchema] = field(default_factory=dict)  # as they are requested, by table
     by_key: dict[str, Shadow] = field(default_factory=dict)  # by key of the staged rows
     targets: dict[str, str] = field(default_factory=dict)  # the same, files without their ending
     lasting: dict[str, str] = field(default_factory=dict)  # folders in which the run leaves rows
@@ -220,9 +223,9 @@ def shadows_of(
 ) -> Shadows:
     """Which of a unit's partitions get shadows, and where these lie."""
     state, unit = work.state, work.unit
-    wishes = {t: w for t, s in work.tables.items() if (w := state.wishes.get(s.key))}
-    active = {t for t in wishes if t in unit.switches or work.tables[t].key in state.shadows}
-    schemas = {t: resolved[t].schema.with_types(wishes[t]) for t in active if t in resolved}
+    types = {t: w for t, s in work.tables.items() if (w := state.requested_types.get(s.key))}
+    active = {t for t in types if t in unit.switches or work.tables[t].key in state.shadows}
+    schemas = {t: resolved[t].schema.with_types(types[t]) for t in active if t in resolved}
     placer = Placer(work.context.source.id, work.context.run_id, unit)
     by_key: dict[str, Shadow] = {}
     targets: dict[str, str] = {}

@@ -80,7 +80,7 @@ def note_pruned(storage: Storage, source_id: str, manifest: int) -> None:
 class RunKind(StrEnum):
     SYNC = "sync"
     REPLAY = "replay"
-    RETYPE = "retype"  # no run: somebody wished another type
+    RETYPE = "retype"  # no run: a request for another type
     UPKEEP = "upkeep"  # no rows come or go: files are put together, or forgotten
     CLOSED = "closed"  # no run: a dead one was overtaken, see `eventlake.runs.dead_runs`
 
@@ -129,8 +129,8 @@ class IndexFile(msgspec.Struct, frozen=True):
     buckets: tuple[int, int]  # the first, and the one after the last
 
 
-class Wish(msgspec.Struct, frozen=True):
-    """The type that somebody wants a column to have; None takes an earlier wish back."""
+class TypeRequest(msgspec.Struct, frozen=True):
+    """A request to give a column another type; None withdraws an earlier request."""
 
     table: str
     column: str
@@ -155,10 +155,10 @@ class Manifest(msgspec.Struct, frozen=True):
     report: UnitReport = UnitReport()  # of the whole run so far
     finish_time: datetime | None = None
     start: str | None = None  # the source's first day, once it is known
-    wishes: tuple[Wish, ...] = ()
-    switching: tuple[str, ...] = ()  # tables that get files in the types wished of them
+    requested_types: tuple[TypeRequest, ...] = msgspec.field(default=(), name="wishes")
+    switching: tuple[str, ...] = ()  # tables that get files in the requested types
     shadows: tuple[PartitionChange, ...] = ()  # these files, where no reader looks yet
-    retyped: tuple[str, ...] = ()  # tables that have the types wished of them from now on
+    retyped: tuple[str, ...] = ()  # tables that have the requested types from now on
     replay: ReplayStep | None = None
     index_from: str | None = None  # days before it have no index from now on, but for new ones
     made: datetime | None = None  # just before the commit

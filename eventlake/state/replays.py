@@ -22,7 +22,7 @@ class Replay(msgspec.Struct, frozen=True):
     end: datetime
     tables: tuple[str, ...] | None  # None: all
     settings: str  # fingerprint of those that matter to the result
-    types: str  # fingerprint of those that are wished
+    types: str  # fingerprint of the requested types
     suppressed: str = ""  # fingerprint of who is suppressed
 
     def differences(self, other: "Replay") -> list[str]:

@@ -37,8 +37,10 @@ class SourceState(msgspec.Struct, frozen=True):
     dropped: dict[str, set[tuple[str, ...]]] = {}  # partitions of tables that were, at some time
     index: dict[str, tuple[IndexFile, ...]] = {}  # by received day
     index_from: str | None = None  # a day before it that has no index may have rows all the same
-    wishes: dict[str, dict[str, LakeType]] = {}  # types that columns of tables are to have
-    shadows: dict[str, Shadows] = {}  # of tables whose switch to the types wished is under way
+    requested_types: dict[str, dict[str, LakeType]] = msgspec.field(
+        default_factory=dict, name="wishes"
+    )  # by table and column
+    shadows: dict[str, Shadows] = {}  # of tables whose switch to the requested types is under way
     replays: Replays = Replays()
 
     def tables_of(self, source: Source) -> dict[str, TableSchema]:
@@ -69,7 +71,6 @@ class SourceState(msgspec.Struct, frozen=True):
         for file in manifest.index_added:
             index[file.day] = (*index.get(file.day, ()), file)
         layout = Layout(manifest.date_partition, manifest.naming)
-        wishes = _wishes(self.wishes, manifest)
         rows, dropped = dict(self.rows), dict(self.dropped)
         for change in manifest.partitions:
             rows[change.table] = rows.get(change.table, 0) + change.rows - change.rows_before
@@ -85,7 +86,7 @@ class SourceState(msgspec.Struct, frozen=True):
             dropped=dropped,
             index=index,
             index_from=max(filter(None, (self.index_from, manifest.index_from)), default=None),
-            wishes=wishes,
+            requested_types=_requested_types(self.requested_types, manifest),
             shadows=_shadows(self.shadows, manifest),
             replays=self.replays.after(
                 manifest.replay,
@@ -95,22 +96,22 @@ class SourceState(msgspec.Struct, frozen=True):
         )
 
 
-def _wishes(
+def _requested_types(
     known: dict[str, dict[str, LakeType]], manifest: Manifest
 ) -> dict[str, dict[str, LakeType]]:
-    wishes = {table: types for table, types in known.items() if table not in manifest.retyped}
-    for wish in manifest.wishes:
-        types = {c: t for c, t in wishes.pop(wish.table, {}).items() if c != wish.column}
-        if wish.type is not None:
-            types[wish.column] = wish.type
+    requested = {table: types for table, types in known.items() if table not in manifest.retyped}
+    for one in manifest.requested_types:
+        types = {c: t for c, t in requested.pop(one.table, {}).items() if c != one.column}
+        if one.type is not None:
+            types[one.column] = one.type
         if types:
-            wishes[wish.table] = types
-    return wishes
+            requested[one.table] = types
+    return requested
 
 
 def _shadows(known: dict[str, Shadows], manifest: Manifest) -> dict[str, Shadows]:
-    """A shadow holds only what its partition holds, and only in the types that are wished now."""
-    over = {*manifest.retyped, *(wish.table for wish in manifest.wishes)}
+    """A shadow holds only what its partition holds, and only in the types requested now."""
+    over = {*manifest.retyped, *(request.table for request in manifest.requested_types)}
     shadows = {table: dict(held) for table, held in known.items() if table not in over}
     for table in manifest.switching:
         shadows.setdefault(table, {})

@@ -22,7 +22,8 @@ def encode(value: msgspec.Struct) -> bytes:
 
 
 def _fields(value: msgspec.Struct) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in value.__struct_fields__}
+    names = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
+    return {key: getattr(value, name) for key, name in names}
 
 
 def decode(data: bytes, kind: type[T], path: str) -> T:

@@ -13,7 +13,7 @@ ALL_DAYS = ("--from", "2026-10-01", "--to", "2026-10-03")
 
 
 def types(terminal: Terminal) -> dict[str, tuple[str, str | None]]:
-    """Type and wish of each column."""
+    """Type and request of each column."""
     found = terminal.run("tables", COLUMN.rpartition(".")[0], "--json").json
     return {column["name"]: (column["type"], column["wished_type"]) for column in found}
 
@@ -94,29 +94,29 @@ def test_at_a_terminal_it_asks(
 ) -> None:
     said = answered(terminal, monkeypatch, "n")
     assert (said.code, types(terminal)["properties_total"][1]) == (0, None)
-    assert "Record the wish for this type? [y/N]" in said.err
+    assert "Record the request for this type? [y/N]" in said.err
     said = answered(terminal, monkeypatch, "y")
     assert (said.code, types(terminal)["properties_total"][1]) == (0, "string")
     assert "Recorded. Syncs go on with decimal(38,6)." in said.out
 
 
-def test_a_wish_is_shown_by_tables_and_status_and_taken_back(
+def test_a_request_is_shown_by_tables_and_status_and_taken_back(
     terminal: Terminal, filled: SampleLake
 ) -> None:
     assert terminal.run("retype", COLUMN, "string", "--yes").code == 0
     assert types(terminal)["properties_total"] == ("decimal(38,6)", "string")
     shown = terminal.run("tables", COLUMN.rpartition(".")[0])
-    assert "properties_total is wished to be string" in shown.err
+    assert "properties_total is requested as string" in shown.err
     assert f"wait for a replay of all days of their table: {COLUMN} string" in (
         terminal.run("status").err
     )
     web_shop, ios_prod = terminal.run("status", "--json").json
     assert (web_shop["wishes"], ios_prod["wishes"]) == ({COLUMN: "string"}, {})
-    assert "(wished already: string)" in terminal.run("retype", COLUMN, "bigint").out
+    assert "(already requested: string)" in terminal.run("retype", COLUMN, "bigint").out
     said = terminal.run("retype", COLUMN, "decimal", "--dry-run")
-    assert "the wish for string would be taken back" in said.out
+    assert "the request for string would be withdrawn" in said.out
     said = terminal.run("retype", COLUMN, "decimal")
-    assert (said.code, "the wish for string is taken back" in said.out) == (0, True)
+    assert (said.code, "the request for string is withdrawn" in said.out) == (0, True)
     assert types(terminal)["properties_total"] == ("decimal(38,6)", None)
     assert "nothing to do" in terminal.run("retype", COLUMN, "decimal").out
 
@@ -149,7 +149,7 @@ def test_a_replay_of_some_days_says_that_the_type_stays(
         "replay", "--source", "web_shop", "--from", "2026-10-01", "--to", "2026-10-02"
     )
     assert said.code == 0
-    assert "keeps its types, though wished is properties_total string" in said.err
+    assert "keeps its types, although properties_total string is requested" in said.err
     assert types(terminal)["properties_total"] == ("decimal(38,6)", "string")
 
 

@@ -388,7 +388,7 @@ def verdicts(shadow: LoadedFile | None) -> dict[str, bool]:
     return {result.check: result.passed for result in results}
 
 
-def test_a_shadow_must_have_the_rows_of_its_file_and_the_types_that_are_wished() -> None:
+def test_a_shadow_must_have_the_rows_of_its_file_and_the_requested_types() -> None:
     good = LoadedFile("page", "day=2026-10-01", "b.parquet", rows=2)
     assert verdicts(None) == verdicts(good) == {"dedup": True, "types": True, "conservation": True}
     fewer = LoadedFile("page", "day=2026-10-01", "b.parquet", rows=1)

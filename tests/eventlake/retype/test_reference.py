@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from eventlake.retype.request import find_column, record_wish
+from eventlake.retype.request import find_column, record_request
 from eventlake.rules.names import RESCUED_DATA, STANDARD_COLUMNS
 from eventlake.rules.types import LakeType
 from eventlake.runs.replay import replay_units
@@ -31,26 +31,26 @@ from tests.support.oracles.stories import (
 )
 
 FIRST, END = utc(DAYS[0]), utc("2026-10-16")  # after the last day that events are received on
-Wishes = dict[str, dict[str, LakeType]]
+RequestedTypes = dict[str, dict[str, LakeType]]
 
 
-def make_wishes(runs: Runs, lake: ReferenceLake, draw: st.DataObject) -> Wishes:
+def make_requests(runs: Runs, lake: ReferenceLake, draw: st.DataObject) -> RequestedTypes:
     """Other types for some of the columns that may have one, by table."""
     fixed = {column.name(runs.source.naming) for column in STANDARD_COLUMNS} | {RESCUED_DATA}
     free = [(t, c) for t, table in lake.tables.items() for c in table.columns if c not in fixed]
-    wishes: Wishes = {}
+    requested_types: RequestedTypes = {}
     assume(free)
     chosen = st.lists(st.sampled_from(free), min_size=1, max_size=3, unique=True)
     for table, column in draw.draw(chosen):
         type = draw.draw(st.sampled_from(LakeType))
         if type is not lake.tables[table].columns[column].type:
-            wishes.setdefault(table, {})[column] = type
+            requested_types.setdefault(table, {})[column] = type
             name = f"shop.{runs.source.catalog_table(table)}.{column}"
-            record_wish(lake_of(runs), find_column(lake_of(runs), name), type, print)
-    return wishes
+            record_request(lake_of(runs), find_column(lake_of(runs), name), type, print)
+    return requested_types
 
 
-def stray_days(lake: ReferenceLake, tables: Wishes) -> dict[str, set[date]]:
+def stray_days(lake: ReferenceLake, tables: RequestedTypes) -> dict[str, set[date]]:
     """Days of tables that the replay of all days does not name."""
     found: dict[str, set[date]] = {}
     for name in tables:
@@ -85,10 +85,10 @@ def test_a_retyped_table_is_what_the_plain_rules_make_of_the_archive(
         for step in before:
             play(step, runs)
             _ = told.sync(step) if isinstance(step, Sync) else told.replay(step)
-        wishes = make_wishes(runs, told.lake, draw)
+        requested_types = make_requests(runs, told.lake, draw)
         check_lake(runs, told.lake)
-        tables = frozenset(wishes) or None
-        strays = stray_days(told.lake, wishes)
+        tables = frozenset(requested_types) or None
+        strays = stray_days(told.lake, requested_types)
         window = Window(FIRST, END)
         units = replay_units(runs.context(RunKind.REPLAY, window), window, tables)
         when = draw.draw(st.integers(0, (END - FIRST) // DAY - 1))
@@ -104,11 +104,11 @@ def test_a_retyped_table_is_what_the_plain_rules_make_of_the_archive(
             replay_day(told, micros(utc(f"{day}")), tables)
         list(units)
         left = {table for table, days in strays.items() if date.max in days}  # no replay gets there
-        assert {key.split(".")[1] for key in runs.state().wishes} == set(
+        assert {key.split(".")[1] for key in runs.state().requested_types} == set(
             map(runs.source.catalog_table, left)
         )
-        for table in wishes.keys() - left:
-            told.lake.retype(table, wishes[table])
+        for table in requested_types.keys() - left:
+            told.lake.retype(table, requested_types[table])
         follow_rescued_data(runs, told.lake)
         check_lake(runs, told.lake)
         check_index(runs, told.lake)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventlake.retype.preview import EXAMPLES, PartitionPreview, preview
-from eventlake.retype.request import days_to_replay, find_column, parse_type, record_wish
+from eventlake.retype.request import days_to_replay, find_column, parse_type, record_request
 from eventlake.rules import paths
 from eventlake.rules.casts import Outcome
 from eventlake.rules.counts import CastCounts
@@ -20,7 +20,7 @@ from eventlake.rules.types import LakeType
 from eventlake.state.lease import Lease, held_lease
 from eventlake.state.manifest import RunKind, read_manifest
 from tests.support.lakes.archive import track
-from tests.support.lakes.retyping import lake_of, target, wish
+from tests.support.lakes.retyping import lake_of, request_type, target
 from tests.support.lakes.runs import SOURCE_ID, Runs
 from tests.support.oracles.leaves import ANY, COLUMNS
 
@@ -31,23 +31,23 @@ def load_at(runs: Runs, *times: str) -> None:
     runs.sync()
 
 
-def test_wishes_add_up_and_are_taken_back(runs: Runs) -> None:
+def test_requests_add_up_and_are_taken_back(runs: Runs) -> None:
     load_at(runs, "2026-10-01T07:00")
-    wish(runs, "track_order.a", "string")
-    wish(runs, "track_order.b", "decimal")
-    wish(runs, "track_order.a", "timestamp")
-    assert runs.state().wishes == {
+    request_type(runs, "track_order.a", "string")
+    request_type(runs, "track_order.b", "decimal")
+    request_type(runs, "track_order.a", "timestamp")
+    assert runs.state().requested_types == {
         "shop.track_order": {"properties_a": "timestamp", "properties_b": "decimal(38,6)"}
     }
-    wish(runs, "track_order.a", "bigint")
-    assert runs.state().wishes == {"shop.track_order": {"properties_b": "decimal(38,6)"}}
-    wish(runs, "track_order.b", "bigint")
-    assert runs.state().wishes == {}
+    request_type(runs, "track_order.a", "bigint")
+    assert runs.state().requested_types == {"shop.track_order": {"properties_b": "decimal(38,6)"}}
+    request_type(runs, "track_order.b", "bigint")
+    assert runs.state().requested_types == {}
 
 
-def test_a_wish_is_a_commit_of_its_own_and_no_run(runs: Runs) -> None:
+def test_a_request_is_a_commit_of_its_own_and_no_run(runs: Runs) -> None:
     load_at(runs, "2026-10-01T07:00")
-    wish(runs, "track_order.a", "string")
+    request_type(runs, "track_order.a", "string")
     manifest = read_manifest(runs.storage, SOURCE_ID, 2)
     assert manifest is not None
     assert (manifest.kind, manifest.partitions, manifest.tables) == (RunKind.RETYPE, (), ())
@@ -56,7 +56,7 @@ def test_a_wish_is_a_commit_of_its_own_and_no_run(runs: Runs) -> None:
     assert runs.storage.read(paths.lease(SOURCE_ID)) is None
 
 
-def test_a_wish_waits_for_whoever_is_at_work(runs: Runs) -> None:
+def test_a_request_waits_for_the_lease(runs: Runs) -> None:
     load_at(runs, "2026-10-01T07:00")
     told: list[str] = []
 
@@ -65,18 +65,18 @@ def test_a_wish_waits_for_whoever_is_at_work(runs: Runs) -> None:
         runs.storage.delete(paths.lease(SOURCE_ID))
 
     with held_lease(runs.storage, SOURCE_ID, "R9", "replay of a day", waiting):
-        record_wish(lake_of(runs), target(runs, "track_order.a"), LakeType.STRING, waiting)
+        record_request(lake_of(runs), target(runs, "track_order.a"), LakeType.STRING, waiting)
     assert told == ["replay of a day"]
-    assert runs.state().wishes == {"shop.track_order": {"properties_a": "string"}}
+    assert runs.state().requested_types == {"shop.track_order": {"properties_a": "string"}}
 
 
-def test_a_wish_that_came_true_in_the_meantime_is_none(runs: Runs) -> None:
+def test_a_request_that_came_true_in_the_meantime_is_none(runs: Runs) -> None:
     load_at(runs, "2026-10-01T07:00")
     before = target(runs, "track_order.a")
-    wish(runs, "track_order.a", "string")
+    request_type(runs, "track_order.a", "string")
     runs.replay("2026-10-01", "2026-10-02")
-    record_wish(lake_of(runs), before, LakeType.STRING, print)
-    assert runs.state().wishes == {}
+    record_request(lake_of(runs), before, LakeType.STRING, print)
+    assert runs.state().requested_types == {}
 
 
 @pytest.mark.parametrize("changed", [{"date_partition": "day"}, {"naming": "warehouse"}])
@@ -85,8 +85,8 @@ def test_a_changed_layout_or_naming_is_refused(runs: Runs, changed: dict[str, st
     runs.set(**changed)
     [name] = changed
     with pytest.raises(SettingsError, match=f"{name}: .* were made with"):
-        wish(runs, "track_order.a", "string")
-    assert (runs.state().wishes, runs.state().manifest) == ({}, 1)
+        request_type(runs, "track_order.a", "string")
+    assert (runs.state().requested_types, runs.state().manifest) == ({}, 1)
 
 
 def test_the_days_to_replay_are_those_of_the_table_that_a_replay_can_name(runs: Runs) -> None:
@@ -133,13 +133,13 @@ def orders(runs: Runs) -> Runs:
     return runs
 
 
-def test_a_column_comes_with_its_source_its_table_and_what_is_wished_of_it(orders: Runs) -> None:
+def test_a_column_comes_with_its_source_its_table_and_its_requested_type(orders: Runs) -> None:
     found = target(orders, "track_order.n")
     assert (found.source.slug, found.schema.table) == ("shop", "track_order")
-    assert (found.column.type, found.wished) == (LakeType.BIGINT, None)
-    wish(orders, "track_order.n", "string")
-    assert target(orders, "track_order.n").wished is LakeType.STRING
-    assert target(orders, "track_order.m").wished is None
+    assert (found.column.type, found.requested) == (LakeType.BIGINT, None)
+    request_type(orders, "track_order.n", "string")
+    assert target(orders, "track_order.n").requested is LakeType.STRING
+    assert target(orders, "track_order.m").requested is None
 
 
 @pytest.mark.parametrize(
@@ -271,8 +271,8 @@ def test_the_replay_counts_what_the_preview_said(
         if into is target(runs, "track_order.n").column.type:
             return
         said = shown(runs, into)
-        wish(runs, "track_order.n", into.value)
+        request_type(runs, "track_order.n", into.value)
         report = runs.replay("2026-10-01", "2026-10-02").tables["shop.track_order"]
-        assert runs.state().wishes == {}
+        assert runs.state().requested_types == {}
         assert said.casts == report.casts["properties_n"]
         assert said.rows == report.row_count

@@ -19,7 +19,7 @@ from tests.support.faults.flows import Counting, Raises, cancel, flow, load_days
 from tests.support.lakes.archive import identify, page, track
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.random_archives import Replay, Story, stories
-from tests.support.lakes.retyping import order, suppress_only, wish
+from tests.support.lakes.retyping import order, request_type, suppress_only
 from tests.support.lakes.runs import Runs, utc
 from tests.support.oracles.stories import play
 
@@ -142,7 +142,7 @@ def test_a_replay_that_would_give_other_types_counts_in_these(runs: Runs) -> Non
     )
     runs.archive.day(DAY[0]).file("early", order("m0", "2026-09-30T23:00", "0"))
     runs.sync()
-    wish(runs, "track_order.n", "bigint")
+    request_type(runs, "track_order.n", "bigint")
     day, evening_before = planned(runs, *DAY)
     assert day.switches == {"shop.track_order": {"properties_n": LakeType.BIGINT}}
     casts = day.report.tables["shop.track_order"].casts["properties_n"]

@@ -22,7 +22,7 @@ from tests.support.faults.cases import first_sync, growing_sync, replay
 from tests.support.faults.failing_storage import Broken, FailingS3Storage, Fault, Faults
 from tests.support.lakes.archive import track
 from tests.support.lakes.in_process import InProcess
-from tests.support.lakes.retyping import wish
+from tests.support.lakes.retyping import request_type
 from tests.support.lakes.runs import SOURCE_ID, Runs
 from tests.support.servers.aws import SECRET, AwsServer
 
@@ -57,7 +57,7 @@ def all_steps(runs: Runs) -> None:
     day.raw("dummy-object.txt", b"")
     runs.sync()
     replay(runs)
-    wish(runs, "track_order.price", "string")
+    request_type(runs, "track_order.price", "string")
     runs.replay("2026-10-01", "2026-10-04")
     runs.sync()
 

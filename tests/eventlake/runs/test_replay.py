@@ -20,7 +20,7 @@ from tests.support.faults.faults import break_off
 from tests.support.faults.places import Folders
 from tests.support.lakes.archive import identify, page, track
 from tests.support.lakes.in_process import InProcess
-from tests.support.lakes.retyping import days_of_a_replay, wish
+from tests.support.lakes.retyping import days_of_a_replay, request_type
 from tests.support.lakes.runs import SOURCE_ID, CleanAfter, Runs, utc
 
 
@@ -225,17 +225,17 @@ def emptied(runs: Runs) -> None:
 
 def retyped(runs: Runs) -> None:
     """The replay leaves its partitions in the old types for those in the new ones."""
-    wish(runs, "track_order.n", "string")
+    request_type(runs, "track_order.n", "string")
     runs.replay("2026-10-01", "2026-10-03")
 
 
-def wished_in_vain(runs: Runs) -> None:
-    """Shadows are made, and then the wish is taken back."""
-    wish(runs, "track_order.n", "string")
+def request_withdrawn(runs: Runs) -> None:
+    """Shadows are made, and then the request is taken back."""
+    request_type(runs, "track_order.n", "string")
     days = days_of_a_replay(runs, "2026-10-01", "2026-10-03")
     next(days)
     days.close()
-    wish(runs, "track_order.n", "bigint")
+    request_type(runs, "track_order.n", "bigint")
 
 
 STEPS: list[Callable[[Runs], None]] = [
@@ -244,7 +244,7 @@ STEPS: list[Callable[[Runs], None]] = [
     grown_by_two_files,
     emptied,
     retyped,
-    wished_in_vain,
+    request_withdrawn,
 ]
 
 

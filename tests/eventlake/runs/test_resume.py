@@ -14,7 +14,7 @@ from eventlake.storage import LocalStorage
 from tests.support.faults.failing_storage import Broken, FailingStorage, Fault, Faults
 from tests.support.faults.flows import FIRST, Counting, cancel, load_days
 from tests.support.lakes.archive import identify, track
-from tests.support.lakes.retyping import order, seen, wish
+from tests.support.lakes.retyping import order, request_type, seen
 from tests.support.lakes.runs import Runs, utc
 
 
@@ -114,7 +114,7 @@ def test_one_whose_process_died_goes_on(runs: Runs) -> None:
     [
         (lambda runs: runs.set(skip_events=["Cart"]), "with other settings"),
         (lambda runs: runs.set(dedup_days=3), "with other settings"),
-        (lambda runs: wish(runs, "track_order.n", "string"), "with other types"),
+        (lambda runs: request_type(runs, "track_order.n", "string"), "with other types"),
     ],
 )
 def test_with_other_settings_or_types_it_begins_at_its_first_day(
@@ -246,7 +246,7 @@ def test_the_switch_of_types_comes_at_the_end_of_the_last_launch(runs: Runs, at:
     runs.archive.day("2026-10-03").file("b", order("late", "2026-09-30T07:00", 0))
     runs.sync()
     runs.flow = Counting
-    wish(runs, "track_order.n", "string")
+    request_type(runs, "track_order.n", "string")
     span = ("2026-10-01", "2026-10-04")
     cancel(runs, at, *span)  # the fourth is the day before the first, which is taken along
     runs.replay(*span)
@@ -256,12 +256,12 @@ def test_the_switch_of_types_comes_at_the_end_of_the_last_launch(runs: Runs, at:
     assert runs.state().replays.open == ()
 
 
-def test_a_wish_that_changed_and_changed_back_begins_it_anew(runs: Runs) -> None:
+def test_a_request_that_changed_and_changed_back_begins_it_anew(runs: Runs) -> None:
     span = (load_days(runs, 3)[0], "2026-09-05")
-    wish(runs, "track_order.n", "string")
+    request_type(runs, "track_order.n", "string")
     cancel(runs, 2, *span)
-    wish(runs, "track_order.n", "decimal")
-    wish(runs, "track_order.n", "string")
+    request_type(runs, "track_order.n", "decimal")
+    request_type(runs, "track_order.n", "string")
     runs.replay(*span)
-    assert any("is no longer there in the types wished" in text for text in runs.warnings)
+    assert any("no longer exists in the requested types" in text for text in runs.warnings)
     assert seen(runs, "track_order.n")[0] == "string"

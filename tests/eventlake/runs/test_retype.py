@@ -23,9 +23,9 @@ from tests.support.lakes.retyping import (
     TEXTS,
     days_of_a_replay,
     order,
+    request_type,
     rescued,
     seen,
-    wish,
 )
 from tests.support.lakes.runs import Runs, utc
 
@@ -38,10 +38,10 @@ def test_numbers_become_the_text_that_was_sent_and_numbers_again(runs: Runs) -> 
     )
     runs.sync()
     assert seen(runs, "track_order.n") == ("bigint", {"m1": 7, "m2": 7})
-    wish(runs, "track_order.n", "string")
+    request_type(runs, "track_order.n", "string")
     runs.replay("2026-10-01", "2026-10-03")
     assert seen(runs, "track_order.n") == ("string", {"m1": "7", "m2": "7e0"})
-    wish(runs, "track_order.n", "bigint")
+    request_type(runs, "track_order.n", "bigint")
     runs.replay("2026-10-01", "2026-10-03")
     assert seen(runs, "track_order.n") == ("bigint", {"m1": 7, "m2": 7})
 
@@ -54,7 +54,7 @@ def test_rescued_values_come_home(runs: Runs) -> None:
     runs.sync()
     assert seen(runs, "track_order.n")[1]["m2"] is None
     assert set(rescued(runs, "track_order")) == {"m2", "m3"}
-    wish(runs, "track_order.n", "string")
+    request_type(runs, "track_order.n", "string")
     report = runs.replay("2026-10-01", "2026-10-02")
     assert seen(runs, "track_order.n") == ("string", {"m1": "12.5", "m2": "12,50", "m3": "1e-7"})
     assert rescued(runs, "track_order") == {}
@@ -69,7 +69,7 @@ def test_text_becomes_time_and_what_is_none_is_rescued(runs: Runs) -> None:
         order("m3", "2026-10-01T08:00", ""),
     )
     runs.sync()
-    wish(runs, "track_order.n", "timestamp")
+    request_type(runs, "track_order.n", "timestamp")
     report = runs.replay("2026-10-01", "2026-10-02")
     assert seen(runs, "track_order.n") == (
         "timestamp",
@@ -84,7 +84,7 @@ def test_until_the_replay_syncs_go_on_with_the_old_type_and_after_it_with_the_ne
     three_days: Runs,
 ) -> None:
     runs = three_days
-    wish(runs, "track_order.n", "string")
+    request_type(runs, "track_order.n", "string")
     runs.archive.day("2026-10-03").file("b", order("m4", "2026-10-03T08:00", 4))
     runs.sync()
     assert seen(runs, "track_order.n") == ("bigint", NUMBERS[1] | {"m4": 4})
@@ -93,7 +93,7 @@ def test_until_the_replay_syncs_go_on_with_the_old_type_and_after_it_with_the_ne
     runs.archive.day("2026-10-03").file("c", order("m5", "2026-10-03T08:00", 5))
     runs.sync()
     assert seen(runs, "track_order.n") == ("string", TEXTS[1] | {"m4": "4", "m5": "5"})
-    assert (runs.state().wishes, runs.state().shadows) == ({}, {})
+    assert (runs.state().requested_types, runs.state().shadows) == ({}, {})
 
 
 @pytest.mark.parametrize(
@@ -108,19 +108,19 @@ def test_a_replay_that_leaves_days_out_keeps_the_old_type_and_says_so(
     three_days: Runs, start: str, end: str, left_out: str
 ) -> None:
     runs = three_days
-    wish(runs, "track_order.n", "string")
+    request_type(runs, "track_order.n", "string")
     runs.replay(start, end)
     assert seen(runs, "track_order.n") == NUMBERS
     [warning] = runs.warnings
-    assert "shop.track_order keeps its types, though wished is properties_n string" in warning
+    assert "shop.track_order keeps its types, although properties_n string is requested" in warning
     assert left_out in warning
-    assert runs.state().wishes == {"shop.track_order": {"properties_n": "string"}}
+    assert runs.state().requested_types == {"shop.track_order": {"properties_n": "string"}}
 
 
 def test_the_hours_that_a_table_has_are_enough(runs: Runs) -> None:
     runs.archive.day("2026-10-01").file("a", order("m1", "2026-10-01T07:00", 1))
     runs.sync()
-    wish(runs, "track_order.n", "string")
+    request_type(runs, "track_order.n", "string")
     runs.replay("2026-10-01T07:00", "2026-10-01T08:00")
     assert seen(runs, "track_order.n") == ("string", {"m1": "1"})
 
@@ -130,7 +130,7 @@ def test_other_tables_keep_their_types_whichever_is_replayed(runs: Runs) -> None
         "a", order("m1", "2026-10-01T07:00", 1), page("m2", "2026-10-01T07:00", n=1)
     )
     runs.sync()
-    wish(runs, "track_order.n", "string")
+    request_type(runs, "track_order.n", "string")
     runs.replay("2026-10-01", "2026-10-02", "page")
     assert seen(runs, "track_order.n")[0] == "bigint"
     assert runs.warnings == []
@@ -138,16 +138,16 @@ def test_other_tables_keep_their_types_whichever_is_replayed(runs: Runs) -> None
     assert (seen(runs, "track_order.n")[0], seen(runs, "page.n")[0]) == ("string", "bigint")
 
 
-def test_two_wishes_are_fulfilled_at_once(runs: Runs) -> None:
+def test_two_requests_are_fulfilled_at_once(runs: Runs) -> None:
     runs.archive.day("2026-10-01").file(
         "a",
         track("Order", "m1", "2026-10-01T07:00", a=1, b="1.5", c=1),
         page("m2", "2026-10-01T07:00", a=1),
     )
     runs.sync()
-    wish(runs, "track_order.a", "string")
-    wish(runs, "track_order.b", "decimal")
-    wish(runs, "page.a", "decimal")
+    request_type(runs, "track_order.a", "string")
+    request_type(runs, "track_order.b", "decimal")
+    request_type(runs, "page.a", "decimal")
     *_, switch = days_of_a_replay(runs, "2026-10-01", "2026-10-02")
     assert switch.manifest.retyped == ("shop.page", "shop.track_order")
     assert seen(runs, "track_order.a") == ("string", {"m1": "1"})
@@ -167,7 +167,7 @@ def test_days_that_no_replay_can_be_asked_for_are_taken_along(runs: Runs) -> Non
         page("other", "2099-01-01T00:00", n=5),
     )
     runs.sync()
-    wish(runs, "track_order.n", "string")
+    request_type(runs, "track_order.n", "string")
     report = runs.replay("2026-10-01", "2026-10-02")
     assert seen(runs, "track_order.n") == (
         "string",
@@ -182,7 +182,7 @@ def test_a_row_of_the_last_day_there_is_keeps_the_table_as_it_is(runs: Runs) -> 
         "a", order("m1", "2026-10-01T07:00", 1), order("end", "9999-12-31T23:00", 2)
     )
     runs.sync()
-    wish(runs, "track_order.n", "string")
+    request_type(runs, "track_order.n", "string")
     runs.replay("2026-10-01", "2026-10-02")
     assert seen(runs, "track_order.n") == ("bigint", {"m1": 1, "end": 2})
     assert any("9999-12-31/23" in warning for warning in runs.warnings)
@@ -190,7 +190,7 @@ def test_a_row_of_the_last_day_there_is_keeps_the_table_as_it_is(runs: Runs) -> 
 
 def test_a_table_of_which_no_row_is_left_takes_the_type_alone(three_days: Runs) -> None:
     runs = three_days
-    wish(runs, "track_order.n", "string")
+    request_type(runs, "track_order.n", "string")
     runs.set(skip_events=["Order"])
     runs.replay(*ALL_DAYS)
     assert seen(runs, "track_order.n") == ("string", {})
@@ -205,7 +205,7 @@ def test_in_every_layout(tmp_path: Path, layout: str) -> None:
     for day in ("2026-09-30", "2026-10-01"):
         runs.archive.day(day).file("a", identify(day, f"{day}T07:00", n=1))
     runs.sync()
-    wish(runs, "web_identifies.n", "string")
+    request_type(runs, "web_identifies.n", "string")
     runs.replay("2026-09-30", "2026-10-02")
     assert seen(runs, "web_identifies.n") == ("string", {"2026-09-30": "1", "2026-10-01": "1"})
 
@@ -213,7 +213,7 @@ def test_in_every_layout(tmp_path: Path, layout: str) -> None:
 def test_reports_checks_and_index_hold_for_the_switch(three_days: Runs) -> None:
     runs = three_days
     index, rows = runs.index(), runs.state().rows
-    wish(runs, "track_order.n", "timestamp")
+    request_type(runs, "track_order.n", "timestamp")
     *days, switch = days_of_a_replay(runs)
     assert [len(day.checks) for day in days] == [3, 3, 3]
     assert all(check.passed for day in days for check in day.checks)
@@ -232,7 +232,7 @@ def test_readers_see_the_old_type_on_every_day_of_the_replay_and_the_new_one_at_
     three_days: Runs,
 ) -> None:
     runs = three_days
-    wish(runs, "track_order.n", "string")
+    request_type(runs, "track_order.n", "string")
     told = [seen(runs, "track_order.n") for _ in days_of_a_replay(runs)]
     assert told == [NUMBERS, NUMBERS, NUMBERS, TEXTS]
 
@@ -246,7 +246,7 @@ def test_what_a_sync_brings_between_two_days_is_there_after_the_switch(
     monkeypatch.setattr(InProcess, "slots", slots)
     monkeypatch.setattr(placement, "SPLIT_BYTES", 220)
     runs = three_days
-    wish(runs, "track_order.n", "string")
+    request_type(runs, "track_order.n", "string")
     days = days_of_a_replay(runs)
     next(days)
     for name in "bc":
@@ -271,7 +271,7 @@ def test_what_a_sync_brings_between_two_days_is_there_after_the_switch(
 
 def test_a_replay_of_one_day_between_two_days_keeps_the_switch_whole(three_days: Runs) -> None:
     runs = three_days
-    wish(runs, "track_order.n", "string")
+    request_type(runs, "track_order.n", "string")
     days = days_of_a_replay(runs)
     next(days)
     runs.archive.day("2026-10-01").file("a", order("m0", "2026-10-01T07:00", 0))
@@ -283,7 +283,7 @@ def test_a_replay_of_one_day_between_two_days_keeps_the_switch_whole(three_days:
 
 def test_a_sync_in_the_middle_of_a_day_loses_nothing(three_days: Runs) -> None:
     runs = three_days
-    wish(runs, "track_order.n", "string")
+    request_type(runs, "track_order.n", "string")
 
     def late_file() -> None:
         runs.archive.day("2026-10-03").file("late", order("late", "2026-10-01T07:00", 9))
@@ -297,7 +297,7 @@ def test_a_sync_in_the_middle_of_a_day_loses_nothing(three_days: Runs) -> None:
 
 def test_a_replay_that_broke_off_is_completed_by_one_of_the_days_it_lacks(three_days: Runs) -> None:
     runs = three_days
-    wish(runs, "track_order.n", "string")
+    request_type(runs, "track_order.n", "string")
     days = days_of_a_replay(runs)
     next(days)
     days.close()
@@ -307,12 +307,12 @@ def test_a_replay_that_broke_off_is_completed_by_one_of_the_days_it_lacks(three_
     assert seen(runs, "track_order.n") == TEXTS
 
 
-def test_a_wish_that_changes_in_the_middle_is_left_to_the_next_replay(three_days: Runs) -> None:
+def test_a_request_that_changes_in_the_middle_is_left_to_the_next_replay(three_days: Runs) -> None:
     runs = three_days
-    wish(runs, "track_order.n", "string")
+    request_type(runs, "track_order.n", "string")
     days = days_of_a_replay(runs)
     next(days)
-    wish(runs, "track_order.n", "decimal")
+    request_type(runs, "track_order.n", "decimal")
     list(days)
     assert seen(runs, "track_order.n") == NUMBERS
     assert any("keeps its types for now: 2026-10-01/07 came" in text for text in runs.warnings)
@@ -321,20 +321,20 @@ def test_a_wish_that_changes_in_the_middle_is_left_to_the_next_replay(three_days
     assert seen(runs, "track_order.n")[0] == "decimal(38,6)"
 
 
-def test_a_wish_that_is_taken_back_in_the_middle_switches_nothing(three_days: Runs) -> None:
+def test_a_request_that_is_taken_back_in_the_middle_switches_nothing(three_days: Runs) -> None:
     runs = three_days
-    wish(runs, "track_order.n", "string")
+    request_type(runs, "track_order.n", "string")
     days = days_of_a_replay(runs)
     next(days)
-    wish(runs, "track_order.n", "bigint")
+    request_type(runs, "track_order.n", "bigint")
     list(days)
     assert seen(runs, "track_order.n") == NUMBERS
-    assert (runs.state().wishes, runs.state().shadows, runs.warnings) == ({}, {}, [])
+    assert (runs.state().requested_types, runs.state().shadows, runs.warnings) == ({}, {}, [])
 
 
 def test_files_that_somebody_has_taken_away_are_not_switched_to(three_days: Runs) -> None:
     runs = three_days
-    wish(runs, "track_order.n", "string")
+    request_type(runs, "track_order.n", "string")
     days = days_of_a_replay(runs)
     next(days)
     [shadow] = [f.path for f in runs.storage.files("segment-data/data") if "retyped" in f.path]
@@ -347,7 +347,7 @@ def test_files_that_somebody_has_taken_away_are_not_switched_to(three_days: Runs
 def test_shadows_of_something_else_are_not_switched_to(three_days: Runs) -> None:
     """Every manifest sees to that; and were it not so, the switch would."""
     runs = three_days
-    wish(runs, "track_order.n", "string")
+    request_type(runs, "track_order.n", "string")
     days = days_of_a_replay(runs)
     for _ in range(3):
         next(days)
@@ -366,7 +366,7 @@ def test_shadows_of_something_else_are_not_switched_to(three_days: Runs) -> None
 
 def test_columns_that_come_meanwhile_are_there_after_the_switch(three_days: Runs) -> None:
     runs = three_days
-    wish(runs, "track_order.n", "string")
+    request_type(runs, "track_order.n", "string")
     days = days_of_a_replay(runs)
     next(days)
     late = track("Order", "late", "2026-10-01T07:00", n="no number", new=True)
@@ -383,7 +383,7 @@ def test_a_question_that_is_asked_during_the_switch_is_answered_from_before_or_a
     three_days: Runs,
 ) -> None:
     runs = three_days
-    wish(runs, "track_order.n", "string")
+    request_type(runs, "track_order.n", "string")
     days = days_of_a_replay(runs)
     for _ in range(3):
         next(days)

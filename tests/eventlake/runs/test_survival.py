@@ -37,7 +37,7 @@ from tests.support.faults.places import Folders
 from tests.support.injected import injected
 from tests.support.lakes.archive import Line, as_line, identify, track
 from tests.support.lakes.in_process import InProcess
-from tests.support.lakes.retyping import wish
+from tests.support.lakes.retyping import request_type
 from tests.support.lakes.runs import SOURCE_ID, Runs, utc
 from tests.support.oracles.invariants import check_invariants, check_sweep
 from tests.support.oracles.reference import Account, ReferenceLake, Scope
@@ -86,7 +86,7 @@ class Survival(RuleBasedStateMachine):
         self.reference = ReferenceLake(self.runs.source)
         self.archive: dict[str, list[bytes]] = {}
         self.waiting: set[str] = set()
-        self.wishes: dict[str, dict[str, LakeType]] = {}
+        self.requested_types: dict[str, dict[str, LakeType]] = {}
         self.followed = 0
         self.counted: dict[str, Counter[str]] = {}
         self.caught_up = True
@@ -146,10 +146,10 @@ class Survival(RuleBasedStateMachine):
 
     @precondition(lambda self: self.caught_up and self._has_column())
     @rule(type=st.sampled_from(["bigint", "string", "decimal(38,6)"]))
-    def wish(self, type: str) -> None:
-        self._done(lambda runs: wish(runs, "track_order.n", type))
+    def request(self, type: str) -> None:
+        self._done(lambda runs: request_type(runs, "track_order.n", type))
 
-    @precondition(lambda self: "shop.track_order" in self.wishes)
+    @precondition(lambda self: "shop.track_order" in self.requested_types)
     @rule(fault=st.none() | faults)
     def switch(self, fault: tuple[Fault, int] | None) -> None:
         """The replay that gives the table its types, broken off or to its end."""
@@ -157,7 +157,7 @@ class Survival(RuleBasedStateMachine):
         if fault is not None:
             return self._broken(step, fault)
         self._done(step)
-        assert self.wishes == {}
+        assert self.requested_types == {}
 
     @rule()
     def recover(self) -> None:
@@ -208,14 +208,14 @@ class Survival(RuleBasedStateMachine):
             if account is not None:
                 self._count(manifest.run_id, account)
             for table in manifest.retyped:
-                self.reference.retype(table.split(".")[1], self.wishes.pop(table))
-            for made in manifest.wishes:
-                types = self.wishes.setdefault(made.table, {})
+                self.reference.retype(table.split(".")[1], self.requested_types.pop(table))
+            for made in manifest.requested_types:
+                types = self.requested_types.setdefault(made.table, {})
                 types.pop(made.column, None)
                 if made.type is not None:
                     types[made.column] = made.type
                 if not types:
-                    del self.wishes[made.table]
+                    del self.requested_types[made.table]
 
     def _unit(self, manifest: Manifest) -> Account | None:
         if manifest.kind is RunKind.SYNC:

@@ -15,7 +15,7 @@ from eventlake.state.manifest import (
     Manifest,
     PartitionChange,
     RunKind,
-    Wish,
+    TypeRequest,
     commit,
     read_manifest,
 )
@@ -130,7 +130,7 @@ def test_a_manifest_is_committed_once(storage: Storage) -> None:
     assert read_manifest(storage, "S1", 2) is None
 
 
-WISH = Wish("shop.page", "b", LakeType.STRING)
+REQUEST = TypeRequest("shop.page", "b", LakeType.STRING)
 LATER = ("2026-10-01", "08")
 
 
@@ -151,7 +151,7 @@ def rows_in_shadows(state: SourceState) -> dict[str, dict[str, int]]:
 
 def test_a_shadow_is_known_by_the_manifest_that_last_changed_it() -> None:
     state = folded(
-        {"tables": (GROWN,), "wishes": (WISH,)},
+        {"tables": (GROWN,), "requested_types": (REQUEST,)},
         {"switching": ("shop.page",), "partitions": (change(3),), "shadows": (shadow(3),)},
         {"switching": ("shop.page",), "partitions": (change(5, 3),), "shadows": (shadow(5),)},
     )
@@ -165,35 +165,37 @@ def test_a_partition_that_changes_without_its_shadow_has_none() -> None:
         "partitions": (change(3),),
         "shadows": (shadow(3), shadow(4, LATER)),
     }
-    state = folded({"wishes": (WISH,)}, begun, {"partitions": (change(9, 3),)})
+    state = folded({"requested_types": (REQUEST,)}, begun, {"partitions": (change(9, 3),)})
     assert rows_in_shadows(state) == {"shop.page": {"2026-10-01/08": 4}}
-    gone = folded({"wishes": (WISH,)}, begun, {"partitions": (change(0, 3, dropped=True),)})
+    gone = folded(
+        {"requested_types": (REQUEST,)}, begun, {"partitions": (change(0, 3, dropped=True),)}
+    )
     assert rows_in_shadows(gone) == {"shop.page": {"2026-10-01/08": 4}}
 
 
-def test_another_wish_makes_shadows_worthless() -> None:
+def test_another_request_makes_shadows_worthless() -> None:
     begun = {"switching": ("shop.page",), "shadows": (shadow(3),)}
     for again in (LakeType.BOOLEAN, None):
-        changed = Wish("shop.page", "b", again)
-        state = folded({"wishes": (WISH,)}, begun, {"wishes": (changed,)})
+        changed = TypeRequest("shop.page", "b", again)
+        state = folded({"requested_types": (REQUEST,)}, begun, {"requested_types": (changed,)})
         assert state.shadows == {}
-    other = Wish("shop.screen", "b", LakeType.STRING)
-    state = folded({"wishes": (WISH,)}, begun, {"wishes": (other,)})
+    other = TypeRequest("shop.screen", "b", LakeType.STRING)
+    state = folded({"requested_types": (REQUEST,)}, begun, {"requested_types": (other,)})
     assert rows_in_shadows(state) == {"shop.page": {"2026-10-01/07": 3}}
 
 
-def test_the_switch_fulfils_the_wishes_of_its_tables_only() -> None:
-    other = Wish("shop.screen", "b", LakeType.STRING)
+def test_the_switch_fulfils_the_requests_of_its_tables_only() -> None:
+    other = TypeRequest("shop.screen", "b", LakeType.STRING)
     state = folded(
-        {"tables": (GROWN,), "wishes": (WISH, other)},
+        {"tables": (GROWN,), "requested_types": (REQUEST, other)},
         {"switching": ("shop.page",), "partitions": (change(3),), "shadows": (shadow(3),)},
         {"retyped": ("shop.page",), "tables": (GROWN.with_types({"b": LakeType.STRING}),)},
     )
-    assert state.wishes == {"shop.screen": {"b": LakeType.STRING}}
+    assert state.requested_types == {"shop.screen": {"b": LakeType.STRING}}
     assert (state.shadows, state.rows) == ({}, {"shop.page": 3})
     assert state.tables["shop.page"].types()["b"] is LakeType.STRING
 
 
 def test_a_table_that_is_begun_has_no_shadow_yet() -> None:
-    state = folded({"wishes": (WISH,)}, {"switching": ("shop.page",)})
+    state = folded({"requested_types": (REQUEST,)}, {"switching": ("shop.page",)})
     assert state.shadows == {"shop.page": {}}

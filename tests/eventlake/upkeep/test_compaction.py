@@ -31,7 +31,7 @@ from tests.support.faults.cases import COLUMN, scattered
 from tests.support.faults.machines import at_once
 from tests.support.lakes.archive import identify, track
 from tests.support.lakes.glue_runs import GlueRuns
-from tests.support.lakes.retyping import days_of_a_replay, seen, wish
+from tests.support.lakes.retyping import days_of_a_replay, request_type, seen
 from tests.support.lakes.runs import SOURCE_ID, Runs
 from tests.support.lakes.watching import NOTHING, Look, by_locations, by_sql, watched
 from tests.support.oracles.invariants import check_invariants, check_sweep
@@ -243,7 +243,7 @@ def test_a_replay_that_comes_first_wins(runs: Runs) -> None:
 def test_shadows_are_kept_in_step(runs: Runs, again: bool) -> None:
     """The replay that switches the types goes on after a compaction, and need do no day twice."""
     scattered(runs)
-    wish(runs, COLUMN, "string")
+    request_type(runs, COLUMN, "string")
     days = days_of_a_replay(runs, "2026-10-01", "2026-10-03")
     next(days)
     days.close()

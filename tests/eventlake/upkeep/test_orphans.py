@@ -11,7 +11,7 @@ from eventlake.storage.documents import encode
 from eventlake.upkeep.removal import look_for_orphans, remove_orphans
 from tests.support.faults.failing_storage import lying, needed
 from tests.support.lakes.archive import track
-from tests.support.lakes.retyping import wish
+from tests.support.lakes.retyping import request_type
 from tests.support.lakes.runs import SOURCE_ID, Runs, utc
 
 NOW = utc("2026-10-20")
@@ -110,7 +110,7 @@ def test_while_somebody_commits_nothing_is_judged(runs: Runs) -> None:
 
 def test_partitions_of_the_catalog_in_earlier_types_go_too(runs: Runs) -> None:
     for type in ("string", "bigint"):
-        wish(runs, "track_order.n", type)
+        request_type(runs, "track_order.n", type)
         runs.replay("2026-10-01", "2026-10-02")
     folder = paths.catalog_table("shop", "track_order")
     assert len(runs.storage.folders(folder)) == 3

@@ -2,7 +2,7 @@
 
 from tests.support.faults.faults import Case
 from tests.support.lakes.archive import identify, track
-from tests.support.lakes.retyping import days_of_a_replay, wish
+from tests.support.lakes.retyping import days_of_a_replay, request_type
 from tests.support.lakes.runs import Runs
 
 COLUMN = "track_order.n"
@@ -63,13 +63,13 @@ def two_days(runs: Runs) -> None:
     runs.sync()
 
 
-def wished(runs: Runs) -> None:
+def requested(runs: Runs) -> None:
     two_days(runs)
-    make_wish(runs)
+    make_request(runs)
 
 
-def make_wish(runs: Runs) -> None:
-    wish(runs, COLUMN, "string")
+def make_request(runs: Runs) -> None:
+    request_type(runs, COLUMN, "string")
 
 
 def switch_of_types(runs: Runs) -> None:
@@ -78,7 +78,7 @@ def switch_of_types(runs: Runs) -> None:
 
 def half_replayed(runs: Runs) -> None:
     """One day has its shadows, the other has none."""
-    wished(runs)
+    requested(runs)
     days = days_of_a_replay(runs, "2026-10-01", "2026-10-03")
     next(days)
     days.close()
@@ -127,8 +127,8 @@ REPLAYS = (
     Case(first_sync, replay_of_one_table, replay_of_one_table, once=True),
 )
 CHANGES_OF_TYPES = (
-    Case(two_days, make_wish, make_wish, COLUMN),
-    Case(wished, switch_of_types, switch_of_types, COLUMN, once=True),
+    Case(two_days, make_request, make_request, COLUMN),
+    Case(requested, switch_of_types, switch_of_types, COLUMN, once=True),
     Case(half_replayed, sync_amid_a_switch, sync_and_replay, COLUMN),
 )
 COMPACTIONS = (Case(scattered, compaction, compaction),)

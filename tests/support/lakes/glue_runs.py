@@ -9,7 +9,7 @@ from eventlake.runs.context import RunContext
 from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind
 from tests.support.lakes.archive import identify, page, track
-from tests.support.lakes.retyping import wish
+from tests.support.lakes.retyping import request_type
 from tests.support.lakes.runs import Runs
 from tests.support.lakes.settings import settings_of
 from tests.support.servers.aws import AwsServer
@@ -67,7 +67,7 @@ def story(runs: Runs) -> None:
         identify("m3", "2026-10-01T07:30", email="a@example.org"),
     )
     runs.replay("2026-10-01", "2026-10-02")
-    wish(runs, "track_order.n", "string")
+    request_type(runs, "track_order.n", "string")
     runs.replay("2026-10-01", "2026-10-03", "track_order")
 
 

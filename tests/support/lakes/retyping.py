@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from eventlake.lake import Lake
-from eventlake.retype.request import Target, find_column, parse_type, record_wish
+from eventlake.retype.request import Target, find_column, parse_type, record_request
 from eventlake.rules.names import Naming
 from eventlake.rules.suppression import IdKind
 from eventlake.runs.context import Published
@@ -34,15 +34,15 @@ def target(runs: Runs, column: str) -> Target:
     return find_column(lake_of(runs), ".".join((runs.source.database, *named(runs, column))))
 
 
-def wish(runs: Runs, column: str, type: str) -> None:
-    """The same as `datalake retype --yes`; the type it has takes a wish back."""
+def request_type(runs: Runs, column: str, type: str) -> None:
+    """The same as `datalake retype --yes`; the type it has withdraws the request."""
     found, into = target(runs, column), parse_type(type)
 
     def nobody_is_at_work(lease: object) -> None:
         raise AssertionError(f"waits for {lease}")
 
     kept = into is found.column.type
-    record_wish(lake_of(runs), found, None if kept else into, nobody_is_at_work)
+    record_request(lake_of(runs), found, None if kept else into, nobody_is_at_work)
 
 
 def seen(runs: Runs, column: str) -> tuple[str, dict[str, Any]]:
