@@ -143,7 +143,7 @@ def dry_run(lake: Lake, jobs: Sequence[LakeJob], as_json: bool) -> None:
     for job in jobs:
         talk = _Talk()
         with working(f"dry {job.kind} of {job.source.slug}"):
-            run = planned_run(engine.preview(job, talk))
+            run = planned_run(engine.run(job, talk))
         answers.append(_as_dict(job, run, talk.warnings))
         if not as_json:
             show_planned(job, run)

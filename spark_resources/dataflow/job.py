@@ -58,28 +58,30 @@ class LakeJob(msgspec.Struct, frozen=True, dict=True):
         )
 
 
-def run_job(
-    job: LakeJob, dataflow: Callable[[], Dataflow], listener: Listener
-) -> Iterator[Published]:
-    """Carry out a job where this is called; each unit comes out as soon as it is in the lake."""
+def run_job(job: LakeJob, dataflow: Callable[[], Dataflow], listener: Listener) -> Iterator[Any]:
+    """Run a job in this process.
+
+    Yields a `Published` for each unit as soon as it is in the lake. A dry run changes and reports
+    nothing, and yields a `PlannedUnit` for each unit.
+    """
     context = _context(job, dataflow, listener)
+    if job.dry_run:
+        yield from _planned(context, job)
+        return
     with failure_told(context.storage, context.catalog, context.facts):
-        if job.window is None:
-            yield from sync_units(context, job.days)
-        else:
-            window, tables = Window(*job.window), _tables(job)
-            yield from replay_units(context, window, tables, job.accept_changes)
+        yield from _published(context, job)
 
 
-def preview_job(
-    job: LakeJob, dataflow: Callable[[], Dataflow], listener: Listener
-) -> Iterator[PlannedUnit]:
-    """What a job would do, unit by unit; nothing is changed and nothing reported."""
-    context = _context(job, dataflow, listener)
+def _published(context: RunContext, job: LakeJob) -> Iterator[Published]:
     if job.window is None:
-        yield from dry_sync(context, job.days)
-    else:
-        yield from dry_replay(context, Window(*job.window), _tables(job))
+        return sync_units(context, job.days)
+    return replay_units(context, Window(*job.window), _tables(job), job.accept_changes)
+
+
+def _planned(context: RunContext, job: LakeJob) -> Iterator[PlannedUnit]:
+    if job.window is None:
+        return dry_sync(context, job.days)
+    return dry_replay(context, Window(*job.window), _tables(job))
 
 
 def _context(job: LakeJob, dataflow: Callable[[], Dataflow], listener: Listener) -> RunContext:

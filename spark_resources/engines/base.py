@@ -1,29 +1,21 @@
-"""Where Spark runs: one interface, an engine for each place."""
+"""The interface of engines, and the Spark settings that all of them share."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import dagster as dg
 
-from eventlake.runs.context import Listener, Published
-from eventlake.runs.dry_run import PlannedUnit
+from eventlake.runs.context import Listener
 from spark_resources.dataflow.job import LakeJob
 
 
 class SparkEngine(dg.ConfigurableResource, ABC):  # type: ignore[type-arg]
-    """Carries out jobs of the lake on Spark."""
+    """Runs jobs of the lake on Spark."""
 
     @abstractmethod
-    def run(self, job: LakeJob, listener: Listener) -> Iterator[Published]:
-        """Run a job; each unit of work comes out as soon as it is published."""
-
-    @abstractmethod
-    def preview(self, job: LakeJob, listener: Listener) -> Iterator[PlannedUnit]:
-        """Say what a job would do, unit by unit; the lake stays as it is."""
-
-    @abstractmethod
-    def check(self) -> None:
-        """Raise an error that says what to do if this engine cannot work here."""
+    def run(self, job: LakeJob, listener: Listener) -> Iterator[Any]:
+        """Run a job; yields each unit as `run_job` does."""
 
 
 DATAFLOW: Mapping[str, str] = {

@@ -12,14 +12,13 @@ import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 from pyspark import SparkConf, SparkContext
 
-from eventlake.runs.context import Listener, Published
-from eventlake.runs.dry_run import PlannedUnit
+from eventlake.runs.context import Listener
 from spark_resources.dataflow.blob_store import Shelf
-from spark_resources.dataflow.job import LakeJob, preview_job, run_job
+from spark_resources.dataflow.job import LakeJob, run_job
 from spark_resources.dataflow.local import ShelfDataflow
 from spark_resources.engines import base
 from spark_resources.engines.base import SparkEngine
-from spark_resources.engines.java import require_java, with_archive, without_greeting
+from spark_resources.engines.java import with_archive, without_greeting
 from spark_resources.workers.ahead import start_ahead
 
 _LOG_SETTINGS = Path(__file__).absolute().with_name("log4j2.properties")
@@ -63,17 +62,11 @@ class LocalEngine(SparkEngine):
 
     pyspark: dg.ResourceDependency[LazyPySparkResource]
 
-    def run(self, job: LakeJob, listener: Listener) -> Iterator[Published]:
+    def run(self, job: LakeJob, listener: Listener) -> Iterator[Any]:
         return run_job(job, self.dataflow, listener)
-
-    def preview(self, job: LakeJob, listener: Listener) -> Iterator[PlannedUnit]:
-        return preview_job(job, self.dataflow, listener)
 
     def dataflow(self) -> ShelfDataflow:
         return local_dataflow(self.pyspark.spark_config)
-
-    def check(self) -> None:
-        require_java()
 
 
 def local_engine() -> LocalEngine:

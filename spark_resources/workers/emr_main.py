@@ -17,7 +17,7 @@ from dagster_pipes import (
 from eventlake.aws.access import AwsAccess
 from eventlake.aws.refusals import as_lake_error, aws_call
 from eventlake.runs.context import Dataflow
-from spark_resources.dataflow.job import LakeJob, preview_job, run_job
+from spark_resources.dataflow.job import LakeJob, run_job
 from spark_resources.workers.driver import busy, interruptible, peak_mb
 from spark_resources.workers.job_events import (
     JobDone,
@@ -53,12 +53,9 @@ def main(arguments: list[str], dataflow: Callable[[], Dataflow] | None = None) -
         try:
             job = msgspec.convert(pipes.extras["job"], LakeJob)
             flow, listener = dataflow or spark_dataflow, PipesListener(pipes)
-            if job.dry_run:
-                for planned in preview_job(job, flow, listener):
-                    tell(pipes, UnitPlanned(planned))
-            else:
-                for unit in run_job(job, flow, listener):
-                    tell(pipes, UnitPublished.of(unit, time.monotonic() - started))
+            for unit in run_job(job, flow, listener):
+                seconds = time.monotonic() - started
+                tell(pipes, UnitPlanned(unit) if job.dry_run else UnitPublished.of(unit, seconds))
             tell(pipes, JobDone(time.monotonic() - started, peak_mb()))
             return 0
         except BaseException as error:

@@ -1,6 +1,6 @@
 """Spark on a standalone cluster of the user's own."""
 
-from collections.abc import Generator
+from collections.abc import Iterator
 from functools import cached_property, partial
 from types import TracebackType
 from typing import Any, Self
@@ -11,12 +11,11 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from eventlake.lake import Lake
-from eventlake.runs.context import Listener, Published
-from eventlake.runs.dry_run import PlannedUnit
+from eventlake.runs.context import Listener
 from eventlake.settings.models import Settings
 from eventlake.storage import Storage
 from eventlake.storage.base import probe
-from spark_resources.dataflow.job import LakeJob, preview_job, run_job
+from spark_resources.dataflow.job import LakeJob, run_job
 from spark_resources.engines.base import SparkEngine
 from spark_resources.engines.cluster.capacity import (
     Shape,
@@ -37,7 +36,7 @@ from spark_resources.engines.cluster.workers import (
     packages_to_ship,
     refuse_blind,
 )
-from spark_resources.engines.java import require_java, with_archive, without_greeting
+from spark_resources.engines.java import with_archive, without_greeting
 from spark_resources.shipping.environment import Target
 
 
@@ -156,16 +155,9 @@ class ClusterSession:
 class ClusterEngine(SparkEngine):
     """The driver is in this process, and each run an application, which ends with it."""
 
-    def run(self, job: LakeJob, listener: Listener) -> Generator[Published, None, None]:
+    def run(self, job: LakeJob, listener: Listener) -> Iterator[Any]:
         with _session(job, listener) as session:
             yield from run_job(job, session.dataflow, listener)
-
-    def preview(self, job: LakeJob, listener: Listener) -> Generator[PlannedUnit, None, None]:
-        with _session(job, listener) as session:
-            yield from preview_job(job, session.dataflow, listener)
-
-    def check(self) -> None:
-        require_java()
 
 
 def _session(job: LakeJob, listener: Listener) -> ClusterSession:

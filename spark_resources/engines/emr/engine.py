@@ -1,9 +1,9 @@
 """Spark on Amazon EMR, in the user's own account."""
 
 from collections.abc import Iterator
+from typing import Any
 
-from eventlake.runs.context import Listener, Published
-from eventlake.runs.dry_run import PlannedUnit
+from eventlake.runs.context import Listener
 from spark_resources.dataflow.job import LakeJob
 from spark_resources.engines.base import SparkEngine
 from spark_resources.engines.emr.client import Pace
@@ -15,14 +15,9 @@ class EmrEngine(SparkEngine):
 
     python: str = "3.11"  # of the cluster's Pythons, the one that Spark is to use
 
-    def run(self, job: LakeJob, listener: Listener) -> Iterator[Published]:
-        return EmrRun(job, listener, self.python, self.pace()).units()
-
-    def preview(self, job: LakeJob, listener: Listener) -> Iterator[PlannedUnit]:
-        return EmrRun(job, listener, self.python, self.pace()).planned()
+    def run(self, job: LakeJob, listener: Listener) -> Iterator[Any]:
+        run = EmrRun(job, listener, self.python, self.pace())
+        return run.planned() if job.dry_run else run.units()
 
     def pace(self) -> Pace:
         return Pace()
-
-    def check(self) -> None:
-        """Nothing is needed here; what is needed on AWS, `datalake check` tries there."""

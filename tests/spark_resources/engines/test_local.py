@@ -136,7 +136,7 @@ def test_a_dry_run_on_spark_counts_what_the_run_does_and_leaves_no_file(
     window = Window(*parse_range("2026-10-01", "2026-10-02"))
     source = lake.settings.sources[0]
     job = new_job(lake.settings, source, "", window=window, dry_run=True)
-    planned = planned_run(engine.preview(job, Silent()))
+    planned = planned_run(engine.run(job, Silent()))
 
     assert lake.storage.files("") == files
     assert planned.report.row_count > 0

@@ -10,10 +10,9 @@ import dagster as dg
 from datalake_assets.definitions import build
 from datalake_assets.instance.snapshot import read_snapshot
 from eventlake.lake import Lake
-from eventlake.runs.context import Dataflow, Listener, Published
-from eventlake.runs.dry_run import PlannedUnit
+from eventlake.runs.context import Dataflow, Listener
 from eventlake.sample import IOS_PROD, WEB_SHOP, Account, SampleSpec
-from spark_resources.dataflow.job import LakeJob, preview_job, run_job
+from spark_resources.dataflow.job import LakeJob, run_job
 from spark_resources.engines.base import SparkEngine
 from tests.support.lakes.in_process import InProcess
 
@@ -26,17 +25,11 @@ SAMPLE = SampleSpec(days=2, events_per_day=60, files_per_day=2, hours=3)
 class InProcessEngine(SparkEngine):
     """Runs jobs with whatever data flow `flow` makes."""
 
-    def run(self, job: LakeJob, listener: Listener) -> Iterator[Published]:
+    def run(self, job: LakeJob, listener: Listener) -> Iterator[Any]:
         return run_job(job, self.flow, listener)
-
-    def preview(self, job: LakeJob, listener: Listener) -> Iterator[PlannedUnit]:
-        return preview_job(job, self.flow, listener)
 
     def flow(self) -> Dataflow:
         return InProcess()
-
-    def check(self) -> None:
-        pass
 
 
 def engine_with(make_flow: Callable[[], Dataflow]) -> SparkEngine:
