@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trustme
 
-from tests.support.injected import injected
+from tests.support.repo import injected
 from tests.support.servers.alerts import PASSWORD, Hook, MailBox, mail_server, web_hook
 from tests.support.servers.aws import AwsServer, fresh_sessions, running_server
 

@@ -25,7 +25,7 @@ from eventlake.runs.verify import CHECKS
 from eventlake.sample import WEB_SHOP, SampleSpec, write_archive
 from eventlake.settings.file import load_settings
 from tests.support.lakes.platform import InProcessEngine
-from tests.support.ports import reserved_port
+from tests.support.repo import reserved_port
 
 pytestmark = pytest.mark.browser
 SETTINGS = f"""\

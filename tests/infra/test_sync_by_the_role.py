@@ -19,8 +19,7 @@ from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind
 from eventlake.state.report import RunFacts
 from eventlake.storage.s3 import S3Storage
-from tests.support.aws.enforced import User
-from tests.support.aws.recorded import allows
+from tests.support.aws.enforced import User, allows
 from tests.support.aws.stack import REGION, Stack, deploy
 from tests.support.lakes.archive import Archive, identify, track
 from tests.support.lakes.in_process import InProcess

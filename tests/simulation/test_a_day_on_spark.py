@@ -23,11 +23,9 @@ from spark_resources.dataflow.local import ShelfDataflow
 from spark_resources.engines.java import with_archive
 from spark_resources.engines.local import SPARK_CONFIG, LocalEngine
 from tests.support.servers.alerts import Hook
-from tests.support.simulation.archive import VISITS
 from tests.support.simulation.clock import Clock
 from tests.support.simulation.machine import Machine, Synced
-from tests.support.simulation.simulation import WEB, Simulation
-from tests.support.simulation.story import A_DAY
+from tests.support.simulation.simulation import A_DAY, VISITS, WEB, Simulation
 
 pytestmark = [
     pytest.mark.spark,

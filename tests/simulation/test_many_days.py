@@ -14,10 +14,18 @@ from eventlake.audit.scope import Scope
 from eventlake.state.source_state import read_state
 from eventlake.upkeep import removal, upkeep
 from tests.support.servers.alerts import Hook
-from tests.support.simulation.archive import VISITS
 from tests.support.simulation.machine import Synced
-from tests.support.simulation.simulation import BERLIN, IOS, WEB, Simulation
-from tests.support.simulation.story import BEGIN, FIVE_DAYS, SIXTY_DAYS, Story
+from tests.support.simulation.simulation import (
+    BEGIN,
+    BERLIN,
+    FIVE_DAYS,
+    IOS,
+    SIXTY_DAYS,
+    VISITS,
+    WEB,
+    Simulation,
+    Story,
+)
 
 
 @pytest.fixture

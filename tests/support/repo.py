@@ -1,5 +1,30 @@
-"""Where the repository lies."""
+"""The repository, free ports, and the count of injected faults."""
 
+import socket
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+
+
+@contextmanager
+def reserved_port() -> Iterator[int]:
+    """A port at which nothing answers and that no other process is given until the block ends.
+
+    A server that is told to use this very port can: servers set SO_REUSEADDR, as this socket does,
+    and Linux then refuses a port only if another socket listens on it. Other systems refuse it in
+    any case, so there the port is only likely to stay free.
+    """
+    with socket.socket() as reserved:
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.bind(("127.0.0.1", 0))
+        port: int = reserved.getsockname()[1]
+        if sys.platform != "linux":
+            reserved.close()
+        yield port
+
+
+injected: Counter[str] = Counter()

@@ -8,8 +8,8 @@ import pytest
 
 from eventlake.sample import write_archive
 from spark_resources.engines.base import SparkEngine
+from tests.support.lakes.jobs import SAMPLE, SETTINGS, SampleLake
 from tests.support.lakes.platform import InProcessEngine
-from tests.support.lakes.sample_lake import SAMPLE, SETTINGS, SampleLake
 from tests.support.terminal import Terminal
 
 

@@ -10,7 +10,7 @@ from eventlake.alerts.delivery import Look
 from eventlake.rules.counts import UnitReport
 from eventlake.runs.open_runs import close_run
 from eventlake.state.report import Failure, RunFacts
-from tests.support.lakes.sample_lake import SampleLake
+from tests.support.lakes.jobs import SampleLake
 from tests.support.servers.alerts import USER, Hook, MailBox
 from tests.support.terminal import Terminal
 

@@ -14,8 +14,8 @@ from dagster._core.workspace.load_target import ModuleTarget
 from dagster._daemon.backfill import execute_backfill_iteration
 
 from tests.support.faults.flows import Raises, flow
+from tests.support.lakes.jobs import SampleLake
 from tests.support.lakes.platform import engine_with
-from tests.support.lakes.sample_lake import SampleLake
 
 pytestmark = [
     pytest.mark.e2e,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from eventlake.rules import paths
-from tests.support.lakes.sample_lake import SETTINGS, SampleLake
+from tests.support.lakes.jobs import SETTINGS, SampleLake
 from tests.support.terminal import Terminal, everything_below
 
 FIVE_WRONG = """\

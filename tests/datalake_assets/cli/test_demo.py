@@ -13,7 +13,7 @@ from eventlake.rules.errors import LakeError
 from eventlake.runs.report_history import newest_reports
 from eventlake.sample import SampleSpec, write_archive
 from tests.support.lakes import sync_report_queries as queries
-from tests.support.lakes.sample_lake import SampleLake
+from tests.support.lakes.jobs import SampleLake
 from tests.support.terminal import Said, Terminal, everything_below, program
 
 SAMPLE = SampleSpec(days=2, events_per_day=1000)

@@ -15,9 +15,8 @@ from pathlib import Path
 import pytest
 
 from datalake_assets.instance.home import claim, is_claimed
-from tests.support.lakes.sample_lake import SETTINGS, SampleLake
-from tests.support.ports import reserved_port
-from tests.support.repo import ROOT
+from tests.support.lakes.jobs import SETTINGS, SampleLake
+from tests.support.repo import ROOT, reserved_port
 from tests.support.terminal import Terminal
 
 

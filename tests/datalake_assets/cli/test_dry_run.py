@@ -8,7 +8,7 @@ import pytest
 
 from eventlake.sample import write_archive
 from tests.support.lakes.archive import Archive, track
-from tests.support.lakes.sample_lake import SAMPLE, SampleLake
+from tests.support.lakes.jobs import SAMPLE, SampleLake
 from tests.support.terminal import Said, Terminal, everything_below
 
 pytestmark = pytest.mark.usefixtures("in_process")

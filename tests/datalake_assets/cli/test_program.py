@@ -14,7 +14,7 @@ from datalake_assets.cli.app import COMMANDS as LINES
 from datalake_assets.cli.app import globals_first, load
 from datalake_assets.cli.text import headline, plain, plural, size, span
 from eventlake.settings.file import load_settings
-from tests.support.lakes.sample_lake import SETTINGS, SampleLake
+from tests.support.lakes.jobs import SETTINGS, SampleLake
 from tests.support.repo import ROOT
 from tests.support.terminal import Terminal, program
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.lakes.sample_lake import SampleLake
+from tests.support.lakes.jobs import SampleLake
 from tests.support.terminal import Terminal
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.lakes.sample_lake import SampleLake
+from tests.support.lakes.jobs import SampleLake
 from tests.support.terminal import Terminal, everything_below
 
 FIRST_DAY = ("--from", "2026-10-01", "--to", "2026-10-02")

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.support.lakes.sample_lake import SampleLake
+from tests.support.lakes.jobs import SampleLake
 from tests.support.terminal import Said, Terminal, everything_below
 
 COLUMN = "web_shop.track_order_completed.properties_total"

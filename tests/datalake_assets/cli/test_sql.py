@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.support.lakes import sync_report_queries as queries
-from tests.support.lakes.sample_lake import SETTINGS, SampleLake
+from tests.support.lakes.jobs import SETTINGS, SampleLake
 from tests.support.terminal import Terminal, program
 
 ODD = """

@@ -21,7 +21,7 @@ from eventlake.state.lease import held_lease
 from eventlake.state.report import Failure, RunFacts
 from spark_resources.dataflow.job import run_job
 from tests.support.lakes.in_process import InProcess
-from tests.support.lakes.sample_lake import SETTINGS, SampleLake
+from tests.support.lakes.jobs import SETTINGS, SampleLake
 from tests.support.terminal import Terminal, everything_below
 
 

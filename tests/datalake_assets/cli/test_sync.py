@@ -9,8 +9,8 @@ from unittest.mock import Mock
 import pytest
 
 from spark_resources.engines.base import SparkEngine
+from tests.support.lakes.jobs import SETTINGS, SampleLake
 from tests.support.lakes.platform import engine_with
-from tests.support.lakes.sample_lake import SETTINGS, SampleLake
 from tests.support.terminal import Terminal, everything_below
 
 # Dagster itself asks a nested resource's context for what it has deprecated.

@@ -12,7 +12,7 @@ from eventlake.sample import IOS_PROD
 from eventlake.state.lease import Holder, Lease, myself
 from eventlake.state.report import RunFacts
 from eventlake.storage.documents import encode
-from tests.support.lakes.sample_lake import SampleLake
+from tests.support.lakes.jobs import SampleLake
 from tests.support.servers.aws import REGION, AwsServer
 from tests.support.terminal import Terminal, everything_below
 

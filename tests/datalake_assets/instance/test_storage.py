@@ -9,7 +9,7 @@ import pytest
 from datalake_assets.instance.home import URL_VARIABLE, VARIABLE, ensure_home
 from eventlake.rules.errors import ServiceTrouble, UsageError
 from tests.support.lakes.settings import settings_of
-from tests.support.ports import reserved_port
+from tests.support.repo import reserved_port
 from tests.support.servers.postgres import Postgres, running_postgres
 
 SETTINGS = settings_of("x")

@@ -19,9 +19,8 @@ from eventlake.runs.report_history import newest_reports
 from eventlake.settings.file import load_settings
 from eventlake.state.source_state import read_state
 from eventlake.storage import LocalStorage
-from tests.support.injected import injected
 from tests.support.lakes.archive import Archive, identify, track
-from tests.support.repo import ROOT
+from tests.support.repo import ROOT, injected
 
 SOURCE_ID, SLUG = "S1", "shop"
 SETTINGS = f"""\

@@ -14,9 +14,8 @@ from eventlake.rules.errors import InvalidSetting
 from eventlake.storage import LocalStorage
 from eventlake.storage.base import probe
 from eventlake.storage.s3 import S3Storage
-from tests.support.aws.enforced import User, enforced
+from tests.support.aws.enforced import Body, User, enforced
 from tests.support.aws.preflight import LAKE, MakeLake, signs, told
-from tests.support.aws.recorded import Body
 from tests.support.servers.aws import AwsServer
 
 STAGING_EXPIRES = {

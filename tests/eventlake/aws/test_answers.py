@@ -13,7 +13,7 @@ from botocore.exceptions import (
 from eventlake.aws.permissions import granted_by
 from eventlake.aws.refusals import as_lake_error, aws_call
 from eventlake.rules.errors import InvalidSetting, ServiceTrouble
-from tests.support.aws.recorded import CLUSTER, LAKE, US, answered, told_of
+from tests.support.aws.enforced import CLUSTER, LAKE, US, answered, told_of
 from tests.support.servers.aws import AwsServer
 
 

@@ -16,7 +16,7 @@ from eventlake.rules.errors import (
     LakeError,
     ServiceTrouble,
 )
-from tests.support.aws.recorded import Body
+from tests.support.aws.enforced import Body
 from tests.support.servers.aws import AwsServer
 
 Answer = Callable[[Any], AWSResponse]

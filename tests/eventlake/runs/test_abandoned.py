@@ -1,16 +1,19 @@
-"""Files of runs that failed, lost a race or died: noted at once, gone after the grace time."""
+"""How files are published, and how files that were never published are cleaned up."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
 from eventlake.rules import paths
+from eventlake.runs import placement
 from eventlake.runs.open_runs import OpenRun
 from eventlake.state.lease import Holder, myself
 from eventlake.storage.documents import encode
 from tests.support.faults.failing_storage import lying, needed
 from tests.support.faults.flows import Raises, flow, overtaken
-from tests.support.lakes.archive import track
+from tests.support.lakes.archive import Line, identify, track
+from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.runs import SOURCE_ID, CleanAfter, Runs
 
 
@@ -123,3 +126,199 @@ def test_while_somebody_commits_nothing_is_judged(runs: Runs, clean_after: Clean
     runs.storage.write(paths.manifest(SOURCE_ID, runs.state().manifest + 1), b"just committed")
     assert not clean_after(25).abandoned
     assert lying(runs) == before
+
+
+TABLE = "segment-data/data/S1/segment_type=track_order"
+HOUR_7 = f"{TABLE}/day=2026-10-01/hr=07"
+HOUR_8 = f"{TABLE}/day=2026-10-01/hr=08"
+
+
+def moved(run: str, hour: str = "07", day: str = "2026-10-01") -> str:
+    return f"segment-data/data/S1/_v/{run}/segment_type=track_order/day={day}/hr={hour}"
+
+
+def orders(*names: str, at: str = "2026-10-01T07:00") -> list[Line]:
+    return [track("Order", name, at) for name in names]
+
+
+@pytest.fixture
+def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two tasks, and a file of its own for what each of them staged."""
+    monkeypatch.setattr(placement, "SPLIT_BYTES", 220)
+    monkeypatch.setattr(InProcess, "slots", 2)
+
+
+def test_the_first_publication_goes_into_the_folder_of_the_partition(runs: Runs) -> None:
+    runs.archive.day("2026-10-01").file("a", *orders("m1"), *orders("m2", at="2026-10-01T08:00"))
+    runs.sync()
+    assert runs.files("track_order") == {
+        HOUR_7: ["R1-0-0.parquet"],
+        HOUR_8: ["R1-0-0.parquet"],
+    }
+    assert runs.table("track_order").location == TABLE
+
+
+@pytest.mark.usefixtures("small_files")
+def test_the_first_publication_does_so_also_with_several_files(runs: Runs) -> None:
+    day = runs.archive.day("2026-10-01")
+    day.file("a", *orders("m1"))
+    day.file("b", *orders("m2"))
+    assert runs.sync().tables["shop.track_order"].files_written == 2
+    assert runs.files("track_order") == {HOUR_7: ["R1-0-0.parquet", "R1-0-1.parquet"]}
+
+
+def test_one_file_more_goes_into_the_folder_too(runs: Runs) -> None:
+    runs.archive.day("2026-10-01").file("a", *orders("m1"), *orders("m2", at="2026-10-01T08:00"))
+    runs.sync()
+    before = runs.partitions("track_order")
+    runs.archive.day("2026-10-01").file("b", *orders("m3"))
+    runs.sync()
+    after = runs.partitions("track_order")
+    assert runs.files("track_order") == {
+        HOUR_7: ["R1-0-0.parquet", "R2-0-0.parquet"],
+        HOUR_8: ["R1-0-0.parquet"],
+    }
+    grown = after["2026-10-01", "07"]
+    assert (grown.rows, grown.files, grown.version) == (2, 2, 2)
+    assert after["2026-10-01", "08"] == before["2026-10-01", "08"]
+
+
+@pytest.mark.usefixtures("small_files")
+def test_several_files_more_move_the_whole_partition(runs: Runs) -> None:
+    day = runs.archive.day("2026-10-01")
+    day.file("a", *orders("m1"), *orders("m2", at="2026-10-01T08:00"))
+    runs.sync()
+    eight = runs.partitions("track_order")["2026-10-01", "08"]
+    day.file("b", *orders("m3"))
+    day.file("c", *orders("m4"))
+    runs.sync()
+    assert runs.files("track_order") == {
+        moved("R2"): ["R1-0-0.parquet", "R2-0-0.parquet", "R2-0-1.parquet"],
+        HOUR_8: ["R1-0-0.parquet"],
+    }
+    seven = runs.partitions("track_order")["2026-10-01", "07"]
+    assert (seven.rows, seven.files) == (3, 3)
+    assert seven.bytes == sum(file.size for file in runs.storage.files(moved("R2")))
+    assert runs.partitions("track_order")["2026-10-01", "08"] == eight
+    # Whoever reads the old location now still finds what it held.
+    assert [file.name for file in runs.storage.files(HOUR_7)] == ["R1-0-0.parquet"]
+    assert runs.ids("track_order") == ["m1", "m2", "m3", "m4"]
+
+
+def test_one_file_more_follows_a_partition_that_has_moved(runs: Runs) -> None:
+    day = runs.archive.day("2026-10-01")
+    day.file("a", *orders("m1"))
+    runs.sync()
+    runs.replay("2026-10-01", "2026-10-02")
+    day.file("b", *orders("m2"))
+    runs.sync()
+    assert runs.files("track_order") == {moved("R2"): ["R2-0-0.parquet", "R3-0-0.parquet"]}
+
+
+def test_a_replay_moves_its_partitions_and_touches_no_other(runs: Runs) -> None:
+    runs.archive.day("2026-10-01").file(
+        "a", *orders("m1"), *orders("m2", at="2026-10-01T08:00"), identify("m3", "2026-10-01T07:00")
+    )
+    runs.sync()
+    eight = runs.partitions("track_order")["2026-10-01", "08"]
+    people = runs.partitions("identify")
+    runs.replay("2026-10-01T07:00", "2026-10-01T08:00", "track_order")
+    assert runs.files("track_order") == {
+        moved("R2"): ["R2-0-0.parquet"],
+        HOUR_8: ["R1-0-0.parquet"],
+    }
+    assert runs.partitions("track_order")["2026-10-01", "08"] == eight
+    assert runs.partitions("identify") == people
+    assert [file.name for file in runs.storage.files(HOUR_7)] == ["R1-0-0.parquet"]
+
+
+def test_each_day_of_a_replay_has_a_folder_of_its_own(runs: Runs) -> None:
+    for day in ("2026-10-01", "2026-10-02"):
+        runs.archive.day(day).file("a", *orders(day, at=f"{day}T07:00"))
+    runs.sync()
+    runs.replay("2026-10-01", "2026-10-03")
+    assert list(runs.files("track_order")) == [moved("R2"), moved("R2-1", day="2026-10-02")]
+
+
+def test_a_replay_that_finds_no_row_drops_the_partition(runs: Runs) -> None:
+    day = runs.archive.day("2026-10-01")
+    gone = day.file("a", *orders("m1"), identify("m2", "2026-10-01T07:00"))
+    day.file("b", *orders("m3", at="2026-10-01T08:00"))
+    runs.sync()
+    gone.unlink()
+    report = runs.replay("2026-10-01", "2026-10-02")
+    assert report.row_count == 1
+    assert list(runs.partitions("track_order")) == [("2026-10-01", "08")]
+    assert runs.partitions("identify") == {}
+    assert runs.state().rows == {"shop.identify": 0, "shop.track_order": 1}
+    # A second time there is nothing left to drop.
+    runs.replay("2026-10-01", "2026-10-02")
+    assert list(runs.partitions("track_order")) == [("2026-10-01", "08")]
+
+
+def test_a_dropped_partition_comes_back_without_its_old_files(runs: Runs) -> None:
+    day = runs.archive.day("2026-10-01")
+    gone = day.file("a", *orders("m1"))
+    runs.sync()
+    gone.unlink()
+    runs.replay("2026-10-01", "2026-10-02")
+    assert [file.name for file in runs.storage.files(HOUR_7)] == ["R1-0-0.parquet"]
+    day.file("b", *orders("m2"))
+    runs.sync()
+    assert runs.ids("track_order") == ["m2"]
+    assert runs.files("track_order") == {moved("R3"): ["R3-0-0.parquet"]}
+
+
+def test_another_database_is_a_new_place_that_shares_no_folder(runs: Runs) -> None:
+    day = runs.archive.day("2026-10-01")
+    day.file("a", *orders("m1"))
+    runs.sync()
+    runs.set(database="new_shop")
+    day.file("b", *orders("m2"))
+    runs.sync()
+    assert runs.ids("track_order") == ["m2"]
+    assert runs.files("track_order") == {moved("R2"): ["R2-0-0.parquet"]}
+    assert [file.name for file in runs.storage.files(HOUR_7)] == ["R1-0-0.parquet"]
+    runs.replay("2026-10-01", "2026-10-02")
+    assert runs.ids("track_order") == ["m1", "m2"]
+    runs.set()
+    assert runs.ids("track_order") == ["m1"]
+
+
+def test_another_prefix_is_a_new_place_too(runs: Runs) -> None:
+    runs.archive.day("2026-10-01").file("a", *orders("m1"))
+    runs.sync()
+    runs.set(table_prefix="web")
+    runs.replay("2026-10-01", "2026-10-02")
+    assert runs.tables() == ["track_order", "web_track_order"]
+    assert runs.ids("web_track_order") == ["m1"]
+    assert runs.table("web_track_order").comment == "Order"
+
+
+def test_a_table_without_rows_of_its_own_is_not_made(runs: Runs) -> None:
+    runs.archive.day("2026-10-01").file(
+        "a", *orders("m1"), track("Other", "m1", "2026-10-01T07:30"), identify(None, "2026-10-01")
+    )
+    report = runs.sync()
+    assert runs.tables() == ["track_order"]
+    assert (report.rows_in, report.row_count, report.duplicates, report.rejected) == (3, 1, 1, 1)
+
+
+def test_rows_stand_in_order_of_time_then_place(runs: Runs) -> None:
+    day = runs.archive.day("2026-10-01")
+    day.file("b", *orders("m4", "m1"), *orders("m2", at="2026-10-01T07:00:01"))
+    day.file("a", *orders("m3", at="2026-10-01T07:00:01"), *orders("m5"))
+    runs.sync()
+    found = [row["message_id"] for row in runs.rows("track_order")]
+    assert found == ["m5", "m4", "m1", "m3", "m2"]
+
+
+def test_other_folders_of_the_storage_are_left_alone(runs: Runs, tmp_path: Path) -> None:
+    stranger = tmp_path / "finance" / "2026.csv"
+    stranger.parent.mkdir()
+    stranger.write_text("1,2")
+    runs.archive.day("2026-10-01").file("a", *orders("m1"))
+    runs.sync()
+    ours = {"segment-data", "segment-logs", "segment-stage", "sync_tracking_datasets", "logs"}
+    assert {path.name for path in tmp_path.iterdir()} <= {*ours, "finance"}
+    assert stranger.read_text() == "1,2"

@@ -1,17 +1,32 @@
-"""Runs that may not publish what they made: nothing of it is seen, and the report says why."""
+"""Runs that fail: failed checks, a full disk, power cuts. Nothing wrong is published."""
 
-from collections.abc import Callable
+import errno
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from eventlake.load.record_log import LogJob, NotLoaded
 from eventlake.load.seen import Seen
 from eventlake.load.stage_job import StageJob
 from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.rules import paths
 from eventlake.rules.errors import ConservationError
+from eventlake.runs.failures import failure_of
 from eventlake.runs.verify import CHECKS, ChecksFailed
+from eventlake.state import lease
+from eventlake.state.manifest import read_manifest
+from eventlake.storage import LocalStorage, local
+from eventlake.storage.base import Change
+from tests.support.faults.cases import first_sync, growing_sync, replay
+from tests.support.faults.faults import NOTHING_LEFT, left
 from tests.support.faults.flows import Raises, flow
 from tests.support.lakes.archive import identify, track
 from tests.support.lakes.in_process import InProcess
@@ -154,3 +169,253 @@ def test_a_replay_that_fails_leaves_the_range_as_it_was(archived: Runs) -> None:
     assert archived.partitions("track_order") == before
     line = line_of(archived, "R2")
     assert (line["replay"], line["status"]) == (True, "failed")
+
+
+@dataclass(frozen=True)
+class SmallDisk(LocalStorage):
+    """A disk with room for so many bytes."""
+
+    capacity: int = 0
+
+    def _need(self, more: int) -> None:
+        lying = sum(os.path.getsize(path) for path in Path(self.uri).rglob("*") if path.is_file())
+        if lying + more > self.capacity:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.uri)
+
+    def write(self, path: str, data: bytes) -> None:
+        self._need(len(data))
+        super().write(path, data)
+
+    def create(self, path: str, data: bytes) -> bool:
+        self._need(len(data))
+        return super().create(path, data)
+
+    def update(self, path: str, change: Change) -> None:
+        def fitting(data: bytes | None) -> bytes | None:
+            changed = change(data)
+            self._need(len(changed or b""))
+            return changed
+
+        super().update(path, fitting)
+
+    def create_all(self, files: Sequence[tuple[str, bytes]]) -> list[bool]:
+        return [self.create(path, data) for path, data in files]
+
+    def update_all(self, changes: Sequence[tuple[str, Change]]) -> None:
+        for path, change in changes:
+            self.update(path, change)
+
+    @contextmanager
+    def open_output(self, path: str) -> Iterator[Any]:
+        with super().open_output(path) as out:
+            yield out
+            self._need(0)
+
+    def write_unique(self, path: str, data: bytes | memoryview) -> None:
+        super().write_unique(path, data)
+        self._need(0)
+
+    def copy(self, source: str, target: str) -> None:
+        self._need(os.path.getsize(self.full(source)))
+        super().copy(source, target)
+
+
+def used(runs: Runs) -> int:
+    return sum(path.stat().st_size for path in runs.root.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("step", [growing_sync, replay])
+@pytest.mark.parametrize("room", [0, 1_000, 2_000, 4_000, 8_000, 16_000])
+@pytest.mark.usefixtures("small_files")
+def test_whatever_room_is_left_the_run_after_it_makes_it_good(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, step: Callable[[Runs], None], room: int
+) -> None:
+    first_sync(runs)
+    runs.storage = SmallDisk(str(runs.root), used(runs) + room)
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="No space left"):
+        patch.setattr(lease, "LIFETIME", timedelta(0))  # whoever fails is dead at once
+        step(runs)
+    runs.storage = LocalStorage(str(runs.root))
+    (Runs.sync if step is growing_sync else replay)(runs)
+    ids = {"m1", "m2", "m3", *({"m4", "m5", "m6"} if step is growing_sync else ())}
+    assert {*runs.ids("track_order"), *runs.ids("identify")} == ids
+    assert left(runs) == NOTHING_LEFT
+    assert {lines[0]["status"] for lines in runs.reports().values()} <= {"finished", "failed"}
+
+
+def test_the_report_says_that_the_disk_is_full_and_what_to_do(runs: Runs) -> None:
+    """Staging goes first, which makes room for the report."""
+    texts = [os.urandom(999).hex() for _ in range(99)]
+    lines = (track("Order", text[:9], "2026-10-01T07:00", text=text) for text in texts)
+    runs.archive.day("2026-10-01").file("a", *lines)
+    runs.storage = SmallDisk(str(runs.root), used(runs) + 60_000)
+    with pytest.raises(OSError, match="No space left"):
+        runs.sync()
+    [line] = runs.reports()["R1"]
+    assert line["status"] == "failed"
+    assert line["error"].startswith("A disk is full: [Errno 28] No space left on device")
+    assert "Make room" in line["error"]
+    assert runs.storage.files("segment-stage") == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device", "/data/x"),
+        OSError(errno.EDQUOT, "Disk quota exceeded"),
+        RuntimeError("Job aborted: java.io.IOException: No space left on device\n\tat java.base"),
+        RuntimeError("Traceback:\nOSError: [Errno 28] No space left on device"),
+    ],
+)
+def test_whoever_tells_it_it_is_recognised(error: Exception) -> None:
+    failure = failure_of(error)
+    assert failure.error.startswith("A disk is full: ")
+    assert "at java.base" not in failure.error
+
+
+def test_other_troubles_of_a_disk_are_told_as_they_are() -> None:
+    assert failure_of(OSError(errno.EIO, "Input/output error")).error.startswith("OSError: ")
+
+
+def test_many_files_are_brought_onto_the_disk_by_one_call_before_the_commit(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[set[str]] = []  # the files that each call finds
+    sync_disk = local.sync_disk
+
+    def note(at: str) -> bool:
+        assert at == str(runs.root)
+        synced.append({file.path for file in runs.storage.files("")})
+        return sync_disk(at)
+
+    monkeypatch.setattr(local, "MANY", 1)  # what a run writes one by one is synced by itself
+    monkeypatch.setattr(local, "sync_disk", note)
+    first_sync(runs)
+    manifest = read_manifest(runs.storage, SOURCE_ID, 1)
+    assert manifest is not None
+    data = {file.written for change in manifest.partitions for file in change.added}
+    # As soon as the tables are written, and again when everything is.
+    early, final = synced[:2]
+    assert data and data <= early
+    assert {*manifest.written} <= final
+    assert paths.manifest(SOURCE_ID, 1) not in final
+
+
+class RenewsTheLease(InProcess):
+    """The lease is renewed between the early sync and the commit."""
+
+    def log(self, job: LogJob, tasks: Sequence[Sequence[NotLoaded]]) -> None:
+        super().log(job, tasks)
+        before = job.storage.read(paths.lease(SOURCE_ID))
+        deadline = time.monotonic() + 60
+        while job.storage.read(paths.lease(SOURCE_ID)) == before:
+            assert time.monotonic() < deadline, "the lease was not renewed"
+            time.sleep(0.01)
+
+
+@pytest.mark.parametrize(("flow", "renewal"), [(InProcess, 3600), (RenewsTheLease, 0.01)])
+def test_a_disk_error_in_the_early_sync_stops_the_commit(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, flow: type[InProcess], renewal: float
+) -> None:
+    synced: list[set[str]] = []
+
+    def fails_once(at: str) -> bool:
+        synced.append({file.path for file in runs.storage.files("")})
+        if len(synced) == 1:  # Linux reports the error once
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return True
+
+    monkeypatch.setattr(local, "MANY", 1)
+    monkeypatch.setattr(local, "sync_disk", fails_once)
+    monkeypatch.setattr(lease, "RENEWAL_SECONDS", renewal)
+    runs.flow = flow
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        first_sync(runs)
+    assert any("segment_type=track_order" in path for path in synced[0])
+    assert not runs.storage.exists(paths.manifest(SOURCE_ID, 1))
+    runs.flow = InProcess
+    first_sync(runs)
+    assert runs.ids("track_order") == ["m1", "m3"]
+
+
+def test_a_system_without_that_call_does_them_one_by_one(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settled: list[str] = []
+    monkeypatch.setattr(local, "MANY", 0)
+    monkeypatch.setattr(local, "sync_disk", lambda at: False)
+    monkeypatch.setattr(local, "sync_path", settled.append)
+    first_sync(runs)
+    manifest = read_manifest(runs.storage, SOURCE_ID, 1)
+    assert manifest is not None
+    assert {str(runs.root / path) for path in manifest.written} <= {*settled}
+
+
+@pytest.mark.usefixtures("small_files")
+def test_every_file_of_a_commit_is_on_the_disk_before_it(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+
+    def note(handle: int) -> None:
+        full = os.readlink(f"/proc/self/fd/{handle}")
+        order.append(full.removeprefix(f"{runs.root}/"))
+
+    monkeypatch.setattr(os, "fsync", note)
+    for number, step in enumerate([first_sync, growing_sync, replay], start=1):
+        step(runs)
+        manifest = read_manifest(runs.storage, SOURCE_ID, runs.state().manifest)
+        assert manifest is not None and manifest.written, number
+        # A file that is put in its place at once has another name until then.
+        at = next(n for n, path in enumerate(order) if f"{manifest.number:010d}.json" in path)
+        moved = [p.location for p in manifest.partitions if p.left]
+        copied = [f for place in moved for f in runs.storage.files(place) if step is growing_sync]
+        assert {*manifest.written} <= {*order[:at]}
+        assert {file.path for file in copied} <= {*order[:at]}
+        assert {path.rpartition("/")[0] for path in manifest.written} <= {*order[:at]}
+
+
+@pytest.mark.parametrize("many", [0, 500])
+def test_a_file_of_state_or_catalog_is_on_the_disk_before_it_is_in_its_place(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
+    settled: set[str] = set()
+    placed: list[str] = []
+
+    def sync_disk(at: str) -> bool:
+        settled.update(str(path) for path in Path(at).rglob(".*"))
+        return True
+
+    def noted(put: Callable[[str, str], None]) -> Callable[[str, str], None]:
+        def noting(source: str, target: str) -> None:
+            if paths.STATE in target and "/ids/" not in target:  # those are settled with the data
+                assert source in settled, target
+                placed.append(target)
+            put(source, target)
+
+        return noting
+
+    monkeypatch.setattr(local, "MANY", many)
+    monkeypatch.setattr(local, "sync_disk", sync_disk)
+    monkeypatch.setattr(local, "sync_path", settled.add)
+    for name in ("link", "replace"):
+        monkeypatch.setattr(os, name, noted(getattr(os, name)))
+    first_sync(runs)
+    replay(runs)
+    catalog = str(runs.root / paths.CATALOG)
+    tables = {path.split("/")[-3] for path in placed if path.startswith(catalog)}
+    assert {"track_order", "identify"} <= tables
+
+
+@pytest.mark.parametrize("many", [0, 500])
+def test_a_file_that_is_not_there_stops_the_commit(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
+    monkeypatch.setattr(local, "MANY", many)
+
+    runs.flow = flow(after_load=lambda job, files: os.unlink(job.storage.full(files[0].path)))
+    with pytest.raises(FileNotFoundError):
+        first_sync(runs)
+    assert runs.state().manifest == 0
+    runs.flow = InProcess
+    assert runs.sync().row_count == 3

@@ -14,7 +14,6 @@ from tests.support.faults.failing_storage import Fault, Faults
 from tests.support.faults.faults import Case, break_off, hold, make_good, snapshot, sweep
 from tests.support.faults.machines import killed_step
 from tests.support.faults.places import Bucket, Folders
-from tests.support.injected import injected
 from tests.support.lakes.archive import identify, track
 from tests.support.lakes.runs import Runs
 from tests.support.lakes.watching import (
@@ -26,6 +25,7 @@ from tests.support.lakes.watching import (
     by_sql,
     watched,
 )
+from tests.support.repo import injected
 from tests.support.servers.aws import AwsServer
 
 pytestmark = pytest.mark.usefixtures("small_files")

@@ -34,7 +34,6 @@ from eventlake.upkeep.upkeep import UpkeepBroken
 from tests.support.faults.failing_storage import Fault, Faults
 from tests.support.faults.faults import Step, break_off
 from tests.support.faults.places import Folders
-from tests.support.injected import injected
 from tests.support.lakes.archive import Line, as_line, identify, track
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.retyping import request_type
@@ -42,6 +41,7 @@ from tests.support.lakes.runs import SOURCE_ID, Runs, utc
 from tests.support.oracles.invariants import check_invariants, check_sweep
 from tests.support.oracles.reference import Account, ReferenceLake, Scope
 from tests.support.oracles.stories import check_index, check_lake, follow_rescued_data, micros
+from tests.support.repo import injected
 
 DAYS = ("2026-10-01", "2026-10-02", "2026-10-03")
 END = "2026-10-04"

@@ -3,7 +3,7 @@
 import pytest
 
 from eventlake.sample import SampleSpec, write_archive
-from tests.support.lakes.sample_lake import Written
+from tests.support.lakes.jobs import Written
 
 SPEC = SampleSpec(days=3, events_per_day=700)
 

@@ -25,7 +25,7 @@ from eventlake.sample import (
     write_archive,
 )
 from eventlake.sample.archive import write_if_different
-from tests.support.lakes.sample_lake import Written
+from tests.support.lakes.jobs import Written
 from tests.support.oracles.recount import CUT_END, Recount, hashed, judge, lines, recount
 
 SOURCES = ["wX3mQ8rTz", "9IP56Shn6"]

@@ -7,8 +7,8 @@ import pytest
 
 from eventlake.sample import IOS_PROD, WEB_SHOP, SampleSource, SampleSpec, write_archive
 from tests.support.lakes.archive import arrivals, message_ids
+from tests.support.lakes.jobs import lake_sums
 from tests.support.lakes.runs import Runs
-from tests.support.lakes.sample_lake import lake_sums
 from tests.support.oracles.recount import raw_sums
 
 TWENTY_THOUSAND = SampleSpec(days=2, events_per_day=5_000, hours=1)  # of each of two sources

@@ -21,12 +21,11 @@ from spark_resources.engines.cluster.engine import ClusterEngine, ClusterSession
 from tests.support.faults.cases import SYNCS
 from tests.support.faults.failing_storage import Deadly
 from tests.support.faults.faults import snapshot
-from tests.support.injected import injected
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.jobs import drained, run
 from tests.support.lakes.runs import Runs
 from tests.support.lakes.settings import settings_of
-from tests.support.repo import ROOT
+from tests.support.repo import ROOT, injected
 from tests.support.servers.aws import AwsServer
 from tests.support.standalone_cluster import Standalone, standalone
 

@@ -16,10 +16,9 @@ from tests.support.faults.cases import SYNCS
 from tests.support.faults.failing_storage import Deadly, Faults
 from tests.support.faults.faults import Case, break_off, make_good, snapshot, sweep
 from tests.support.faults.places import Folders
-from tests.support.injected import injected
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.runs import Runs
-from tests.support.repo import ROOT
+from tests.support.repo import ROOT, injected
 
 pytestmark = pytest.mark.spark
 

@@ -13,9 +13,8 @@ from eventlake.sample import IOS_PROD, SampleSpec, write_archive
 from eventlake.sql import LakeSql
 from spark_resources.engines.local import LocalEngine
 from tests.support.lakes.archive import arrivals, message_ids
-from tests.support.lakes.jobs import open_lake, run
+from tests.support.lakes.jobs import lake_sums, open_lake, run
 from tests.support.lakes.retyping import suppress
-from tests.support.lakes.sample_lake import lake_sums
 from tests.support.oracles.recount import raw_sums
 
 pytestmark = [pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(3_600)]

@@ -13,7 +13,7 @@ import pytest
 
 from eventlake.sql import LakeSql
 from eventlake.storage import LocalStorage
-from tests.support.oracles.three_readers import DAY, SharedTable
+from tests.support.oracles.leaves import DAY, SharedTable
 from tests.support.query_page import BUCKET, examples, lake_on_aws
 from tests.support.servers.aws import AwsServer
 from tests.support.servers.hive import Hive, as_glue_has_it

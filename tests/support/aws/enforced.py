@@ -1,12 +1,18 @@
-"""A user on the local AWS whose permissions really count."""
+"""Enforced and recorded AWS permissions."""
 
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from typing import Any
 
 import boto3
+import pytest
+from botocore.exceptions import ClientError
 
+from eventlake.aws.refusals import aws_call
+from eventlake.rules.errors import LakeError
 from tests.support.servers.aws import REGION, AwsServer
 
 
@@ -51,3 +57,74 @@ def enforced(aws: AwsServer) -> Iterator[None]:
         yield
     finally:
         aws.post("/moto-api/reset-auth", b"inf")
+
+
+CLUSTER = "j-3SXSUSDNPIS"
+LAKE = "lake-bucket"
+US = "arn:aws:sts::123456789012:assumed-role/dagster/datalake"
+
+
+def answered(operation: str, code: str, message: str, **more: Any) -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": message, **more}}, operation)
+
+
+class Body(BytesIO):
+    """As botocore reads the body of an `AWSResponse`."""
+
+    def stream(self, **_: Any) -> Iterator[bytes]:
+        yield self.read()
+
+
+def told_of(error: Exception, resource: str) -> LakeError:
+    with pytest.raises(LakeError) as caught, aws_call(resource):
+        raise error
+    return caught.value
+
+
+Document = Mapping[str, Any]
+
+
+def actions(documents: Iterable[Document]) -> set[str]:
+    return {action for said in _statements(documents) for action in _listed(said["Action"])}
+
+
+def allows(documents: Iterable[Document], action: str, resource: str, **context: str) -> bool:
+    """Whether somebody with these policies may; keys of the context have `__` for `:`."""
+    about = {key.replace("__", ":").replace("_S_", "/"): value for key, value in context.items()}
+    return any(
+        any(_like(pattern, action) for pattern in _listed(said["Action"]))
+        and any(_like(pattern, resource) for pattern in _listed(said["Resource"]))
+        and _holds(said.get("Condition", {}), about)
+        for said in _statements(documents)
+    )
+
+
+def _statements(documents: Iterable[Document]) -> Iterator[Document]:
+    for document in documents:
+        for statement in document["Statement"]:
+            assert statement["Effect"] == "Allow"
+            assert not statement.keys() & {"NotAction", "NotResource", "NotPrincipal"}
+            yield statement
+
+
+def _holds(conditions: Mapping[str, Mapping[str, Any]], context: Mapping[str, str]) -> bool:
+    """All conditions, each with any of its values; of what is not known none holds."""
+    return all(
+        key in context and any(_compare(operator, value, context[key]) for value in _listed(values))
+        for operator, tests in conditions.items()
+        for key, values in tests.items()
+    )
+
+
+def _compare(operator: str, value: str, seen: str) -> bool:
+    equal = {"StringEquals": value == seen, "StringLike": _like(value, seen)}
+    return (equal | {"ArnEquals": _like(value, seen), "ArnLike": _like(value, seen)})[operator]
+
+
+def _like(pattern: str, text: str) -> bool:
+    parts = (".*" if char == "*" else "." if char == "?" else re.escape(char) for char in pattern)
+    return re.fullmatch("".join(parts), text) is not None
+
+
+def _listed(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value

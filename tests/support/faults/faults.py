@@ -16,9 +16,9 @@ from eventlake.state import lease
 from eventlake.state.manifest import read_manifest
 from tests.support.faults.failing_storage import Broken, Fault, Faults, lying, needed
 from tests.support.faults.places import Place
-from tests.support.injected import injected
 from tests.support.lakes.retyping import named
 from tests.support.lakes.runs import SOURCE_ID, Runs
+from tests.support.repo import injected
 
 Step = Callable[[Runs], object]
 SUMMED = ("row_count", "rows_in", "duplicates", "rejected", "files_written", "raw_files")

@@ -1,13 +1,29 @@
-"""JSON values as leaves, and every way to write them."""
+"""JSON values as leaves, and independent readers of data files."""
 
 import json
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
+from pyarrow import BufferReader
 
+from eventlake.catalog.base import CatalogColumn, CatalogPartition, CatalogTable
+from eventlake.catalog.local import LocalCatalog
+from eventlake.rules import paths
 from eventlake.rules.parse import parse_value
+from eventlake.sql import LakeSql
+from eventlake.storage import Storage
+from tests.support.servers.hive import (
+    Hive,
+    add_columns,
+    add_partition,
+    create_table,
+    move_partition,
+)
 
 
 def numbers(most_digits: int, most_places: int) -> SearchStrategy[str]:
@@ -205,3 +221,153 @@ def _character(c: str) -> SearchStrategy[str]:
     if c in _SHORT or ord(c) < 0x20:
         return st.sampled_from([*escaped, _SHORT.get(c, f"\\u{ord(c):04x}")])
     return st.sampled_from([c, c, c, c, c, c, *escaped])
+
+
+TYPES = {0: "data", 2: "dictionary"}
+_PLAIN, _RLE_DICTIONARY = 0, 8
+
+
+class Page(NamedTuple):
+    kind: str
+    unpacked: int
+    packed: int
+    header: int
+    values: int
+    encoding: int
+
+
+@dataclass
+class _Compact:
+    """Reads structs of numbers and structs in Thrift's compact protocol."""
+
+    data: bytes
+    at: int
+
+    def varint(self) -> int:
+        number, shift = 0, 0
+        while True:
+            byte = self.data[self.at]
+            self.at += 1
+            number |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return number
+
+    def struct(self) -> dict[int, Any]:
+        fields: dict[int, Any] = {}
+        field = 0
+        while (head := self.data[self.at]) != 0:
+            self.at += 1
+            field += head >> 4
+            fields[field] = self.struct() if head & 15 == 12 else self.varint() >> 1
+        self.at += 1
+        return fields
+
+
+def page_at(data: bytes, at: int) -> Page:
+    reader = _Compact(data, at)
+    header = reader.struct()
+    told = header[7] if header[1] == 2 else header[5]
+    return Page(TYPES[header[1]], header[2], header[3], reader.at - at, told[1], told[2])
+
+
+def check_chunks(data: bytes) -> None:
+    """Chunks lie one after the other, and their metadata say of their pages what these say."""
+    metadata = pq.read_metadata(BufferReader(data))
+    assert metadata.num_row_groups == 1
+    group = metadata.row_group(0)
+    at, unpacked = 4, 0
+    for number in range(metadata.num_columns):
+        chunk = group.column(number)
+        assert chunk.num_values == metadata.num_rows
+        begin, size = at, 0
+        encodings = {"PLAIN", "RLE"}
+        if chunk.has_dictionary_page:
+            assert chunk.dictionary_page_offset == at
+            page = page_at(data, at)
+            assert (page.kind, page.encoding) == ("dictionary", _PLAIN)
+            size += page.header + page.unpacked
+            at += page.header + page.packed
+            encodings.add("RLE_DICTIONARY")
+        assert chunk.data_page_offset == at
+        wanted = _RLE_DICTIONARY if chunk.has_dictionary_page else _PLAIN
+        values = 0
+        while values < metadata.num_rows:
+            page = page_at(data, at)
+            assert (page.kind, page.encoding) == ("data", wanted)
+            values += page.values
+            size += page.header + page.unpacked
+            at += page.header + page.packed
+        assert values == metadata.num_rows
+        assert chunk.total_compressed_size == at - begin
+        assert chunk.total_uncompressed_size == size
+        assert set(chunk.encodings) == encodings
+        unpacked += chunk.total_uncompressed_size
+    assert group.total_byte_size == unpacked
+    assert at == len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+
+
+DAY = "2026-10-01"
+
+
+class SharedTable:
+    """A table `shop.<name>` by day and hour; whatever happens to it is told to both catalogs."""
+
+    def __init__(self, hive: Hive, storage: Storage, name: str, schema: pa.Schema) -> None:
+        self.hive, self.storage, self.name = hive, storage, name
+        self.catalog = LocalCatalog(storage)
+        self.lake = LakeSql(self.catalog, storage)
+        columns = tuple(CatalogColumn(f.name, HIVE_TYPES[f.type]) for f in schema)
+        location = paths.table_folder("S1", name)
+        self.table = CatalogTable("shop", name, columns, ("day", "hr"), location)
+        self.catalog.create_table(self.table)
+        hive.sql("CREATE DATABASE IF NOT EXISTS shop")
+        hive.sql(create_table(self.table, storage))
+
+    def put(self, hr: str, rows: pa.Table, run: str | None = None, file: str = "a") -> None:
+        """Write a file into the partition's folder, or the partition into the folder of a run."""
+        partition = f"day={DAY}/hr={hr}"
+        location = (
+            paths.version_folder("S1", run, self.name, partition)
+            if run
+            else paths.partition_folder("S1", self.name, partition)
+        )
+        with self.storage.open_output(f"{location}/{file}.parquet") as out:
+            pq.write_table(rows, out, compression="zstd", store_schema=False)
+        known = {p.values for p in self.catalog.partitions("shop", self.name)}
+        entry = CatalogPartition((DAY, hr), location, version=int(run or 0))
+        change = move_partition if entry.values in known else add_partition
+        self.hive.sql(change(self.table, entry, self.storage))
+        self.catalog.put_partitions("shop", self.name, [entry])
+
+    def grow(self, name: str, kind: pa.DataType) -> None:
+        column = CatalogColumn(name, HIVE_TYPES[kind])
+        self.hive.sql(add_columns(self.table, [column]))
+        self.catalog.append_columns("shop", self.name, [column])
+
+    def by_spark(self) -> pa.Table:
+        return self.hive.sql(f"SELECT * FROM shop.{self.name} ORDER BY message_id")
+
+    def by_duckdb(self) -> pa.Table:
+        return self.lake.query(f"SELECT * FROM shop.{self.name} ORDER BY message_id")
+
+    def by_pyarrow(self) -> pa.Table:
+        pieces = []
+        for partition in self.catalog.partitions("shop", self.name):
+            for file in self.storage.files(partition.location):
+                piece = pq.read_table(self.storage.full(file.path), partitioning=None)
+                for key, value in zip(("day", "hr"), partition.values, strict=True):
+                    piece = piece.append_column(key, pa.array([value] * len(piece), pa.string()))
+                pieces.append(piece)
+        whole = pa.concat_tables(pieces, promote_options="default")
+        names = [column.name for table in self.catalog.tables("shop") for column in table.columns]
+        return whole.select([*names, "day", "hr"]).sort_by("message_id")
+
+
+HIVE_TYPES = {
+    pa.string(): "string",
+    pa.timestamp("us", tz="UTC"): "timestamp",
+    pa.decimal128(38, 6): "decimal(38,6)",
+    pa.int64(): "bigint",
+    pa.bool_(): "boolean",
+}

@@ -16,8 +16,7 @@ from typing import Any, TypeVar
 
 import yaml
 
-from tests.support.ports import reserved_port
-from tests.support.repo import ROOT
+from tests.support.repo import ROOT, reserved_port
 
 COMPOSE = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text())
 PARTS = ("code", "webserver", "daemon")

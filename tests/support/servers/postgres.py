@@ -12,8 +12,7 @@ from typing import Any
 
 import psycopg2  # type: ignore[import-untyped]
 
-from tests.support.ports import reserved_port
-from tests.support.repo import ROOT
+from tests.support.repo import ROOT, reserved_port
 
 _USER = "postgres"  # who runs it if we are root, which Postgres refuses to be run by
 

@@ -1,26 +1,242 @@
-"""Days and weeks of a lake with two sources, hour by hour, on a clock of their own."""
+"""Days of a lake, simulated: its story, its archive and its disk."""
 
+import os
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
 
+from eventlake.catalog.base import Catalog
 from eventlake.lake import Lake
+from eventlake.rules import paths
 from eventlake.rules.suppression import IdKind
 from eventlake.runs.unit import Window
-from eventlake.sample import IOS_PROD, WEB_SHOP, Expected, SampleSpec, history
+from eventlake.sample import (
+    IOS_PROD,
+    WEB_SHOP,
+    Expected,
+    Load,
+    RawFile,
+    SampleSource,
+    SampleSpec,
+    history,
+    write_archive,
+)
 from eventlake.settings.models import Settings, Source
 from eventlake.state.suppression import WHOLE_LAKE, change
+from tests.support.lakes.archive import Archive, page
 from tests.support.lakes.settings import settings_of
-from tests.support.simulation.archive import GOES, Arrivals
 from tests.support.simulation.clock import Clock, backdate
-from tests.support.simulation.disk import Usage, measure
 from tests.support.simulation.machine import Machine
-from tests.support.simulation.story import BEGIN, FIRST_DAY, Story, at
+
+FIRST_DAY = date(2026, 10, 1)
+BEGIN = datetime(2026, 10, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """From a moment on, so many hours."""
+
+    day: float
+    hours: float
+
+    def has(self, moment: datetime) -> bool:
+        return self.begin <= moment < self.end
+
+    @property
+    def begin(self) -> datetime:
+        return at(self.day)
+
+    @property
+    def end(self) -> datetime:
+        return self.begin + timedelta(hours=self.hours)
+
+
+@dataclass(frozen=True)
+class Story:
+    """In days since the beginning, and hours."""
+
+    days: int
+    silence: Stretch  # no raw file arrives; all of them come at its end
+    outage: Stretch  # the machine is off; raw files arrive
+    failing_from: float
+    failures: int  # in a row
+    suppressed_from: float
+    replayed_on: float  # all days until somebody was suppressed, so that nothing of them is left
+    set_back: Stretch  # the clock is behind
+    late_days: int = 2  # that some raw files take, of every day
+
+
+SIXTY_DAYS = Story(
+    days=60,
+    silence=Stretch(9, 36),
+    outage=Stretch(14, 96),
+    failing_from=23,
+    failures=25,
+    suppressed_from=30.3,
+    replayed_on=33.2,
+    set_back=Stretch(40.1, 30),
+)
+FIVE_DAYS = Story(
+    days=5,
+    silence=Stretch(0.6, 28),
+    outage=Stretch(2, 30),
+    failing_from=3.5,
+    failures=6,
+    suppressed_from=3.3,
+    replayed_on=4.2,
+    set_back=Stretch(4.5, 6),
+    late_days=1,
+)
+
+_NEVER = Stretch(99, 1)
+A_DAY = Story(
+    days=1,
+    silence=_NEVER,
+    outage=_NEVER,
+    failing_from=0.5,
+    failures=1,
+    suppressed_from=0,
+    replayed_on=99,
+    set_back=_NEVER,
+    late_days=0,
+)
+
+
+def at(day: float) -> datetime:
+    return BEGIN + timedelta(days=day)
+
+
+GOES = "u-goes"
+"""Somebody whom the generator does not know: two pages a day, until they want to be left alone."""
+VISITS = ("09:15", "20:40")
+
+
+@dataclass
+class Arrivals:
+    """The archive of one source, of which the lake sees what has arrived."""
+
+    root: Path
+    sample: SampleSource
+    spec: SampleSpec
+    story: Story
+    arrived: list[RawFile] = field(default_factory=list)  # and not loaded yet
+    loads: list[Load] = field(default_factory=list)  # those that the lake has, in order
+    _coming: list[tuple[datetime, str, RawFile | None]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._waiting = self.root.with_name(f"{self.root.name}-{self.sample.slug}")
+        account = write_archive(self._waiting, self.spec, sources=[self.sample])
+        for file in account.files[self.sample.id]:
+            self._coming.append((self._arrival(file), file.path, file))
+        archive = Archive(self._waiting / paths.raw_root(self.sample.id))
+        for number in range(self.spec.days):
+            day = at(number).date()
+            visits = [
+                page(f"{GOES}-{day}-{time}", f"{day}T{time}:00Z") | {"userId": GOES}
+                for time in VISITS
+            ]
+            path = archive.day(f"{day}").file(GOES, *visits)
+            held = f"{path.relative_to(self._waiting)}"
+            self._coming.append((self._not_before(at(number + 0.99)), held, None))
+        self._coming.sort(key=lambda item: item[:2], reverse=True)
+
+    def _arrival(self, file: RawFile) -> datetime:
+        """Soon after the last event in it; stragglers some days later."""
+        last = int(file.path.rsplit("/", 1)[-1].split("_")[1])
+        moment = datetime.fromtimestamp(last / 1000, UTC) + timedelta(minutes=20)
+        if file.arrival > (file.folder - FIRST_DAY).days + 1:
+            moment += timedelta(days=self.story.late_days)
+        return self._not_before(moment)
+
+    def _not_before(self, moment: datetime) -> datetime:
+        return self.story.silence.end if self.story.silence.has(moment) else moment
+
+    def deliver(self, moment: datetime) -> None:
+        """Put there what has arrived by now."""
+        while self._coming and self._coming[-1][0] <= moment:
+            arrival, path, file = self._coming.pop()
+            target = self.root / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(self._waiting / path, target)
+            os.utime(target, (arrival.timestamp(), arrival.timestamp()))
+            if file is not None:
+                self.arrived.append(file)
+
+    def loaded(self) -> None:
+        """A sync has taken all that had arrived, day folder by day folder."""
+        folders = sorted({file.folder for file in self.arrived})
+        self.loads += [[f for f in self.arrived if f.folder == folder] for folder in folders]
+        self.arrived = []
+
+    @property
+    def all_came(self) -> bool:
+        return not self._coming and not self.arrived
+
+
+# The first that fits; all below the lake's root, of all sources.
+_AREAS = {
+    "archive": ("segment-logs/",),
+    "data": ("segment-data/data/",),
+    "reports": ("segment-data/reports/",),
+    "record log": ("sync_tracking_datasets/",),
+    "staging": ("segment-stage/", "logs/"),
+    "catalog": ("segment-data/_state/catalog/",),
+    "ledger": ("/ledger/",),
+    "id index": ("/ids/",),
+    "manifests": ("/manifests/",),
+    "upkeep reports": ("/upkeep/reports/",),
+    "other state": ("segment-data/_state/",),
+}
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Files, bytes and folders by area, and data files of the fullest partition."""
+
+    files: Counter[str]
+    bytes: Counter[str]
+    folders: Counter[str]
+    unneeded: int  # data files that no partition leads to
+    fullest: int
+    scattered: int  # partitions of past days with more files than compaction leaves
+
+
+def measure(lake: Lake, root: Path, before: str) -> Usage:
+    """Hidden files count, too; `before` is the first day that compaction leaves alone."""
+    files, sizes, folders = Counter[str](), Counter[str](), Counter[str]()
+    for at, _, names in os.walk(root):
+        relative = at[len(f"{root}") + 1 :] + "/"
+        area = next((a for a, marks in _AREAS.items() if any(m in relative for m in marks)), None)
+        if area is None:
+            continue
+        folders[area] += 1
+        files[area] += len(names)
+        sizes[area] += sum(os.stat(f"{at}/{name}").st_size for name in names)
+    partitions = [p for p in _partitions(lake.catalog, lake) if p[1]]
+    return Usage(
+        files,
+        sizes,
+        folders,
+        unneeded=files["data"] - sum(files for _, files in partitions),
+        fullest=max((files for _, files in partitions), default=0),
+        scattered=sum(day < before and files > 2 for day, files in partitions),
+    )
+
+
+def _partitions(catalog: Catalog, lake: Lake) -> list[tuple[str, int]]:
+    """The day and the number of files of each."""
+    return [
+        (partition.values[0], partition.files)
+        for source in lake.settings.sources
+        for table in catalog.tables(source.database)
+        for partition in catalog.partitions(source.database, table.name)
+    ]
+
 
 HOUR = timedelta(hours=1)
 SET_BACK = timedelta(minutes=90)

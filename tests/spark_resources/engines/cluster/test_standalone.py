@@ -28,7 +28,7 @@ from spark_resources.engines.cluster.master import Master, masters, own_address_
 from spark_resources.engines.cluster.workers import packages_to_ship, refuse_blind
 from spark_resources.shipping.environment import Target, pins
 from spark_resources.workers.probe import WorkerLook, look
-from tests.support.ports import reserved_port
+from tests.support.repo import reserved_port
 
 
 @pytest.fixture
