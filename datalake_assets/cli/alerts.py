@@ -10,9 +10,9 @@ import typer
 from datalake_assets.cli.invocation import AsJson, SourceOption, chosen_sources, invocation
 from datalake_assets.cli.output import grid, note, print_json, say, show, warn
 from datalake_assets.cli.text import moment, span
-from eventlake.alerts.delivery import Tried, send_tests
-from eventlake.alerts.state import AlertState, Letter, read_alerts
-from eventlake.alerts.wording import OpenTrouble, Words, open_troubles
+from eventlake.alerts.delivery import ChannelTest, send_tests
+from eventlake.alerts.state import AlertState, Notification, read_alerts
+from eventlake.alerts.wording import MessageWriter, OpenTrouble, open_troubles
 from eventlake.rules.errors import UsageError
 from eventlake.settings.models import Source
 
@@ -47,7 +47,7 @@ def alerts(
     if as_json:
         return print_json([_as_dict(one, state) for one, state in states])
     _show_troubles(states)
-    _show_letters([letter for _, state in states for letter in state.letters], limit)
+    _show_messages([entry for _, state in states for entry in state.notifications], limit)
     if untold := [one.slug for one in chosen if not one.alerts.has_recipients]:
         note(f"nobody is told of {', '.join(untold)}: `alerts` in lake.yaml names no recipients")
 
@@ -65,26 +65,26 @@ def _show_troubles(states: Sequence[tuple[Source, AlertState]]) -> None:
         say("No trouble is open.")
 
 
-def _show_letters(letters: list[Letter], limit: int) -> None:
-    newest = sorted(letters, key=lambda letter: letter.message.at, reverse=True)[:limit]
+def _show_messages(notifications: list[Notification], limit: int) -> None:
+    newest = sorted(notifications, key=lambda entry: entry.message.at, reverse=True)[:limit]
     if newest:
-        rows = [(moment(le.message.at), le.message.title, _ways(le)) for le in newest]
+        rows = [(moment(entry.message.at), entry.message.title, _ways(entry)) for entry in newest]
         show(grid(rows, left=("told (UTC)", "message", "by")))
-    for letter in newest:
-        for way, one in letter.due.items():
+    for entry in newest:
+        for way, one in entry.due.items():
             if one.error:
-                warn(f"{way} has not taken {letter.message.title!r}: {one.error}")
-        for way, error in letter.lost.items():
-            warn(f"{way} never took {letter.message.title!r}: {error}")
+                warn(f"{way} has not taken {entry.message.title!r}: {one.error}")
+        for way, error in entry.lost.items():
+            warn(f"{way} never took {entry.message.title!r}: {error}")
 
 
-def _ways(letter: Letter) -> str:
-    waiting = [f"{way} (waits)" for way in letter.due]
-    return ", ".join([*letter.delivered, *waiting, *(f"{way} (lost)" for way in letter.lost)])
+def _ways(entry: Notification) -> str:
+    waiting = [f"{way} (waits)" for way in entry.due]
+    return ", ".join([*entry.delivered, *waiting, *(f"{way} (lost)" for way in entry.lost)])
 
 
 def _troubles(one: Source, state: AlertState) -> list[OpenTrouble]:
-    return open_troubles(state, Words(one, datetime.now(UTC)))
+    return open_troubles(state, MessageWriter(one, datetime.now(UTC)))
 
 
 def _as_dict(one: Source, state: AlertState) -> dict[str, Any]:
@@ -97,18 +97,18 @@ def _as_dict(one: Source, state: AlertState) -> dict[str, Any]:
         ],
         "messages": [
             {
-                "id": letter.message.id,
-                "at": letter.message.at,
-                "kind": letter.message.kind,
-                "over": letter.message.over,
-                "title": letter.message.title,
-                "text": letter.message.text,
-                "fields": letter.message.fields,
-                "delivered": letter.delivered,
-                "waiting": {w: {"tries": d.tries, "error": d.error} for w, d in letter.due.items()},
-                "lost": letter.lost,
+                "id": entry.message.id,
+                "at": entry.message.at,
+                "kind": entry.message.kind,
+                "over": entry.message.over,
+                "title": entry.message.title,
+                "text": entry.message.text,
+                "fields": entry.message.fields,
+                "delivered": entry.delivered,
+                "waiting": {w: {"tries": d.tries, "error": d.error} for w, d in entry.due.items()},
+                "lost": entry.lost,
             }
-            for letter in reversed(state.letters)
+            for entry in reversed(state.notifications)
         ],
     }
 
@@ -128,16 +128,16 @@ def _test(sources: Sequence[Source], as_json: bool) -> None:
     raise typer.Exit(1 if any(one.error for one in tried) else 0)
 
 
-def _tell(one: Tried) -> None:
+def _tell(one: ChannelTest) -> None:
     if one.error:
-        say(f"✗ {one.way} to {one.address}: {one.error}", style="red")
+        say(f"✗ {one.channel} to {one.address}: {one.error}", style="red")
     else:
-        say(f"✓ {one.way} to {one.address}: taken. {one.remark}".rstrip(), style="green")
+        say(f"✓ {one.channel} to {one.address}: taken. {one.remark}".rstrip(), style="green")
 
 
-def _tried_as_dict(one: Tried) -> dict[str, Any]:
+def _tried_as_dict(one: ChannelTest) -> dict[str, Any]:
     return {
-        "way": one.way,
+        "way": one.channel,
         "address": one.address,
         "source": one.source,
         "taken": not one.error,

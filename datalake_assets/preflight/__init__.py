@@ -109,6 +109,6 @@ def _try_channel(channel: "Channel") -> str:
     from eventlake.alerts.channels.base import NotSent
 
     try:
-        return channel.look()
+        return channel.check()
     except NotSent as error:
         raise ServiceTrouble(f"Alerts would not come through: {error}") from None

@@ -1,4 +1,4 @@
-"""Alerts as a sensor: looks at every source each minute, and sends what is due."""
+"""The alerts sensor: evaluates every source each minute and sends what is due."""
 
 import os
 import time
@@ -20,8 +20,8 @@ from datalake_assets.assets.keys import (
     upkeep_key,
 )
 from datalake_assets.sensors.reload import WEBSERVER_VARIABLE
-from eventlake.alerts.delivery import Look
-from eventlake.alerts.run_status import Attempt, CheckRun, Fate, Outcome, Verdict
+from eventlake.alerts.delivery import Evaluation
+from eventlake.alerts.run_status import CheckRun, EndedRun, Outcome, RunStatus, Verdict
 from eventlake.lake import Lake
 from eventlake.rules.errors import LakeError
 from eventlake.runs.context import now
@@ -29,25 +29,25 @@ from eventlake.settings.models import Source
 
 _WILL_RETRY = "dagster/will_retry"
 _ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
-_AT_ONCE = 200  # runs of a look
-_OVERLAP = timedelta(seconds=30)  # runs may be stored in another order than they ended
-_WRONG_USE = 2  # exit code: whoever asked for the run was told
-_EVIDENCE = 4  # numbers of a check that are told
+_AT_ONCE = 200  # runs per evaluation
+_OVERLAP = timedelta(seconds=30)  # runs may be stored out of order
+_WRONG_USE = 2  # exit code: the request itself was refused
+_EVIDENCE = 4  # numbers of a check in a message
 
 
 @dataclass
 class EndedRuns:
-    """Runs that have ended since a moment, by the sources they were for."""
+    """Runs that ended since a timestamp, by source."""
 
     until: datetime
-    failures: dict[str, list[Attempt]] = field(default_factory=dict)  # by source id
+    failures: dict[str, list[EndedRun]] = field(default_factory=dict)  # by source id
     check_runs: dict[str, list[CheckRun]] = field(default_factory=dict)
 
 
 def ended_runs(
     instance: dg.DagsterInstance, sources: Sequence[Source], since: datetime
 ) -> EndedRuns:
-    """A bounded number; the rest is found by the next look, from where this one ended."""
+    """A bounded number of runs; the next evaluation continues with the rest."""
     filters = dg.RunsFilter(statuses=_ENDED, updated_after=since - _OVERLAP)
     records = instance.get_run_records(
         filters, limit=_AT_ONCE, order_by="update_timestamp", ascending=True
@@ -59,11 +59,11 @@ def ended_runs(
     return found
 
 
-def fate_of(instance: dg.DagsterInstance, dagster_run_id: str) -> Fate | None:
+def status_of(instance: dg.DagsterInstance, dagster_run_id: str) -> RunStatus | None:
     run = instance.get_run_by_id(dagster_run_id)
     if run is None:
         return None
-    return Fate(
+    return RunStatus(
         work=run.root_run_id or run.run_id,
         over=run.is_finished,
         failed=run.status is dg.DagsterRunStatus.FAILURE,
@@ -85,7 +85,7 @@ def _take(
             if (attempt := _failure(instance, record, replay)) is not None:
                 found.failures.setdefault(source.id, []).append(attempt)
     if failed and mine:
-        return  # its checks stopped it, and that is told of the run
+        return  # its checks stopped it: the failure of the run is reported
     verdicts: dict[str, list[Verdict]] = {}
     for evaluation in _evaluations(instance, run.run_id):
         if (owner := owner_of(evaluation.asset_key, sources)) is not None:
@@ -106,7 +106,7 @@ def _loads(run: dg.DagsterRun, source: Source) -> Iterator[bool]:
 
 
 def owner_of(key: dg.AssetKey, sources: Sequence[Source]) -> Source | None:
-    """The source that an asset is of; where prefixes overlap, that with the longest."""
+    """The source of an asset; where prefixes overlap, the one with the longest."""
     for source in sources:
         if key in (reports_key(source), raw_archive_key(source), upkeep_key(source)):
             return source
@@ -114,15 +114,15 @@ def owner_of(key: dg.AssetKey, sources: Sequence[Source]) -> Source | None:
     return max(mine, key=lambda source: len(source.table_prefix or ""), default=None)
 
 
-def _failure(instance: dg.DagsterInstance, record: dg.RunRecord, replay: bool) -> Attempt | None:
-    """A run that failed, for the case that it never came to a report."""
+def _failure(instance: dg.DagsterInstance, record: dg.RunRecord, replay: bool) -> EndedRun | None:
+    """A failed run; it may have ended before it wrote a report."""
     run = record.dagster_run
-    error, code, exit_code = _told(instance, run.run_id)
+    error, code, exit_code = _error_of(instance, run.run_id)
     if replay and exit_code == _WRONG_USE:
         return None
     ended = _ended(record)
     started = datetime.fromtimestamp(record.start_time, UTC) if record.start_time else ended
-    return Attempt(
+    return EndedRun(
         id=run.run_id,
         work=run.root_run_id or run.run_id,
         replay=replay,
@@ -135,18 +135,18 @@ def _failure(instance: dg.DagsterInstance, record: dg.RunRecord, replay: bool) -
     )
 
 
-def _told(instance: dg.DagsterInstance, run_id: str) -> tuple[str, str, int]:
-    """The error, its code and exit code, in the words of what failed first."""
+def _error_of(instance: dg.DagsterInstance, run_id: str) -> tuple[str, str, int]:
+    """The first error of a run, its code and exit code."""
     events = {Event.STEP_FAILURE, Event.RUN_FAILURE}
     for record in instance.get_records_for_run(run_id, of_type=events, limit=5).records:
         event = record.event_log_entry.dagster_event
         if event is None:
             continue
-        if event.is_step_failure and (told := event.step_failure_data.user_failure_data):
-            code = told.metadata.get("error_code")
-            exit_code = told.metadata.get("exit_code")
+        if event.is_step_failure and (failure := event.step_failure_data.user_failure_data):
+            code = failure.metadata.get("error_code")
+            exit_code = failure.metadata.get("exit_code")
             return (
-                told.description or "",
+                failure.description or "",
                 str(code.value) if code else "",
                 int(str(exit_code.value)) if exit_code else 1,
             )
@@ -181,7 +181,7 @@ def _verdict(evaluation: dg.AssetCheckEvaluation, owner: Source) -> Verdict:
 
 
 def _evidence(said: dg.AssetCheckEvaluation) -> str:
-    """What is wrong in the words of our own checks, and of others' the numbers."""
+    """The problems that a check of the lake lists; the metadata of other checks."""
     if said.passed:
         return ""
     if (problems := said.metadata.get("first_problems")) is not None:
@@ -204,20 +204,20 @@ def _utc(moment: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-_SECONDS = 40  # of the sixty that a sensor has; what is left then is done by the next look
-_PATIENCE = timedelta(minutes=15)  # with a source that cannot be looked at
-_AT_FIRST = timedelta(hours=1)  # that the first look goes back in Dagster
+_SECONDS = 40  # of the sixty that a sensor has; the next evaluation does the rest
+_PATIENCE = timedelta(minutes=15)  # for a source that cannot be evaluated
+_AT_FIRST = timedelta(hours=1)  # that the first evaluation goes back in Dagster
 
 
 class _Cursor(msgspec.Struct, frozen=True):
-    """How far Dagster's runs are counted, and which source is the next to be looked at."""
+    """The position in Dagster's runs, and the next source to evaluate."""
 
     until: datetime
     source: str = ""
 
 
 def alert(lake: Lake) -> dg.SensorDefinition:
-    """Runs by itself where somebody is to be told."""
+    """Started by default if a source has recipients."""
     wanted = any(source.alerts.has_recipients for source in lake.settings.sources)
     status = dg.DefaultSensorStatus
 
@@ -225,20 +225,20 @@ def alert(lake: Lake) -> dg.SensorDefinition:
         name="alerts",
         minimum_interval_seconds=60,
         default_status=status.RUNNING if wanted else status.STOPPED,
-        description="Tells people of failures, of checks that fail, of data that stays away; once.",
+        description="Sends alerts about failed runs, failed checks and missing data, once each.",
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-        told, cursor = look(lake, context.instance, context.cursor, now())
+        lines, cursor = evaluate(lake, context.instance, context.cursor, now())
         context.update_cursor(cursor)
-        return dg.SkipReason("\n".join(told) or "Nothing to tell.")
+        return dg.SkipReason("\n".join(lines) or "Nothing to report.")
 
     return sensor
 
 
-def look(
+def evaluate(
     lake: Lake, instance: dg.DagsterInstance, cursor: str | None, at: datetime
 ) -> tuple[list[str], str]:
-    """Look at all sources, or at as many as there is time for; what to say, and where to go on."""
+    """Evaluate all sources, or as many as there is time for; returns log lines and the cursor."""
     sources = [s for s in lake.settings.sources if s.alerts.has_recipients]
     if not sources:
         return ["`alerts` in lake.yaml names no recipients."], cursor or ""
@@ -249,33 +249,35 @@ def look(
         return time.monotonic() > end
 
     runs = ended_runs(instance, lake.settings.sources, begun.until)
-    one = Look(lake, at, os.environ, ui_url(), lambda id: fate_of(instance, id), is_time_up)
-    told: list[str] = []
-    heard = True
+    evaluation = Evaluation(
+        lake, at, os.environ, ui_url(), lambda id: status_of(instance, id), is_time_up
+    )
+    lines: list[str] = []
+    complete = True
     left = list(_from(sources, begun.source))
     while left and not is_time_up():
         source = left.pop(0)
         try:
             failures, checks = runs.failures.get(source.id, ()), runs.check_runs.get(source.id, ())
-            told += one.at(source, failures, checks)
+            lines += evaluation.evaluate(source, failures, checks)
         except (LakeError, OSError) as error:
-            told.append(f"{source.slug} could not be looked at: {error}")
-            heard = False
-    # What Dagster told is asked for again until every source has heard of it, but not for ever.
-    again = (left or not heard) and at - begun.until < _PATIENCE
+            lines.append(f"{source.slug} could not be evaluated: {error}")
+            complete = False
+    # Repeat the same runs until every source is evaluated, up to a limit.
+    again = (left or not complete) and at - begun.until < _PATIENCE
     following = left[0].slug if left else ""
     cursor = msgspec.json.encode(_Cursor(begun.until if again else runs.until, following)).decode()
-    return told, cursor
+    return lines, cursor
 
 
 def ui_url() -> str | None:
-    """Where the webserver is, as `datalake dev` has left word of it."""
+    """The URL of the webserver that `datalake dev` started."""
     server = os.environ.get(WEBSERVER_VARIABLE)
     return f"http://{server}" if server else None
 
 
 def _from(sources: list[Source], slug: str) -> Iterator[Source]:
-    """All of them, a certain one first."""
+    """All sources, starting with one."""
     first = next((n for n, source in enumerate(sources) if source.slug == slug), 0)
     yield from sources[first:]
     yield from sources[:first]

@@ -15,27 +15,27 @@ from eventlake.alerts.channels.base import Channel, NotSent
 from eventlake.alerts.channels.email import Email
 from eventlake.alerts.channels.sns import SnsTopic
 from eventlake.alerts.channels.webhook import WebHook
-from eventlake.alerts.history import attempts_since, under_way
-from eventlake.alerts.rules import Happened, state_after
-from eventlake.alerts.run_status import Attempt, CheckRun, Fates, unknown
+from eventlake.alerts.history import runs_since, under_way
+from eventlake.alerts.rules import Observed, state_after
+from eventlake.alerts.run_status import CheckRun, EndedRun, StatusLookup, unknown
 from eventlake.alerts.state import (
     GIVE_UP,
     AlertState,
     Delivery,
-    Letter,
     Message,
+    Notification,
     read_alerts,
     update_alerts,
 )
-from eventlake.alerts.wording import Words
+from eventlake.alerts.wording import MessageWriter
 from eventlake.aws.access import AwsAccess
 from eventlake.lake import Lake
 from eventlake.settings.models import Source
 from eventlake.storage import Storage
 
 
-def channels(source: Source, environ: Mapping[str, str]) -> dict[str, Channel]:
-    """By the names under which the state knows them; secrets are read when they are needed."""
+def channels_of(source: Source, environ: Mapping[str, str]) -> dict[str, Channel]:
+    """The channels in the settings of a source, by name; secrets are read when they are needed."""
     alerts, found = source.alerts, dict[str, Channel]()
     if alerts.email_to:
         found["email"] = Email(alerts, environ)
@@ -46,117 +46,121 @@ def channels(source: Source, environ: Mapping[str, str]) -> dict[str, Channel]:
     return found
 
 
-CLAIM = timedelta(minutes=5)  # longer than any way takes to accept or refuse a message
-_KEPT = 50  # letters that are through
+CLAIM = timedelta(minutes=5)  # longer than any channel takes to accept or refuse a message
+_KEPT = 50  # completed notifications
 
 
-def addressed(state: AlertState, ways: Mapping[str, Channel], now: datetime) -> AlertState:
-    """New letters get their ways; those that nobody takes for days, or that are old, go."""
-    letters = [_addressed(letter, ways, now) for letter in state.letters]
-    through = [letter for letter in letters if not letter.due]
-    gone = {letter.message.id for letter in through[:-_KEPT]}
-    return replace(state, letters=tuple(le for le in letters if le.message.id not in gone))
+def addressed(state: AlertState, channels: Mapping[str, Channel], now: datetime) -> AlertState:
+    """Assign channels to new notifications; give up undeliverable ones and drop old ones."""
+    notifications = [_addressed(entry, channels, now) for entry in state.notifications]
+    through = [entry for entry in notifications if not entry.due]
+    gone = {entry.message.id for entry in through[:-_KEPT]}
+    return replace(
+        state, notifications=tuple(entry for entry in notifications if entry.message.id not in gone)
+    )
 
 
-def _addressed(letter: Letter, ways: Mapping[str, Channel], now: datetime) -> Letter:
-    if not (letter.due or letter.delivered or letter.lost):
-        return replace(letter, due=dict.fromkeys(ways, Delivery()))
-    if not letter.due:
-        return letter
-    old = now - letter.message.at > GIVE_UP
+def _addressed(entry: Notification, channels: Mapping[str, Channel], now: datetime) -> Notification:
+    if not (entry.due or entry.delivered or entry.lost):
+        return replace(entry, due=dict.fromkeys(channels, Delivery()))
+    if not entry.due:
+        return entry
+    old = now - entry.message.at > GIVE_UP
     lost = {
-        way: one.error or "no longer among the recipients"
-        for way, one in letter.due.items()
-        if old or way not in ways
+        name: one.error or "no longer among the recipients"
+        for name, one in entry.due.items()
+        if old or name not in channels
     }
-    due = {way: one for way, one in letter.due.items() if way not in lost}
-    return replace(letter, due=due, lost={**letter.lost, **lost})
+    due = {name: one for name, one in entry.due.items() if name not in lost}
+    return replace(entry, due=due, lost={**entry.lost, **lost})
 
 
 def claimed(state: AlertState, by: str, now: datetime) -> AlertState:
-    """All that is due and that nobody else is about to send is sent by one."""
+    """Claim all due deliveries that no other sender has claimed."""
 
     def claim(one: Delivery) -> Delivery:
         return replace(one, claimed_by=by, claimed_until=now + CLAIM) if one.free(now) else one
 
-    letters = tuple(
-        replace(letter, due={way: claim(one) for way, one in letter.due.items()})
-        if any(one.free(now) for one in letter.due.values())
-        else letter
-        for letter in state.letters
+    notifications = tuple(
+        replace(entry, due={name: claim(one) for name, one in entry.due.items()})
+        if any(one.free(now) for one in entry.due.values())
+        else entry
+        for entry in state.notifications
     )
-    return replace(state, letters=letters)
+    return replace(state, notifications=notifications)
 
 
 @dataclass
 class Sending:
-    """Sends what one process has claimed; a way that has refused is left alone from then on."""
+    """Sends the claimed messages; a channel that fails is not tried again in this evaluation."""
 
     storage: Storage
     source_id: str
     by: str
     now: datetime
     is_time_up: Callable[[], bool]
-    refused: set[str]  # addresses of ways, of all sources
+    refused: set[str]  # addresses of failed channels, of all sources
 
-    def send(self, state: AlertState, ways: Mapping[str, Channel]) -> Iterator[str]:
-        """Send in order, noting each at once; says what was sent and what was not."""
+    def send(self, state: AlertState, channels: Mapping[str, Channel]) -> Iterator[str]:
+        """Send in order and record each delivery at once; yields a log line per message."""
         unsent: list[tuple[str, str]] = []
-        for message, way in self._mine(state):
-            channel = ways[way]
+        for message, name in self._mine(state):
+            channel = channels[name]
             if channel.address in self.refused or self.is_time_up():
-                unsent.append((message.id, way))
+                unsent.append((message.id, name))
                 continue
             try:
                 remark = channel.send(message)
             except NotSent as error:
                 self.refused.add(channel.address)
-                self._note(message.id, way, str(error))
-                yield f"{way}: not sent, and tried again at the next look: {error}"
+                self._note(message.id, name, str(error))
+                yield f"{name}: not sent, retried at the next evaluation: {error}"
             else:
-                self._note(message.id, way, None)
-                yield f"{way}: {message.title}." + (f" {remark}" if remark else "")
+                self._note(message.id, name, None)
+                yield f"{name}: {message.title}." + (f" {remark}" if remark else "")
         if unsent:
             self._release(unsent)
 
     def _mine(self, state: AlertState) -> list[tuple[Message, str]]:
         return [
-            (letter.message, way)
-            for letter in state.letters
-            for way, one in letter.due.items()
+            (entry.message, name)
+            for entry in state.notifications
+            for name, one in entry.due.items()
             if one.claimed_by == self.by
         ]
 
-    def _note(self, message_id: str, way: str, error: str | None) -> None:
-        def noted(letter: Letter) -> Letter:
-            one = letter.due.get(way)
+    def _note(self, message_id: str, name: str, error: str | None) -> None:
+        def noted(entry: Notification) -> Notification:
+            one = entry.due.get(name)
             if one is None:
-                return letter  # another has sent it, too, after this one's claim had run out
+                return entry  # sent by another process after the claim expired
             if error is not None:
                 failed = Delivery(one.tries + 1, error)
-                return replace(letter, due={**letter.due, way: failed})
-            due = {other: kept for other, kept in letter.due.items() if other != way}
-            return replace(letter, due=due, delivered={**letter.delivered, way: self.now})
+                return replace(entry, due={**entry.due, name: failed})
+            due = {other: kept for other, kept in entry.due.items() if other != name}
+            return replace(entry, due=due, delivered={**entry.delivered, name: self.now})
 
         self._change({message_id}, noted)
 
     def _release(self, unsent: list[tuple[str, str]]) -> None:
-        def released(letter: Letter) -> Letter:
-            ways = {way for message, way in unsent if message == letter.message.id}
+        def released(entry: Notification) -> Notification:
+            channels = {name for message, name in unsent if message == entry.message.id}
             free = {
-                way: replace(one, claimed_by="", claimed_until=None)
-                if way in ways and one.claimed_by == self.by
+                name: replace(one, claimed_by="", claimed_until=None)
+                if name in channels and one.claimed_by == self.by
                 else one
-                for way, one in letter.due.items()
+                for name, one in entry.due.items()
             }
-            return replace(letter, due=free)
+            return replace(entry, due=free)
 
         self._change({message for message, _ in unsent}, released)
 
-    def _change(self, ids: set[str], change: Callable[[Letter], Letter]) -> None:
+    def _change(self, ids: set[str], change: Callable[[Notification], Notification]) -> None:
         def changed(state: AlertState) -> AlertState:
-            letters = (change(le) if le.message.id in ids else le for le in state.letters)
-            return replace(state, letters=tuple(letters))
+            notifications = (
+                change(entry) if entry.message.id in ids else entry for entry in state.notifications
+            )
+            return replace(state, notifications=tuple(notifications))
 
         update_alerts(self.storage, self.source_id, changed)
 
@@ -166,51 +170,54 @@ def never() -> bool:
 
 
 @dataclass
-class Look:
-    """What all sources of one look share; `ui` is where people see Dagster's pages."""
+class Evaluation:
+    """An evaluation of all sources; `ui` is the URL of Dagster's webserver."""
 
     lake: Lake
     now: datetime
     environ: Mapping[str, str]
     ui: str | None = None
-    fates: Fates = unknown
+    statuses: StatusLookup = unknown
     is_time_up: Callable[[], bool] = never
     refused: set[str] = field(default_factory=set)
 
-    def at(
+    def evaluate(
         self,
         source: Source,
-        failures: Sequence[Attempt] = (),
+        failures: Sequence[EndedRun] = (),
         check_runs: Sequence[CheckRun] = (),
     ) -> list[str]:
-        """Look at one source; `failures` are those that Dagster knows of. What was sent, or not."""
+        """Evaluate one source and send what is due; returns a log line per message.
+
+        `failures` are the failed runs in Dagster.
+        """
         if not source.alerts.has_recipients:
             return []
         lake, me = self.lake.for_source(source), uuid.uuid4().hex
-        ways = channels(source, self.environ)
-        words = Words(source, self.now, source.alerts.ui_url or self.ui)
-        # Before the reports: a run that ends meanwhile is then in one of both.
+        channels = channels_of(source, self.environ)
+        writer = MessageWriter(source, self.now, source.alerts.ui_url or self.ui)
+        # Read before the reports, so that a run that ends meanwhile is in one of the two.
         running = under_way(lake, source)
         before = read_alerts(lake.storage, source.id)
-        reported = attempts_since(lake, source, before, self.fates, self.now)
+        reported = runs_since(lake, source, before, self.statuses, self.now)
         known = {one.id for one in reported}
         unreported = [one for one in failures if one.id not in known]
-        happened = Happened([*reported, *unreported], check_runs, running)
+        observed = Observed([*reported, *unreported], check_runs, running)
 
         def change(state: AlertState) -> AlertState:
-            counted = state_after(state, happened, source.alerts, words)
-            return claimed(addressed(counted, ways, self.now), me, self.now)
+            counted = state_after(state, observed, source.alerts, writer)
+            return claimed(addressed(counted, channels, self.now), me, self.now)
 
         state = update_alerts(lake.storage, source.id, change)
         sending = Sending(lake.storage, source.id, me, self.now, self.is_time_up, self.refused)
-        return [f"{source.slug}, by {told}" for told in sending.send(state, ways)]
+        return [f"{source.slug}, by {line}" for line in sending.send(state, channels)]
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
-    """One way, the first source that asks for it, and what became of the try."""
+class ChannelTest:
+    """The result of a test message to a channel; `source` is the first one that uses it."""
 
-    way: str
+    channel: str
     address: str
     source: str
     error: str = ""
@@ -220,30 +227,30 @@ class Tried:
 def distinct(
     sources: Iterable[Source], environ: Mapping[str, str]
 ) -> list[tuple[str, Channel, Source]]:
-    """Every way once, whatever the number of sources that share it."""
+    """Each channel once, even if several sources share it."""
     found: dict[tuple[str, str], tuple[str, Channel, Source]] = {}
     for source in sources:
-        for way, channel in channels(source, environ).items():
-            found.setdefault((way, channel.address), (way, channel, source))
+        for name, channel in channels_of(source, environ).items():
+            found.setdefault((name, channel.address), (name, channel, source))
     return list(found.values())
 
 
 def send_tests(
     sources: Iterable[Source], environ: Mapping[str, str], now: datetime
-) -> Iterator[Tried]:
-    for way, channel, source in distinct(sources, environ):
+) -> Iterator[ChannelTest]:
+    for name, channel, source in distinct(sources, environ):
         try:
-            remark = channel.send(_message(source, way, now))
+            remark = channel.send(_message(source, name, now))
         except NotSent as error:
-            yield Tried(way, channel.address, source.slug, error=str(error))
+            yield ChannelTest(name, channel.address, source.slug, error=str(error))
         else:
-            yield Tried(way, channel.address, source.slug, remark=remark)
+            yield ChannelTest(name, channel.address, source.slug, remark=remark)
 
 
-def _message(source: Source, way: str, now: datetime) -> Message:
-    title = f"{source.slug}: test of alerts by {way}"
+def _message(source: Source, name: str, now: datetime) -> Message:
+    title = f"{source.slug}: test of alerts by {name}"
     text = (
-        f"{title}\nWhat: somebody has called `datalake alerts --test`; nothing is wrong.\n"
+        f"{title}\nWhat: this is a test by `datalake alerts --test`; nothing is wrong.\n"
         f"Since: {now:%Y-%m-%d %H:%M} UTC\nWhat to do: nothing."
     )
     return Message(f"{source.id}-test", source.slug, "test", title, text, now, over=True)

@@ -1,6 +1,6 @@
-"""What has happened to a source since somebody last looked, from the reports in its lake.
+"""Reads the runs since the last evaluation from the reports in the lake.
 
-Nothing of suppressed people is shown, also if they were suppressed only after the run.
+Records of suppressed people are never shown, even if they were suppressed after the run.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from eventlake.alerts.rules import horizon, is_late
-from eventlake.alerts.run_status import Attempt, BadRecord, Fate, Fates, Outcome
+from eventlake.alerts.run_status import BadRecord, EndedRun, Outcome, RunStatus, StatusLookup
 from eventlake.alerts.state import AlertState, Trouble
 from eventlake.catalog.sync_reports import ReportLine
 from eventlake.lake import Lake
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from eventlake.rules.suppression import People
 
 
-_CONTENT = 400  # characters that are shown of a record
-_FILES = 20  # of a table that are searched for a rescued value
-_RECORDS = 1_000  # of a log that are searched for one that may be shown
+_CONTENT = 400  # characters of a record that are shown
+_FILES = 20  # files of a table that are searched for a rescued value
+_RECORDS = 1_000  # records of a log that are searched for one that may be shown
 
 
 def first_rejected(lake: Lake, source: Source, run_id: str) -> BadRecord | None:
-    """From the record log, if it is still there."""
+    """The first rejected record of a run, if its record log still exists."""
     from eventlake.load.record_log import BatchType
     from eventlake.records.logs import first, read, run_log
 
@@ -44,7 +44,7 @@ def first_rejected(lake: Lake, source: Source, run_id: str) -> BadRecord | None:
                 if people is None or not people.are_named_in(payload):
                     return _rejected(source, record)
     except (LakeError, OSError):
-        return None  # the message does without it
+        return None  # the message is sent without it
     return None
 
 
@@ -59,7 +59,7 @@ def _rejected(source: Source, record: dict[str, Any]) -> BadRecord:
 
 
 def first_rescued(lake: Lake, source: Source, report: RunReport) -> BadRecord | None:
-    """From the table of which most was rescued."""
+    """A record of the table with the most rescued cells."""
     tables = [line for line in report.tables if line.rescued_cells]
     if not tables:
         return None
@@ -82,7 +82,7 @@ def first_rescued(lake: Lake, source: Source, report: RunReport) -> BadRecord | 
 
 
 def _rescued_rows(lake: Lake, line: ReportLine, run_id: str) -> Iterator[dict[str, Any]]:
-    """Rows with rescued values in the files that a run wrote; else in those beside them."""
+    """Rows with rescued values, first from the files that the run wrote."""
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
@@ -111,40 +111,42 @@ def _content(source: Source, text: str | None) -> str:
 
 
 def _suppressed(lake: Lake, source: Source) -> "People | None":
-    """Whoever is suppressed by now."""
+    """The people who are suppressed now."""
     from eventlake.state.suppression import Suppression
 
     found = Suppression.of(lake.storage, source)
     return found.people(lake.storage) if found else None
 
 
-_AT_FIRST = 500  # reports that the first look goes back, at most
+_AT_FIRST = 500  # reports that the first evaluation reads, at most
 _PATIENCE = timedelta(minutes=10)
-"""After which a failed report counts, though Dagster does not know yet that the run is over."""
+"""How long to wait for Dagster to record the end of a run that has reported a failure."""
 
 
-def attempts_since(
-    lake: Lake, source: Source, state: AlertState, fates: Fates, now: datetime
-) -> list[Attempt]:
-    """Runs that have ended; one whose end Dagster has still to hear of waits for the next look."""
+def runs_since(
+    lake: Lake, source: Source, state: AlertState, statuses: StatusLookup, now: datetime
+) -> list[EndedRun]:
+    """Ended runs; a failed run that has not ended in Dagster yet waits for the next evaluation."""
     late = is_late(state, now)
     reports = _at_first(lake, source) if late else _since(lake, source, state, now)
-    found: list[Attempt] = []
+    found: list[EndedRun] = []
     for report in reports:
-        fate = fates(report.dagster_run_id) if report.dagster_run_id and report.failed else None
-        waits = fate is not None and not fate.over and now - report.finished < _PATIENCE
+        status = (
+            statuses(report.dagster_run_id) if report.dagster_run_id and report.failed else None
+        )
+        waits = status is not None and not status.over and now - report.finished < _PATIENCE
         if not waits:
-            found.append(_with_records(lake, source, state, report, _attempt(report, fate)))
+            found.append(_with_records(lake, source, state, report, _attempt(report, status)))
     return found
 
 
 def under_way(lake: Lake, source: Source) -> dict[str, str]:
-    """The runs that have begun and are not over, and the day each began on."""
+    """The runs in progress, and the day on which each started."""
     return {one.run.run_id: one.run.day for one in open_runs(lake.storage, source.id)}
 
 
 def _at_first(lake: Lake, source: Source) -> list[RunReport]:
-    """Back to the last sync that finished and brought rows."""
+    """The reports back to the last successful sync that loaded rows."""
     found: list[RunReport] = []
     for report in islice(newest_reports(lake, {source.id}), _AT_FIRST):
         found.append(report)
@@ -167,7 +169,7 @@ def _since(lake: Lake, source: Source, state: AlertState, now: datetime) -> Iter
 
 
 def _days(first: str, now: datetime) -> list[str]:
-    """Up to tomorrow: another machine's clock may be ahead around midnight."""
+    """Up to tomorrow: the clock of another machine may be ahead around midnight."""
     day, days = datetime.fromisoformat(first).date(), list[str]()
     while day <= now.date() + timedelta(days=1):
         days.append(f"{day}")
@@ -175,13 +177,13 @@ def _days(first: str, now: datetime) -> list[str]:
     return days
 
 
-def _attempt(report: RunReport, fate: Fate | None) -> Attempt:
+def _attempt(report: RunReport, status: RunStatus | None) -> EndedRun:
     line, name = report.source, report.dagster_run_id or report.run_id
-    return Attempt(
+    return EndedRun(
         id=name,
-        work=fate.work if fate else name,
+        work=status.work if status else name,
         replay=report.is_replay,
-        outcome=_outcome(report, fate),
+        outcome=_outcome(report, status),
         started=report.started,
         ended=report.finished,
         run_id=report.run_id,
@@ -196,29 +198,29 @@ def _attempt(report: RunReport, fate: Fate | None) -> Attempt:
 
 
 def _with_records(
-    lake: Lake, source: Source, state: AlertState, report: RunReport, attempt: Attempt
-) -> Attempt:
-    """The records are read only where a message will show them."""
+    lake: Lake, source: Source, state: AlertState, report: RunReport, ended_run: EndedRun
+) -> EndedRun:
+    """Add examples of bad records, only if a message will show them."""
     alerts, rejected, rescued = source.alerts, None, None
-    if attempt.replay:
-        return attempt
-    if _is_over(attempt.rejected_percent, alerts.rejected_percent, state.rejected):
+    if ended_run.replay:
+        return ended_run
+    if _is_over(ended_run.rejected_percent, alerts.rejected_percent, state.rejected):
         rejected = first_rejected(lake, source, report.run_id)
-    if _is_over(attempt.rescued_percent, alerts.rescued_percent, state.rescued):
+    if _is_over(ended_run.rescued_percent, alerts.rescued_percent, state.rescued):
         rescued = first_rescued(lake, source, report)
-    return replace(attempt, first_rejected=rejected, first_rescued=rescued)
+    return replace(ended_run, first_rejected=rejected, first_rescued=rescued)
 
 
 def _is_over(share: float, limit: float | None, trouble: Trouble) -> bool:
     return limit is not None and share > limit and trouble.since is None
 
 
-def _outcome(report: RunReport, fate: Fate | None) -> Outcome:
-    """What Dagster says counts: it stops runs that go on for too long, as if they were cancelled,
-    and a run may die while it is being cancelled."""
+def _outcome(report: RunReport, status: RunStatus | None) -> Outcome:
+    """Dagster's status takes precedence: Dagster cancels runs that exceed their time limit, and a
+    run may crash while it is being cancelled."""
     if not report.failed:
         return Outcome.FINISHED
-    if fate is not None and fate.over:
-        return Outcome.FAILED if fate.failed and not fate.will_retry else Outcome.NO_MATTER
+    if status is not None and status.over:
+        return Outcome.FAILED if status.failed and not status.will_retry else Outcome.NO_MATTER
     cancelled = report.source.error == CANCELLED.error
     return Outcome.NO_MATTER if cancelled else Outcome.FAILED

@@ -1,4 +1,4 @@
-"""Ended runs and check results, as the alert rules see them."""
+"""RunRef runs and check results, as the alert rules see them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,30 +12,30 @@ class Outcome(StrEnum):
     FINISHED = "finished"
     FAILED = "failed"
     NO_MATTER = "no matter"
-    """A person cancelled it, or a retry of it decides: neither a failure nor a recovery."""
+    """Cancelled, or retried: neither a failure nor a recovery."""
 
 
 @dataclass(frozen=True, slots=True)
 class BadRecord:
-    """A record that was rejected, or of which a value was rescued."""
+    """A rejected record, or one with a rescued value."""
 
-    place: str  # file and line, or the table that it is in
+    place: str  # file and line, or its table
     reason: str
     identifier: str = ""
     content: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
-    """One run of a source that has ended; a run and its retries are attempts at the same work."""
+class EndedRun:
+    """A run of a source that has ended; a run and its retries have the same `work`."""
 
-    id: str  # Dagster's, where it has one: a run is then the same in the lake and in Dagster
+    id: str  # of Dagster if there is one, so that a run is the same in the lake and in Dagster
     work: str
     replay: bool
     outcome: Outcome
     started: datetime
     ended: datetime
-    run_id: str = ""  # the lake's
+    run_id: str = ""  # of the lake
     dagster_run_id: str = ""
     error_code: str = ""
     error: str = ""
@@ -56,13 +56,13 @@ class Attempt:
 
     @property
     def rescued_percent(self) -> float:
-        """Cells, not rows: a row may have several, so that this may be above 100."""
+        """Rescued cells per 100 rows; may exceed 100, as a row may have several."""
         return 100 * self.rescued_cells / self.rows if self.rows else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a check said of a table."""
+    """The result of a check for a table."""
 
     table: str
     check: str
@@ -74,7 +74,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class CheckRun:
-    """The verdicts of one run of Dagster on the tables of a source."""
+    """The check results of one Dagster run for the tables of a source."""
 
     dagster_run_id: str
     ended: datetime
@@ -82,19 +82,19 @@ class CheckRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
-    """How a run stands in Dagster."""
+class RunStatus:
+    """The status of a run in Dagster."""
 
-    work: str  # the first run of those that are retries of each other
+    work: str  # the first run of a chain of retries
     over: bool = True
     failed: bool = False
     will_retry: bool = False
 
 
-Fates = Callable[[str], Fate | None]
-"""By Dagster's id; None where Dagster knows nothing of a run (any more)."""
+StatusLookup = Callable[[str], RunStatus | None]
+"""Finds the status by Dagster run id; None for a run that Dagster does not have."""
 
 
-def unknown(dagster_run_id: str) -> Fate | None:
-    """For who looks without Dagster."""
+def unknown(dagster_run_id: str) -> RunStatus | None:
+    """Used when Dagster is not available."""
     return None

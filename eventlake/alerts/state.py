@@ -1,4 +1,4 @@
-"""What is known of a source's troubles, and what was told of them: one file in the lake."""
+"""The alert state of a source, one file in the lake: open problems, and what was reported."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -10,15 +10,23 @@ from eventlake.storage import Storage
 from eventlake.storage.documents import decode, encode
 
 GIVE_UP = timedelta(days=3)
-"""After which a message that a way does not take is no longer tried."""
+"""A message is not retried for longer than this."""
 
+
+_FILE_KEYS = {
+    "evaluated": "looked",
+    "no_data": "silence",
+    "notifications": "letters",
+    "reported": "told",
+}
+"""Names in the stored file, where they differ from the names here."""
 
 STAGES = (1, 5, 20)
 """Failures in a row that are reported."""
 
 
 class Message(msgspec.Struct, frozen=True):
-    """What is told; its id is the same on all ways, and when it is sent a second time."""
+    """An alert; its id is the same on all channels, and when it is sent again."""
 
     id: str
     source: str  # its slug
@@ -26,12 +34,12 @@ class Message(msgspec.Struct, frozen=True):
     title: str
     text: str
     at: datetime
-    over: bool = False  # it tells that a trouble is over
+    over: bool = False  # the problem is resolved
     fields: dict[str, str | int | float] = {}
 
 
 class Delivery(msgspec.Struct, frozen=True):
-    """One way that a message has still to go."""
+    """A pending delivery of a message to one channel."""
 
     tries: int = 0
     error: str = ""
@@ -42,8 +50,8 @@ class Delivery(msgspec.Struct, frozen=True):
         return self.claimed_until is None or self.claimed_until <= now
 
 
-class Letter(msgspec.Struct, frozen=True):
-    """A message with the ways it has to go, those it has gone, and those given up."""
+class Notification(msgspec.Struct, frozen=True):
+    """A message and its channels: pending, delivered, or given up."""
 
     message: Message
     due: dict[str, Delivery] = {}
@@ -51,8 +59,8 @@ class Letter(msgspec.Struct, frozen=True):
     lost: dict[str, str] = {}
 
 
-class Ended(msgspec.Struct, frozen=True):
-    """The run that showed a trouble, or that it is over."""
+class RunRef(msgspec.Struct, frozen=True):
+    """The run that showed a problem, or its end."""
 
     at: datetime
     run_id: str = ""
@@ -61,56 +69,56 @@ class Ended(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-class Streak(msgspec.Struct, frozen=True):
-    """Failures in a row; `told` is the last of them that was told, 0 for none."""
+class Streak(msgspec.Struct, frozen=True, rename=_FILE_KEYS):
+    """Failures in a row; `reported` is the last stage that was reported, 0 for none."""
 
     failures: int = 0
     since: datetime | None = None
     works: tuple[str, ...] = ()
-    last: Ended | None = None
-    told: int = 0
-    owed: bool = False  # an earlier row was told, and that it was over was not
-    overcome: int = 0  # failures that the last success ended
+    last: RunRef | None = None
+    reported: int = 0
+    owed: bool = False  # the recovery of an earlier streak is not reported yet
+    overcome: int = 0  # failures before the last success
     succeeded: datetime | None = None
 
 
-class Trouble(msgspec.Struct, frozen=True):
-    """Something that is wrong, or was until now."""
+class Trouble(msgspec.Struct, frozen=True, rename=_FILE_KEYS):
+    """A problem that is open, or was until now."""
 
-    since: datetime | None = None  # None: it is not
-    told: datetime | None = None  # since when it was, as it was told
-    run: Ended | None = None
+    since: datetime | None = None  # None: it is not open
+    reported: datetime | None = None  # `since` as it was reported
+    run: RunRef | None = None
     numbers: dict[str, float] = {}
     record: dict[str, str] = {}
 
 
-class FailedCheck(msgspec.Struct, frozen=True):
-    """The tables that a check fails for, with its evidence, and those that were told."""
+class FailedCheck(msgspec.Struct, frozen=True, rename=_FILE_KEYS):
+    """The tables that fail a check, with the evidence, and those already reported."""
 
     since: datetime
-    run: Ended
+    run: RunRef
     failing: dict[str, str] = {}
-    told: tuple[str, ...] = ()
+    reported: tuple[str, ...] = ()
     warning: bool = False
     remedy: str = ""
 
 
-class AlertState(msgspec.Struct, frozen=True):
-    """All that alerts know of a source."""
+class AlertState(msgspec.Struct, frozen=True, rename=_FILE_KEYS):
+    """The alert state of a source."""
 
-    looked: str = ""  # the day of the last look
-    seen: dict[str, str] = {}  # runs that are counted, and their day
-    watched: dict[str, str] = {}  # runs under way, and their day
-    judged: tuple[str, ...] = ()  # runs of Dagster whose checks are counted
+    evaluated: str = ""  # the day of the last evaluation
+    seen: dict[str, str] = {}  # counted runs, and their day
+    watched: dict[str, str] = {}  # runs in progress, and their day
+    judged: tuple[str, ...] = ()  # Dagster runs whose checks are counted
     syncs: Streak = Streak()
     replays: Streak = Streak()
-    rows_came: Ended | None = None
-    silence: Trouble = Trouble()
+    rows_came: RunRef | None = None
+    no_data: Trouble = Trouble()
     rejected: Trouble = Trouble()
     rescued: Trouble = Trouble()
     checks: dict[str, FailedCheck] = {}
-    letters: tuple[Letter, ...] = ()
-    number: int = 0  # of the last letter
+    notifications: tuple[Notification, ...] = ()
+    number: int = 0  # of the last message
 
 
 def read_alerts(storage: Storage, source_id: str) -> AlertState:
@@ -122,7 +130,7 @@ def read_alerts(storage: Storage, source_id: str) -> AlertState:
 def update_alerts(
     storage: Storage, source_id: str, change: Callable[[AlertState], AlertState]
 ) -> AlertState:
-    """Change the state as it is by now; `change` may be called more than once. The new state."""
+    """Update the stored state and return it; `change` may be called more than once."""
     path = paths.alerts(source_id)
     made = AlertState()
 

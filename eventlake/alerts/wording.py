@@ -1,4 +1,4 @@
-"""The words of messages: what, since when, how bad, what to do next, and where to look."""
+"""Texts of alert messages: what happened, since when, how bad it is, and what to do."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,15 +6,15 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from eventlake.alerts.state import STAGES, AlertState, Ended, FailedCheck, Streak, Trouble
+from eventlake.alerts.state import STAGES, AlertState, FailedCheck, RunRef, Streak, Trouble
 from eventlake.settings.models import Source
 
-_LENGTH = 1_500  # characters of what others said that are told
+_LENGTH = 1_500  # characters of errors and evidence that are shown
 
 
 @dataclass(frozen=True)
-class Draft:
-    """A message before it has a number."""
+class NewMessage:
+    """A message that has no id yet."""
 
     kind: str
     title: str
@@ -27,46 +27,9 @@ class Draft:
         return "\n".join(line for line in self.lines if line)
 
 
-@dataclass(frozen=True)
-class Drafting:
-    """Drafts about one source; `ui` is where people see Dagster's pages."""
-
-    source: Source
-    now: datetime
-    ui: str | None = None
-
-    def draft(
-        self,
-        kind: str,
-        title: str,
-        *lines: str,
-        run: Ended | None = None,
-        over: bool = False,
-        since: datetime | None = None,
-        about: Mapping[str, str | int | float] | None = None,
-    ) -> Draft:
-        link = self._link(run) if run else ""
-        facts: dict[str, str | int | float] = {"source_id": self.source.id, **(about or {})}
-        if since is not None:
-            facts["since"] = since.astimezone(UTC).isoformat(timespec="seconds")
-        if run is not None:
-            facts |= {"run_id": run.run_id, "dagster_run_id": run.dagster_run_id, "link": link}
-        whole = f"{self.source.slug}: {title}"
-        shown = f"Run: {link}" if link else ""
-        fields = {name: value for name, value in facts.items() if value != ""}
-        return Draft(kind, whole, (whole, *lines, shown), fields, over)
-
-    def _link(self, run: Ended) -> str:
-        if self.ui and run.dagster_run_id:
-            return f"{self.ui}/runs/{run.dagster_run_id}"
-        if run.run_id:
-            return f"`datalake reports --run {run.run_id}`"
-        return f"Dagster run {run.dagster_run_id}" if run.dagster_run_id else ""
-
-
 def cut(text: str) -> str:
-    told = " ".join(text.split())
-    return told if len(told) <= _LENGTH else f"{told[:_LENGTH]} …"
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _LENGTH else f"{flat[:_LENGTH]} …"
 
 
 def plural(count: int, noun: str) -> str:
@@ -94,23 +57,55 @@ _REMEDIES = {
 
 
 @dataclass(frozen=True)
-class Words(Drafting):
-    """What is said of each kind of trouble, and of its end."""
+class MessageWriter:
+    """Writes the messages about a source; `ui` is the URL of Dagster's webserver."""
 
-    def failing(self, kind: str, work: str, streak: Streak) -> Draft:
+    source: Source
+    now: datetime
+    ui: str | None = None
+
+    def _new(
+        self,
+        kind: str,
+        title: str,
+        *lines: str,
+        run: RunRef | None = None,
+        over: bool = False,
+        since: datetime | None = None,
+        about: Mapping[str, str | int | float] | None = None,
+    ) -> NewMessage:
+        link = self._link(run) if run else ""
+        facts: dict[str, str | int | float] = {"source_id": self.source.id, **(about or {})}
+        if since is not None:
+            facts["since"] = since.astimezone(UTC).isoformat(timespec="seconds")
+        if run is not None:
+            facts |= {"run_id": run.run_id, "dagster_run_id": run.dagster_run_id, "link": link}
+        whole = f"{self.source.slug}: {title}"
+        shown = f"Run: {link}" if link else ""
+        fields = {name: value for name, value in facts.items() if value != ""}
+        return NewMessage(kind, whole, (whole, *lines, shown), fields, over)
+
+    def _link(self, run: RunRef) -> str:
+        if self.ui and run.dagster_run_id:
+            return f"{self.ui}/runs/{run.dagster_run_id}"
+        if run.run_id:
+            return f"`datalake reports --run {run.run_id}`"
+        return f"Dagster run {run.dagster_run_id}" if run.dagster_run_id else ""
+
+    def failing(self, kind: str, work: str, streak: Streak) -> NewMessage:
         last, since = _known(streak.last), streak.since or self.now
         count = streak.failures
         title = f"{work} failed" if count == 1 else f"{plural(count, work)} failed in a row"
         more = [s for s in STAGES if s > count]
-        told_next = f"at the {more[0]}th failure in a row and" if more else "only"
-        return self.draft(
+        next_report = f"at the {more[0]}th failure in a row and" if more else "only"
+        return self._new(
             kind,
             title,
             f"Since: {moment(since)}, {span(self.now, since)}",
             _succeeded(work, streak),
             f"Error: {last.error_code or 'Segment.Internal'}: {cut(last.error)}",
             f"What to do: {self._remedy(work, last)}",
-            f"The next message comes {told_next} when it recovers.",
+            f"Next message: {next_report} when it recovers.",
             run=last,
             since=since,
             about={
@@ -120,15 +115,15 @@ class Words(Drafting):
             },
         )
 
-    def recovered(self, kind: str, work: str, streak: Streak) -> Draft:
+    def recovered(self, kind: str, work: str, streak: Streak) -> NewMessage:
         at, since = streak.succeeded or self.now, streak.since or self.now
         after = plural(streak.overcome, "failure")
-        return self.draft(
+        return self._new(
             kind,
             f"{work} recovered after {after}",
             f"Failed since: {moment(since)}, for {span(at, since)}",
-            f"Works again since: {moment(at)}",
-            "What to do: nothing. What had waited is loaded by this sync and the next."
+            f"Recovered: {moment(at)}",
+            "What to do: nothing. This sync and the next load the files that were waiting."
             if work == "sync"
             else "What to do: nothing.",
             over=True,
@@ -136,41 +131,41 @@ class Words(Drafting):
             about={"failures": streak.overcome},
         )
 
-    def silent(self, trouble: Trouble) -> Draft:
+    def no_data(self, trouble: Trouble) -> NewMessage:
         since, run = trouble.since or self.now, _known(trouble.run)
-        return self.draft(
+        return self._new(
             "no_data",
             f"no new rows for {span(self.now, since)}",
-            f"Since: {moment(since)}, when a sync last brought rows",
+            f"Since: {moment(since)}, the last sync that loaded rows",
             f"Allowed: {trouble.numbers.get('hours', 0):.0f} h (alerts.no_data_hours)",
-            "What to do: see whether files still come into the archive "
+            "What to do: check whether new files arrive in the archive "
             f"({self.source.raw}) and whether syncs run: `datalake status`, `datalake check`.",
             run=run,
             since=since,
             about=trouble.numbers,
         )
 
-    def rows_again(self, trouble: Trouble) -> Draft:
-        run, since = _known(trouble.run), trouble.told or self.now
-        return self.draft(
+    def data_again(self, trouble: Trouble) -> NewMessage:
+        run, since = _known(trouble.run), trouble.reported or self.now
+        return self._new(
             "no_data",
-            "rows come again",
-            f"None came since: {moment(since)}, for {span(run.at, since)}",
-            f"Again since: {moment(run.at)}",
+            "new rows again",
+            f"No rows since: {moment(since)}, for {span(run.at, since)}",
+            f"Recovered: {moment(run.at)}",
             "What to do: nothing.",
             run=run,
             over=True,
             since=since,
         )
 
-    def share(self, kind: str, trouble: Trouble) -> Draft:
+    def share(self, kind: str, trouble: Trouble) -> NewMessage:
         numbers, run, since = trouble.numbers, _known(trouble.run), trouble.since or self.now
         percent = f"{numbers['percent']:g} %"
         if kind == "rejected":
             title = f"{percent} of the rows of a sync rejected"
             bad = f"{numbers['rejected']:,.0f} of {numbers['rows_in']:,.0f} rows"
             to_do = f"`datalake records --run {run.run_id} --status rejected` lists them with their"
-            to_do += " reasons. When the sender or a limit is corrected, a replay loads them."
+            to_do += " reasons. Correct the sender or the limit, then replay to load them."
         else:
             title = f"{percent} as many rescued cells as rows in a sync"
             bad = f"{numbers['rescued_cells']:,.0f} cells in {numbers['rows']:,.0f} rows"
@@ -178,7 +173,7 @@ class Words(Drafting):
             to_do += "their column rescued_data. `datalake retype` and a replay give a column "
             to_do += "another type."
         limit = f"more than {numbers['limit']:g} % (alerts.{kind}_percent)"
-        return self.draft(
+        return self._new(
             kind,
             title,
             f"Since: the sync of {moment(since)}",
@@ -190,26 +185,26 @@ class Words(Drafting):
             about={**numbers, **{f"record_{name}": text for name, text in trouble.record.items()}},
         )
 
-    def share_over(self, kind: str, trouble: Trouble) -> Draft:
-        numbers, since = trouble.numbers, trouble.told or self.now
+    def share_over(self, kind: str, trouble: Trouble) -> NewMessage:
+        numbers, since = trouble.numbers, trouble.reported or self.now
         what = "rejected rows" if kind == "rejected" else "rescued cells"
-        return self.draft(
+        return self._new(
             kind,
-            f"{what} are few again: {numbers['percent']:g} %",
-            f"They were many since: the sync of {moment(since)}",
-            "What to do: nothing for the rows to come; see the message before for those that came.",
+            f"{what} are back to normal: {numbers['percent']:g} %",
+            f"Above the limit since: the sync of {moment(since)}",
+            "What to do: nothing for new rows; for earlier rows see the previous message.",
             run=trouble.run,
             over=True,
             since=since,
             about=numbers,
         )
 
-    def check(self, name: str, check: FailedCheck) -> Draft:
-        new = sorted(check.failing.keys() - set(check.told))
+    def check(self, name: str, check: FailedCheck) -> NewMessage:
+        new = sorted(check.failing.keys() - set(check.reported))
         named = ", ".join(new[:_TABLES]) + (" …" if len(new) > _TABLES else "")
         more = f" ({len(check.failing)} in all)" if len(check.failing) > len(new) else ""
         verb = "warns of" if check.warning else "failed for"
-        return self.draft(
+        return self._new(
             f"check:{name}",
             f"check {name} {verb} {plural(len(new), 'table')}{more}",
             f"Since: {moment(check.since)}",
@@ -221,11 +216,11 @@ class Words(Drafting):
             about={"check": name, "tables": len(check.failing)},
         )
 
-    def check_over(self, name: str, check: FailedCheck) -> Draft:
-        return self.draft(
+    def check_over(self, name: str, check: FailedCheck) -> NewMessage:
+        return self._new(
             f"check:{name}",
             f"check {name} passes again",
-            f"It did not since: {moment(check.since)}, for {plural(len(check.told), 'table')}",
+            f"Failed since: {moment(check.since)}, for {plural(len(check.reported), 'table')}",
             "What to do: nothing.",
             run=check.run,
             over=True,
@@ -233,25 +228,25 @@ class Words(Drafting):
             about={"check": name},
         )
 
-    def _remedy(self, work: str, run: Ended) -> str:
+    def _remedy(self, work: str, run: RunRef) -> str:
         again = (
-            "The next sync tries again by itself and goes on from what is published."
+            "The next sync retries automatically and continues after what is published."
             if work == "sync"
-            else "Launch it again: it goes on after the last day that is published."
+            else "Launch it again: it continues after the last published day."
         )
-        usual = "`datalake status` and the run's log say more."
+        usual = "See `datalake status` and the log of the run."
         return f"{_REMEDIES.get(run.error_code, usual)} {again}"
 
 
-def _known(run: Ended | None) -> Ended:
-    return run or Ended(datetime.fromtimestamp(0, UTC))
+def _known(run: RunRef | None) -> RunRef:
+    return run or RunRef(datetime.fromtimestamp(0, UTC))
 
 
 def _record(record: Mapping[str, str]) -> list[str]:
     if not record:
         return []
-    who = f" ({record['identifier']})" if record.get("identifier") else ""
-    lines = [f"First bad record: {record['place']}{who}: {record['reason']}"]
+    identifier = f" ({record['identifier']})" if record.get("identifier") else ""
+    lines = [f"First bad record: {record['place']}{identifier}: {record['reason']}"]
     return [*lines, f"  {record['content']}"] if record.get("content") else lines
 
 
@@ -263,26 +258,26 @@ def _succeeded(work: str, streak: Streak) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OpenTrouble:
-    """Something that is wrong; `title` says it as a message would."""
+    """An open problem; `title` is that of its message."""
 
     kind: str
     title: str
     since: datetime
 
 
-def open_troubles(state: AlertState, words: Words) -> list[OpenTrouble]:
-    """By how long they last."""
-    found: list[tuple[datetime | None, Draft]] = []
+def open_troubles(state: AlertState, writer: MessageWriter) -> list[OpenTrouble]:
+    """The open problems of a source, the oldest first."""
+    found: list[tuple[datetime | None, NewMessage]] = []
     for work, streak in (("sync", state.syncs), ("replay", state.replays)):
         if streak.failures:
-            found.append((streak.since, words.failing(f"{work}_failures", work, streak)))
-    if state.silence.since:
-        found.append((state.silence.since, words.silent(state.silence)))
+            found.append((streak.since, writer.failing(f"{work}_failures", work, streak)))
+    if state.no_data.since:
+        found.append((state.no_data.since, writer.no_data(state.no_data)))
     for kind, trouble in (("rejected", state.rejected), ("rescued", state.rescued)):
         if trouble.since:
-            found.append((trouble.since, words.share(kind, trouble)))
+            found.append((trouble.since, writer.share(kind, trouble)))
     for name, check in state.checks.items():
         if check.failing:
-            found.append((check.since, words.check(name, replace(check, told=()))))
-    troubles = [OpenTrouble(d.kind, d.title, since or words.now) for since, d in found]
+            found.append((check.since, writer.check(name, replace(check, reported=()))))
+    troubles = [OpenTrouble(d.kind, d.title, since or writer.now) for since, d in found]
     return sorted(troubles, key=lambda trouble: trouble.since)

@@ -44,9 +44,9 @@ def test_five_days_with_trouble(memory: Path, monkeypatch: pytest.MonkeyPatch, h
 
     assert hook.titles == [
         "web_shop: no new rows for 1 d",
-        "web_shop: rows come again",
+        "web_shop: new rows again",
         "web_shop: no new rows for 1 d 7 h",
-        "web_shop: rows come again",
+        "web_shop: new rows again",
         "web_shop: sync failed",
         "web_shop: 5 syncs failed in a row",
         "web_shop: sync recovered after 6 failures",
@@ -64,9 +64,9 @@ def test_sixty_days_with_trouble(memory: Path, monkeypatch: pytest.MonkeyPatch, 
 
     assert hook.titles == [
         "web_shop: no new rows for 1 d",
-        "web_shop: rows come again",
+        "web_shop: new rows again",
         "web_shop: no new rows for 4 d 1 h",
-        "web_shop: rows come again",
+        "web_shop: new rows again",
         "web_shop: sync failed",
         "web_shop: 5 syncs failed in a row",
         "web_shop: 20 syncs failed in a row",

@@ -1,28 +1,28 @@
-"""A way to people, whatever it is."""
+"""The interface of alert channels."""
 
 from typing import Protocol
 
 from eventlake.alerts.state import Message
 
-TIMEOUT = 8  # seconds for each answer of a server: a look at all sources has a minute in all
+TIMEOUT = 8  # seconds per request; an evaluation of all sources has a minute
 
 
 class NotSent(Exception):
-    """A way did not take a message; says why and what to do, without any secret."""
+    """A channel did not accept a message; the text has the reason and the remedy, but no secret."""
 
 
 class Channel(Protocol):
-    """Takes messages, or says why not."""
+    """Sends messages."""
 
     @property
     def address(self) -> str:
-        """Where it leads: the same for sources that share it; without any secret."""
+        """The destination without secrets; sources that share a channel have the same address."""
         ...
 
     def send(self, message: Message) -> str:
-        """Hand a message over; a remark where it was not taken for all. Raises `NotSent`."""
+        """Send a message; returns a remark if some recipients were refused. Raises `NotSent`."""
         ...
 
-    def look(self) -> str:
-        """Try as much of it as can be tried without sending. Raises `NotSent`, too."""
+    def check(self) -> str:
+        """Test the channel without sending. Raises `NotSent`."""
         ...

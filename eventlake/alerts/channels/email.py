@@ -1,4 +1,4 @@
-"""E-mail by SMTP, as a rule over TLS."""
+"""E-mail by SMTP."""
 
 import smtplib
 import ssl
@@ -16,7 +16,7 @@ from eventlake.settings.alerts import Alerts, Security, secret_of
 
 @dataclass(frozen=True)
 class Email:
-    """One message to all recipients, through a mail server."""
+    """Sends one e-mail to all recipients."""
 
     alerts: Alerts
     environ: Mapping[str, str] = field(repr=False)
@@ -38,10 +38,10 @@ class Email:
             refused = server.send_message(self._mail(message), self._sender, self.alerts.email_to)
         if not refused:
             return ""
-        told = "; ".join(f"{to} ({_said(answer)})" for to, answer in refused.items())
-        return f"The mail server refused some recipients: {told}."
+        listed = "; ".join(f"{to} ({_said(answer)})" for to, answer in refused.items())
+        return f"The mail server refused some recipients: {listed}."
 
-    def look(self) -> str:
+    def check(self) -> str:
         with self._session() as server:
             server.noop()
         by = {Security.STARTTLS: "STARTTLS", Security.TLS: "TLS", Security.NONE: "no encryption"}
@@ -56,7 +56,7 @@ class Email:
         mail["Date"] = format_datetime(message.at)
         domain = parseaddr(self._sender)[1].rpartition("@")[2]
         mail["Message-ID"] = f"<{message.id}.{message.at:%Y%m%d%H%M%S}@{domain}>"
-        mail["Auto-Submitted"] = "auto-generated"  # so that nobody's absence answers it
+        mail["Auto-Submitted"] = "auto-generated"  # no out-of-office replies
         mail["X-Datalake-Source"] = message.source
         mail["X-Datalake-Kind"] = message.kind
         mail.set_content(message.text + "\n")
@@ -64,7 +64,7 @@ class Email:
 
     @contextmanager
     def _session(self) -> Iterator[smtplib.SMTP]:
-        """A server that knows us; whatever it says no to comes out as `NotSent`."""
+        """A session with the mail server; its errors become `NotSent`."""
         try:
             with self._connected() as server:
                 if self.alerts.smtp_user:
@@ -92,15 +92,15 @@ class Email:
 
 
 def _cause(error: Exception) -> str:
-    """What the server said, and what to do about it."""
+    """The reason of a failure, and the remedy."""
     if isinstance(error, smtplib.SMTPAuthenticationError):
         return (
             f"the login was refused ({_said((error.smtp_code, error.smtp_error))}). Correct "
             "`alerts.smtp_user`, and the variable that `alerts.smtp_password` names."
         )
     if isinstance(error, smtplib.SMTPRecipientsRefused):
-        told = "; ".join(f"{to} ({_said(said)})" for to, said in error.recipients.items())
-        return f"all recipients were refused: {told}. Correct `alerts.email_to`."
+        listed = "; ".join(f"{to} ({_said(said)})" for to, said in error.recipients.items())
+        return f"all recipients were refused: {listed}. Correct `alerts.email_to`."
     if isinstance(error, smtplib.SMTPSenderRefused):
         said = _said((error.smtp_code, error.smtp_error))
         return f"the sender {error.sender} was refused ({said}). Correct `alerts.email_from`."
@@ -116,10 +116,10 @@ def _cause(error: Exception) -> str:
     if isinstance(error, smtplib.SMTPResponseException):
         return f"it answered {_said((error.smtp_code, error.smtp_error))}."
     said = str(error) or type(error).__name__
-    return f"{said}. Correct `alerts.smtp_host` and the port, or see why it does not answer."
+    return f"{said}. Correct `alerts.smtp_host` and the port, or find out why it does not answer."
 
 
 def _said(answer: tuple[int, bytes | str]) -> str:
     code, text = answer
-    words = text.decode(errors="replace") if isinstance(text, bytes) else text
-    return f"{code} {' '.join(words.split())}"[:300]
+    writer = text.decode(errors="replace") if isinstance(text, bytes) else text
+    return f"{code} {' '.join(writer.split())}"[:300]

@@ -1,4 +1,4 @@
-"""SNS: a topic that takes messages, and hands them to whoever has subscribed."""
+"""Amazon SNS topics."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,7 +16,7 @@ _TEXT = 200_000  # bytes; SNS takes 256 kB with all attributes
 
 @dataclass(frozen=True)
 class SnsTopic:
-    """A topic, in the region that its ARN names, with the role of the settings if there is one."""
+    """Publishes to a topic, in the region of its ARN and with the role of the settings."""
 
     arn: str
     access: AwsAccess
@@ -44,17 +44,17 @@ class SnsTopic:
         )
         return ""
 
-    def look(self) -> str:
+    def check(self) -> str:
         try:
             self._call("get_topic_attributes")
         except NotSent as error:
             if "sns:GetTopicAttributes" not in str(error):
                 raise
             return (
-                f"{self.arn} may not be looked at (sns:GetTopicAttributes), which sending does "
-                "not need: `datalake alerts --test` shows whether it works"
+                f"{self.arn} cannot be checked (sns:GetTopicAttributes is refused). Sending does "
+                "not need this permission: `datalake alerts --test` shows whether it works"
             )
-        return f"{self.arn} is there; nothing was sent"
+        return f"{self.arn} exists; nothing was sent"
 
     def _call(self, name: str, **arguments: Any) -> Any:
         try:
@@ -71,7 +71,7 @@ class SnsTopic:
 
     @cached_property
     def _client(self) -> Any:
-        """Of its own, since others wait for AWS as long as a run can."""
+        """A client with short timeouts."""
         from botocore.config import Config
 
         here = replace(self.access, region=self.arn.split(":")[3])

@@ -1,4 +1,4 @@
-"""Web hooks: JSON as Slack takes it, `text` for people and the facts beside it for programs."""
+"""Webhooks: JSON for Slack, with `text` for people and structured facts for programs."""
 
 import http.client
 import json
@@ -23,14 +23,14 @@ _LENGTH = 3_000  # characters that Slack shows of a text
 
 @dataclass(frozen=True)
 class WebHook:
-    """A URL that messages are posted to; whoever knows it may post, so it is shown nowhere."""
+    """Posts messages to a URL, which is a secret and never shown."""
 
-    url: str  # or $NAME of the variable that holds it
+    url: str  # or $NAME of an environment variable
     environ: Mapping[str, str] = field(repr=False)
 
     @property
     def address(self) -> str:
-        """The host, and of the rest a mark that tells one hook from another."""
+        """The host and a hash that identifies the hook."""
         if self.url.startswith("$"):
             return self.url
         return f"{urlsplit(self.url).hostname} {sha256(self.url.encode()).hexdigest()[:8]}"
@@ -49,14 +49,14 @@ class WebHook:
                 said = " ".join(error.read(300).decode(errors="replace").split())
             raise NotSent(
                 f"web hook at {host} answered {error.code}{f' ({said})' if said else ''}. "
-                "Make the hook anew there and correct `alerts.webhook`, if it stays so."
+                "If it persists, create a new hook there and correct `alerts.webhook`."
             ) from None
         except (OSError, http.client.HTTPException) as error:
             raise NotSent(_unreachable(host, error)) from None
         return ""
 
-    def look(self) -> str:
-        """Connect and, for https, see that the certificate is right; nothing is posted."""
+    def check(self) -> str:
+        """Connect and, for https, verify the certificate; nothing is posted."""
         parts = urlsplit(self._url())
         host = parts.hostname or ""
         secure = parts.scheme == "https"
@@ -82,7 +82,7 @@ class WebHook:
 
 
 def posted(message: Message) -> dict[str, Any]:
-    """A message for Slack; what others wrote cannot call for attention or make links in it."""
+    """A message for Slack; texts are escaped, so they cannot mention people or add links."""
     text = message.text.translate(_SLACK)
     title, _, rest = text.partition("\n")
     sign = ":white_check_mark:" if message.over else ":rotating_light:"
@@ -104,7 +104,7 @@ def posted(message: Message) -> dict[str, Any]:
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """Followed, a post would become a request without the message, and look delivered."""
+    """A redirected POST would lose its body and still look delivered."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
@@ -114,5 +114,5 @@ def _unreachable(host: str | None, error: Exception) -> str:
     reason = error.reason if isinstance(error, URLError) else error
     return (
         f"web hook at {host} cannot be reached ({str(reason) or type(reason).__name__}). Correct "
-        "`alerts.webhook`, or see why it does not answer."
+        "`alerts.webhook`, or find out why it does not answer."
     )

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from eventlake.alerts.delivery import Look
+from eventlake.alerts.delivery import Evaluation
 from eventlake.rules.counts import UnitReport
 from eventlake.runs.open_runs import close_run
 from eventlake.state.report import Failure, RunFacts
@@ -37,7 +37,7 @@ def fail_syncs(lake: SampleLake, times: int) -> datetime:
         run = RunFacts("W1", source.id, source.database, f"R{number}", at, "")
         failure = Failure("Segment.Internal", "disk full") if number else None
         close_run(opened.storage, opened.catalog, run, UnitReport(), at, failure)
-        Look(opened, at, {"DATALAKE_WEBHOOK": "https://localhost:1/"}).at(source)
+        Evaluation(opened, at, {"DATALAKE_WEBHOOK": "https://localhost:1/"}).evaluate(source)
         at += timedelta(hours=1)
     return at - times * timedelta(hours=1)
 

@@ -65,7 +65,7 @@ class Watched:
 @pytest.fixture
 def watched(make_platform: MakePlatform, hook: Hook) -> Watched:
     watched = Watched(make_platform())
-    assert watched.tick() == "Nothing to tell."
+    assert watched.tick() == "Nothing to report."
     return watched
 
 
@@ -85,7 +85,7 @@ def test_a_failed_sync_is_told_with_a_link(watched: Watched, hook: Hook) -> None
     failed = watched.platform.sync("web_shop")
     assert not failed.success
     assert "web_shop, by webhook: web_shop: sync failed." in watched.tick()
-    assert watched.tick() == "Nothing to tell."
+    assert watched.tick() == "Nothing to report."
     payload = hook.posts[0]["metadata"]["event_payload"]
     assert payload["link"] == f"https://dagster.example.com/runs/{failed.run_id}"
     assert payload["error"] == "EMR did not answer."
@@ -126,7 +126,7 @@ def test_a_run_that_dagster_tries_again_is_told_only_if_that_fails_as_well(
     watched: Watched, hook: Hook
 ) -> None:
     first = watched.failed_before_it_began(**{"dagster/will_retry": "true"})
-    assert watched.tick() == "Nothing to tell."
+    assert watched.tick() == "Nothing to report."
     again = watched.instance.create_run_for_job(
         watched.platform.definitions().resolve_job_def("sync_web_shop"),
         root_run_id=first,
@@ -142,7 +142,7 @@ def test_what_is_cancelled_is_nobodys_trouble(watched: Watched, hook: Hook) -> N
         watched.platform.definitions().resolve_job_def("sync_web_shop")
     )
     watched.instance.report_run_canceled(run)
-    assert watched.tick() == "Nothing to tell."
+    assert watched.tick() == "Nothing to report."
 
 
 def job_of(name: str, *events: dg.AssetCheckEvaluation, failure: dg.Failure | None = None) -> Any:
@@ -205,7 +205,7 @@ def test_a_replay_that_was_asked_for_wrongly_is_told_to_who_asked(
     job_of("replay_web_shop", failure=wrong).execute_in_process(
         instance=watched.instance, raise_on_error=False
     )
-    assert watched.tick() == "Nothing to tell."
+    assert watched.tick() == "Nothing to report."
     watched.failed_before_it_began("replay_ios_prod")
     watched.tick()
     assert hook.titles == ["ios_prod: replay failed"]
@@ -219,7 +219,7 @@ def test_a_source_that_cannot_be_looked_at_leaves_the_others_their_turn(
     storage.write(paths.alerts(WEB_SHOP.id), b"{}")
     watched.failed_before_it_began()
     watched.failed_before_it_began("sync_ios_prod")
-    assert "web_shop could not be looked at" in watched.tick()
+    assert "web_shop could not be evaluated" in watched.tick()
     assert hook.titles == ["ios_prod: sync failed"]
     storage.write(paths.alerts(WEB_SHOP.id), kept)
     watched.tick()

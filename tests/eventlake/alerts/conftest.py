@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from eventlake.alerts import delivery as looking
+from eventlake.alerts import delivery as delivery
 from eventlake.alerts.channels.base import Channel
-from tests.support.alerts.lakes import BEGIN, WatchedLake, Way
+from tests.support.alerts.lakes import BEGIN, FakeChannel, WatchedLake
 
 
 @pytest.fixture
-def ways(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Way, Way]]:
-    made = (Way("a"), Way("b"))
+def ways(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[FakeChannel, FakeChannel]]:
+    made = (FakeChannel("a"), FakeChannel("b"))
     named: dict[str, Channel] = {"email": made[0], "webhook": made[1]}
-    monkeypatch.setattr(looking, "channels", lambda source, environ: named)
+    monkeypatch.setattr(delivery, "channels_of", lambda source, environ: named)
     yield made
 
 

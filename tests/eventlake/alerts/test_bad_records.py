@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from eventlake.alerts.delivery import Look
+from eventlake.alerts.delivery import Evaluation
 from eventlake.alerts.state import Message, read_alerts
 from eventlake.lake import Lake
 from eventlake.rules.suppression import IdKind
@@ -28,8 +28,8 @@ def messages(runs: Runs, **alerts: Any) -> list[Message]:
     """What is to be told after a first look, which finds the syncs that have been."""
     runs.set(alerts={**NOWHERE, **alerts})
     lake = Lake(runs.settings, runs.storage, runs.catalog)
-    Look(lake, now(), {}).at(runs.source)
-    return [letter.message for letter in read_alerts(runs.storage, runs.source.id).letters]
+    Evaluation(lake, now(), {}).evaluate(runs.source)
+    return [entry.message for entry in read_alerts(runs.storage, runs.source.id).notifications]
 
 
 def test_the_first_rejected_record_is_shown_with_its_place_and_reason(runs: Runs) -> None:

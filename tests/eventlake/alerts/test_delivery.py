@@ -12,13 +12,13 @@ import trustme
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlake.alerts import delivery as looking
+from eventlake.alerts import delivery
 from eventlake.alerts.channels.base import Channel, NotSent
 from eventlake.alerts.channels.email import Email
 from eventlake.alerts.channels.sns import SnsTopic
 from eventlake.alerts.channels.webhook import WebHook
 from eventlake.alerts.delivery import CLAIM
-from eventlake.alerts.run_status import Fate
+from eventlake.alerts.run_status import RunStatus
 from eventlake.alerts.state import GIVE_UP, Message
 from eventlake.aws.access import AwsAccess
 from eventlake.runs.dead_runs import INTERRUPTED
@@ -28,7 +28,7 @@ from eventlake.settings.alerts import Alerts
 from eventlake.state.lease import myself
 from eventlake.state.report import RunFacts
 from eventlake.storage.documents import encode
-from tests.support.alerts.lakes import BEGIN, REFUSED, WatchedLake, Way
+from tests.support.alerts.lakes import BEGIN, REFUSED, FakeChannel, WatchedLake
 from tests.support.servers.alerts import PASSWORD, USER, Hook, MailBox, mail_server, subscribed
 from tests.support.servers.aws import AwsServer
 
@@ -36,7 +36,7 @@ HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 
 
 def test_a_way_that_refuses_is_tried_again_and_the_others_are_not(
-    watched: WatchedLake, ways: tuple[Way, Way]
+    watched: WatchedLake, ways: tuple[FakeChannel, FakeChannel]
 ) -> None:
     mail, hook = ways
     hook.down = True
@@ -44,10 +44,10 @@ def test_a_way_that_refuses_is_tried_again_and_the_others_are_not(
     told = watched.look(BEGIN + HOUR, {})
     assert told == [
         "shop, by email: shop: sync failed.",
-        "shop, by webhook: not sent, and tried again at the next look: out of order",
+        "shop, by webhook: not sent, retried at the next evaluation: out of order",
     ]
-    [letter] = watched.state.letters
-    assert (letter.due["webhook"].tries, letter.due["webhook"].error) == (1, "out of order")
+    [entry] = watched.state.notifications
+    assert (entry.due["webhook"].tries, entry.due["webhook"].error) == (1, "out of order")
     watched.look(BEGIN + HOUR + MINUTE, {})
     hook.down = False
     watched.look(BEGIN + HOUR + 2 * MINUTE, {})
@@ -56,7 +56,7 @@ def test_a_way_that_refuses_is_tried_again_and_the_others_are_not(
 
 
 def test_a_way_that_refuses_for_days_is_given_up_and_that_is_kept(
-    watched: WatchedLake, ways: tuple[Way, Way]
+    watched: WatchedLake, ways: tuple[FakeChannel, FakeChannel]
 ) -> None:
     ways[0].down = True
     watched.run(BEGIN + HOUR, REFUSED)
@@ -64,14 +64,14 @@ def test_a_way_that_refuses_for_days_is_given_up_and_that_is_kept(
     while now < BEGIN + GIVE_UP + 3 * HOUR:
         watched.look(now, {})
         now += HOUR
-    [letter] = watched.state.letters
-    assert (letter.due, letter.lost) == ({}, {"email": "out of order"})
+    [entry] = watched.state.notifications
+    assert (entry.due, entry.lost) == ({}, {"email": "out of order"})
     ways[0].down = False
     assert watched.look(now, {}) == []
 
 
 def test_messages_of_a_way_that_was_down_come_in_their_order(
-    watched: WatchedLake, ways: tuple[Way, Way]
+    watched: WatchedLake, ways: tuple[FakeChannel, FakeChannel]
 ) -> None:
     ways[0].down = True
     for hour in range(1, 6):
@@ -85,7 +85,7 @@ def test_messages_of_a_way_that_was_down_come_in_their_order(
 
 
 def test_who_dies_after_sending_leaves_a_claim_and_the_message_comes_again_when_it_is_over(
-    watched: WatchedLake, ways: tuple[Way, Way]
+    watched: WatchedLake, ways: tuple[FakeChannel, FakeChannel]
 ) -> None:
     ways[0].dies = True
     watched.run(BEGIN + HOUR, REFUSED)
@@ -101,7 +101,7 @@ def test_who_dies_after_sending_leaves_a_claim_and_the_message_comes_again_when_
 
 @pytest.mark.parametrize("on_s3", [False, True], ids=["folder", "s3"])
 def test_of_several_who_look_at_once_one_sends(
-    tmp_path: Path, aws: AwsServer, ways: tuple[Way, Way], on_s3: bool
+    tmp_path: Path, aws: AwsServer, ways: tuple[FakeChannel, FakeChannel], on_s3: bool
 ) -> None:
     storage = f"s3://{aws.bucket()}" if on_s3 else ""
     lake = WatchedLake(tmp_path, storage, email_to="data@example.com")
@@ -127,15 +127,15 @@ def test_of_several_who_look_at_once_one_sends(
 def test_whatever_ways_are_down_each_gets_every_message_once_and_in_order(
     history: str, down: list[bool]
 ) -> None:
-    flaky, steady = Way("a"), Way("b")
+    flaky, steady = FakeChannel("a"), FakeChannel("b")
     named: dict[str, Channel] = {"email": flaky, "webhook": steady}
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as root:
-        patch.setattr(looking, "channels", lambda source, environ: named)
+        patch.setattr(delivery, "channels_of", lambda source, environ: named)
         lake, now = WatchedLake(root, email_to="data@example.com"), BEGIN
         lake.look(now, {})
-        for letter, flaky.down in zip(history, down, strict=False):
+        for entry, flaky.down in zip(history, down, strict=False):
             now += HOUR
-            lake.run(now, REFUSED if letter in "Ff" else None, replay=letter.islower())
+            lake.run(now, REFUSED if entry in "Ff" else None, replay=entry.islower())
             lake.look(now, {})
         flaky.down = False
         lake.look(now, {})
@@ -144,9 +144,9 @@ def test_whatever_ways_are_down_each_gets_every_message_once_and_in_order(
 
 def due(history: str) -> list[str]:
     told, rows = list[str](), {"sync": 0, "replay": 0}
-    for letter in history:
-        work = "replay" if letter.islower() else "sync"
-        if letter in "Ff":
+    for entry in history:
+        work = "replay" if entry.islower() else "sync"
+        if entry in "Ff":
             rows[work] += 1
             if rows[work] == 1:
                 told.append(f"{work} failed")
@@ -199,9 +199,9 @@ def test_25_failures_in_a_row_are_three_messages_by_every_way_and_recovery_is_on
         "Since: 2026-10-20 01:57 UTC, 8 h 4 min\n"
         "Last sync that finished: 2026-10-20 00:00 UTC\n"
         "Error: Segment.InsufficientPermissions: S3 bucket b: s3:PutObject was refused.\n"
-        "What to do: Grant what the error names, then try `datalake check`. The next sync tries "
-        "again by itself and goes on from what is published.\n"
-        "The next message comes at the 20th failure in a row and when it recovers.\n"
+        "What to do: Grant what the error names, then try `datalake check`. The next sync retries "
+        "automatically and continues after what is published.\n"
+        "Next message: at the 20th failure in a row and when it recovers.\n"
         "Run: https://dagster.example.com/runs/d4\n"
     )
     payload = hook.posts[2]["metadata"]["event_payload"]
@@ -209,7 +209,7 @@ def test_25_failures_in_a_row_are_three_messages_by_every_way_and_recovery_is_on
 
 
 def test_a_run_that_went_on_for_days_is_counted_when_it_ends(
-    watched: WatchedLake, ways: tuple[Way, Way]
+    watched: WatchedLake, ways: tuple[FakeChannel, FakeChannel]
 ) -> None:
     started = BEGIN + HOUR
     facts = RunFacts("W1", "S1", "shop", "R2", started, "", replay=True)
@@ -224,38 +224,38 @@ def test_a_run_that_went_on_for_days_is_counted_when_it_ends(
     assert ways[0].titles == ["replay failed"]
 
 
-RUNNING = Fate("d1", over=False)
-FAILED = Fate("d1", failed=True)
+RUNNING = RunStatus("d1", over=False)
+FAILED = RunStatus("d1", failed=True)
 
 
 @pytest.mark.parametrize(
-    ("failure", "fates", "expected"),
+    ("failure", "statuses", "expected"),
     [
         (REFUSED, [None], ["sync failed"]),
         (REFUSED, [FAILED], ["sync failed"]),
         (REFUSED, [RUNNING, FAILED], ["", "sync failed"]),
-        (INTERRUPTED, [RUNNING, Fate("d1", failed=True, will_retry=True)], ["", ""]),
+        (INTERRUPTED, [RUNNING, RunStatus("d1", failed=True, will_retry=True)], ["", ""]),
         (CANCELLED, [None], [""]),
-        (CANCELLED, [Fate("d1")], [""]),
+        (CANCELLED, [RunStatus("d1")], [""]),
         (CANCELLED, [RUNNING, FAILED], ["", "sync failed"]),  # by Dagster: it took too long
-        (INTERRUPTED, [Fate("d1")], [""]),  # it died while a person cancelled it
+        (INTERRUPTED, [RunStatus("d1")], [""]),  # it died while a person cancelled it
     ],
 )
 def test_what_dagster_knows_of_a_failed_run_counts(
     watched: WatchedLake,
-    ways: tuple[Way, Way],
+    ways: tuple[FakeChannel, FakeChannel],
     failure: object,
-    fates: list[Fate | None],
+    statuses: list[RunStatus | None],
     expected: list[str],
 ) -> None:
     watched.run(BEGIN + HOUR, failure, dagster_run_id="d1")  # type: ignore[arg-type]
-    for number, (fate, title) in enumerate(zip(fates, expected, strict=True)):
-        watched.look(BEGIN + HOUR + number * MINUTE, {}, {"d1": fate}.get)
+    for number, (status, title) in enumerate(zip(statuses, expected, strict=True)):
+        watched.look(BEGIN + HOUR + number * MINUTE, {}, {"d1": status}.get)
         assert ways[0].titles == [title] * bool(title)
 
 
 def test_dagster_that_never_hears_the_end_of_a_run_is_not_waited_for(
-    watched: WatchedLake, ways: tuple[Way, Way]
+    watched: WatchedLake, ways: tuple[FakeChannel, FakeChannel]
 ) -> None:
     watched.run(BEGIN + HOUR, REFUSED, dagster_run_id="d1")
     watched.look(BEGIN + HOUR, {}, lambda id: RUNNING)
@@ -264,9 +264,9 @@ def test_dagster_that_never_hears_the_end_of_a_run_is_not_waited_for(
 
 
 def test_a_run_that_died_and_its_retry_are_one_failure(
-    watched: WatchedLake, ways: tuple[Way, Way]
+    watched: WatchedLake, ways: tuple[FakeChannel, FakeChannel]
 ) -> None:
-    known = {"d1": Fate("d1", failed=True, will_retry=True), "d2": FAILED}
+    known = {"d1": RunStatus("d1", failed=True, will_retry=True), "d2": FAILED}
     watched.run(BEGIN + HOUR, INTERRUPTED, dagster_run_id="d1")
     watched.run(BEGIN + HOUR + MINUTE, INTERRUPTED, dagster_run_id="d2")
     watched.look(BEGIN + 2 * HOUR, {}, known.get)
@@ -280,7 +280,9 @@ def test_without_recipients_nothing_is_looked_at_or_written(tmp_path: Path) -> N
     assert not lake.lake.storage.exists("segment-data/_state/sources/S1/alerts.json")
 
 
-def test_nothing_new_is_nothing_written(watched: WatchedLake, ways: tuple[Way, Way]) -> None:
+def test_nothing_new_is_nothing_written(
+    watched: WatchedLake, ways: tuple[FakeChannel, FakeChannel]
+) -> None:
     path = "segment-data/_state/sources/S1/alerts.json"
     [before] = watched.lake.storage.files(path.rsplit("/", 1)[0], recursive=False)
     watched.look(BEGIN + MINUTE, {})
@@ -289,7 +291,7 @@ def test_nothing_new_is_nothing_written(watched: WatchedLake, ways: tuple[Way, W
 
 
 def test_a_clock_that_is_set_back_hides_nothing(
-    watched: WatchedLake, ways: tuple[Way, Way]
+    watched: WatchedLake, ways: tuple[FakeChannel, FakeChannel]
 ) -> None:
     watched.look(BEGIN + timedelta(days=365), {})  # somebody's clock
     watched.run(BEGIN + HOUR, REFUSED)
@@ -373,7 +375,7 @@ def test_a_mail_server_that_refuses_is_told_with_its_remedy(
 
 
 def test_a_look_at_a_mail_server_sends_nothing(mail_box: MailBox) -> None:
-    seen = email(mail_box).look()
+    seen = email(mail_box).check()
     assert seen == (
         f"localhost:{mail_box.port} answers, STARTTLS, logged in as datalake; nothing was sent"
     )
@@ -420,7 +422,7 @@ def test_a_hook_that_refuses_is_told_and_its_url_is_not(hook: Hook, status: int,
 
 
 def test_a_look_at_a_hook_posts_nothing(hook: Hook) -> None:
-    assert "answers, TLS; nothing was posted" in WebHook(hook.url, os.environ).look()
+    assert "answers, TLS; nothing was posted" in WebHook(hook.url, os.environ).check()
     assert hook.posts == []
 
 
@@ -434,7 +436,7 @@ def test_a_look_at_a_hook_posts_nothing(hook: Hook) -> None:
 )
 def test_a_hook_that_is_not_there_is_told(url: str, told: str) -> None:
     channel = WebHook(url, {"NO_URL": "own-secret-of-the-hook"})
-    for tried in (lambda: channel.send(MESSAGE), channel.look):
+    for tried in (lambda: channel.send(MESSAGE), channel.check):
         with pytest.raises(NotSent, match=told) as caught:
             tried()
         assert "own-secret" not in str(caught.value)
@@ -445,7 +447,7 @@ def test_without_the_authority_nobody_is_trusted(
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", os.devnull)
     channel = WebHook(hook.url, os.environ)
-    for tried in (lambda: channel.send(MESSAGE), channel.look):
+    for tried in (lambda: channel.send(MESSAGE), channel.check):
         with pytest.raises(NotSent, match="certificate verify failed"):
             tried()
 
@@ -460,11 +462,11 @@ def test_a_topic_hands_on_what_it_gets(aws: AwsServer) -> None:
     attributes = {n: v["StringValue"] for n, v in message["MessageAttributes"].items()}
     expected = {"id": "S1-7", "source": "shop", "kind": "sync_failures", "over": "false"}
     assert attributes == expected
-    assert channel.look() == f"{topic} is there; nothing was sent"
+    assert channel.check() == f"{topic} exists; nothing was sent"
 
 
 def test_a_topic_that_is_not_there_is_told(aws: AwsServer) -> None:
     channel = SnsTopic("arn:aws:sns:eu-west-1:123456789012:missing", AwsAccess())
-    for tried in (lambda: channel.send(MESSAGE), channel.look):
+    for tried in (lambda: channel.send(MESSAGE), channel.check):
         with pytest.raises(NotSent, match=r"SNS: topic arn:.*:missing does not exist"):
             tried()

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from eventlake.alerts.channels.base import NotSent
-from eventlake.alerts.delivery import Look
-from eventlake.alerts.rules import Happened, state_after
-from eventlake.alerts.run_status import Attempt, CheckRun, Fates, Outcome, unknown
-from eventlake.alerts.state import AlertState, Letter, Message, read_alerts
-from eventlake.alerts.wording import Words
+from eventlake.alerts.delivery import Evaluation
+from eventlake.alerts.rules import Observed, state_after
+from eventlake.alerts.run_status import CheckRun, EndedRun, Outcome, StatusLookup, unknown
+from eventlake.alerts.state import AlertState, Message, Notification, read_alerts
+from eventlake.alerts.wording import MessageWriter
 from eventlake.lake import Lake
 from eventlake.rules.counts import TableReport, UnitReport
 from eventlake.runs.open_runs import close_run
@@ -25,7 +25,7 @@ REFUSED = Failure("Segment.InsufficientPermissions", "S3 bucket b: s3:PutObject 
 
 
 @dataclass
-class Way:
+class FakeChannel:
     """A way to nowhere, which remembers what went along."""
 
     address: str
@@ -41,7 +41,7 @@ class Way:
             raise KeyboardInterrupt
         return ""
 
-    def look(self) -> str:
+    def check(self) -> str:
         return ""
 
     @property
@@ -83,12 +83,14 @@ class WatchedLake:
         self,
         now: datetime,
         environ: Mapping[str, str],
-        fates: Fates = unknown,
-        failures: Sequence[Attempt] = (),
+        statuses: StatusLookup = unknown,
+        failures: Sequence[EndedRun] = (),
         check_runs: Sequence[CheckRun] = (),
         ui: str | None = None,
     ) -> list[str]:
-        return Look(self.lake, now, environ, ui, fates).at(self.source, failures, check_runs)
+        return Evaluation(self.lake, now, environ, ui, statuses).evaluate(
+            self.source, failures, check_runs
+        )
 
     @property
     def state(self) -> AlertState:
@@ -105,7 +107,7 @@ def source_with(**alerts: Any) -> Source:
     return settings_of("/nowhere", source).sources[0]
 
 
-def run(number: int, letter: str, **facts: Any) -> Attempt:
+def run(number: int, letter: str, **facts: Any) -> EndedRun:
     """`F` and `f` fail as sync and replay, `K` and `k` finish; `x` and `X` do not matter."""
     outcomes = {"f": Outcome.FAILED, "k": Outcome.FINISHED, "x": Outcome.NO_MATTER}
     ended = BEGIN + number * HOUR
@@ -119,29 +121,29 @@ def run(number: int, letter: str, **facts: Any) -> Attempt:
         "run_id": f"r{number}",
         "dagster_run_id": f"d{number}",
     }
-    return Attempt(**{**given, **facts})
+    return EndedRun(**{**given, **facts})
 
 
-def runs(word: str) -> list[Attempt]:
+def runs(word: str) -> list[EndedRun]:
     return [run(number, letter) for number, letter in enumerate(word)]
 
 
-def looked(
+def evaluated(
     state: AlertState,
     now: datetime,
-    attempts: Iterable[Attempt] = (),
+    ended_runs: Iterable[EndedRun] = (),
     check_runs: Sequence[CheckRun] = (),
     source: Source | None = None,
 ) -> AlertState:
     source = source or source_with()
-    happened = Happened(list(attempts), check_runs)
-    return state_after(state, happened, source.alerts, Words(source, now))
+    observed = Observed(list(ended_runs), check_runs)
+    return state_after(state, observed, source.alerts, MessageWriter(source, now))
 
 
 def watched_since(now: datetime = BEGIN) -> AlertState:
-    """Of a source that somebody has just looked at for the first time."""
-    return looked(AlertState(), now)
+    """Of a source that somebody has just evaluated at for the first time."""
+    return evaluated(AlertState(), now)
 
 
-def titles(letters: Iterable[Letter]) -> list[str]:
-    return [letter.message.title.removeprefix("shop: ") for letter in letters]
+def titles(notifications: Iterable[Notification]) -> list[str]:
+    return [letter.message.title.removeprefix("shop: ") for letter in notifications]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from eventlake.alerts.delivery import Look
+from eventlake.alerts.delivery import Evaluation
 from eventlake.alerts.run_status import CheckRun, Verdict
 from eventlake.checks.freshness import check_freshness
 from eventlake.checks.published import TableChecks
@@ -144,9 +144,9 @@ class Machine:
 
     def look(self) -> None:
         """As the sensor of alerts does, for every source."""
-        look = Look(self.lake, self.clock.now(), os.environ)
+        evaluation = Evaluation(self.lake, self.clock.now(), os.environ)
         for source in self.lake.settings.sources:
-            look.at(source, check_runs=self._judged.pop(source.slug, ()))
+            evaluation.evaluate(source, check_runs=self._judged.pop(source.slug, ()))
 
     def _context(self, source: Source, window: Window | None = None) -> RunContext:
         facts = RunFacts(
