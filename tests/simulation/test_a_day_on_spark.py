@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from datalake_assets.assets.keys import check_tables_job_name, sync_job_name, upkeep_job_name
 from datalake_assets.definitions import build
 from datalake_assets.instance.snapshot import read_snapshot
-from datalake_assets.sensors.alerts import look
+from datalake_assets.sensors.alerts import evaluate
 from eventlake.audit.audit import audit
 from eventlake.audit.scope import Scope
 from eventlake.lake import Lake
@@ -77,7 +77,7 @@ class DagsterMachine(Machine):
         assert self.job(check_tables_job_name(source)).success
 
     def look(self) -> None:
-        _, self.cursor = look(self.lake, self.instance, self.cursor, self.clock.now())
+        _, self.cursor = evaluate(self.lake, self.instance, self.cursor, self.clock.now())
 
 
 @pytest.fixture
