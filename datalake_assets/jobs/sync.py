@@ -7,8 +7,13 @@ import dagster as dg
 
 from datalake_assets.assets.events import RunEvents, check_evaluation
 from datalake_assets.assets.keys import SOURCE_TAG, sync_job_name
-from datalake_assets.assets.process import sign
-from datalake_assets.assets.running import DagsterListener, heard_of, new_job, told_as_failure
+from datalake_assets.assets.process import record_process
+from datalake_assets.assets.running import (
+    DagsterListener,
+    as_dagster_failure,
+    forwarding_errors,
+    new_job,
+)
 from datalake_assets.instance.snapshot import refresh_snapshot
 from eventlake.checks.freshness import check_freshness
 from eventlake.checks.published import PARTIAL_CHECKS, Loaded, TableChecks
@@ -23,6 +28,11 @@ from spark_resources.engines.base import SparkEngine
 
 SCHEDULES_VARIABLE = "DATALAKE_SCHEDULES"
 """`on`: schedules run unless they are switched off; `datalake dev --schedules` sets it."""
+
+
+MOST_TABLES = 100
+"""A sync of more leaves the checks of published tables to the daily job: SQLite takes some 5 ms to
+store each evaluation, and there are four for a table."""
 
 
 class SyncConfig(dg.Config):
@@ -44,8 +54,8 @@ def sync_job(lake: Lake, source: Source) -> dg.JobDefinition:
     def load(
         context: dg.OpExecutionContext, config: SyncConfig, engine: SparkEngine
     ) -> Iterator[Any]:
-        sign(context)
-        with told_as_failure():
+        record_process(context)
+        with as_dagster_failure():
             days = None
             if config.from_hour and config.to_hour:
                 days = touched_days(parse_hour(config.from_hour), parse_hour(config.to_hour))
@@ -55,7 +65,7 @@ def sync_job(lake: Lake, source: Source) -> dg.JobDefinition:
                 yield events.of_archive()
             done, loaded = UnitReport(), Loaded()
             try:
-                with heard_of(engine.run(job, DagsterListener(context.log))) as units:
+                with forwarding_errors(engine.run(job, DagsterListener(context.log))) as units:
                     for unit in units:
                         yield from events.of_unit(unit, loaded)
                         done = unit.manifest.report
@@ -90,7 +100,7 @@ def _check_loaded(
     """
     try:
         results = [check_freshness(lake, source, now())]
-        if loaded.days:
+        if 0 < len(loaded.days) <= MOST_TABLES:
             results += TableChecks(lake, source, now()).of_loaded(loaded)
         evaluations = [check_evaluation(result) for result in results]
         failed = _failed_before(context.instance, evaluations)
