@@ -17,8 +17,13 @@ from datalake_assets.assets.keys import (
     table_key,
 )
 from datalake_assets.assets.partitions import REPLAY, days, window_of
-from datalake_assets.assets.process import sign
-from datalake_assets.assets.running import DagsterListener, heard_of, new_job, told_as_failure
+from datalake_assets.assets.process import record_process
+from datalake_assets.assets.running import (
+    DagsterListener,
+    as_dagster_failure,
+    forwarding_errors,
+    new_job,
+)
 from datalake_assets.instance.snapshot import SourceSnapshot, refresh_snapshot
 from eventlake.checks.published import check_published
 from eventlake.lake import Lake
@@ -67,11 +72,11 @@ def event_tables(lake: Lake, source: Source, known: SourceSnapshot) -> dg.Assets
     def replay(
         context: dg.AssetExecutionContext, config: ReplayConfig, engine: SparkEngine
     ) -> Iterator[Any]:
-        sign(context)
+        record_process(context)
         chosen = [t for t in tables if table_key(t) in context.selected_asset_keys]
         window = _narrowed(_window(context, partitions), config)
         replayed = _Replayed(RunEvents(lake, source), context, tables, window)
-        with told_as_failure():
+        with as_dagster_failure():
             if not context.selected_asset_keys:
                 yield from _checked(context, lake, source, tables, window)
                 return
@@ -86,7 +91,7 @@ def event_tables(lake: Lake, source: Source, known: SourceSnapshot) -> dg.Assets
                     accept_changes=config.accept_changes or ACCEPT_TAG in _yes(context.run.tags),
                 )
                 try:
-                    with heard_of(engine.run(job, DagsterListener(context.log))) as units:
+                    with forwarding_errors(engine.run(job, DagsterListener(context.log))) as units:
                         for unit in units:
                             yield from replayed.take(unit)
                 except ChecksFailed as failed:

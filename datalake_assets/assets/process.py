@@ -15,20 +15,20 @@ PROCESS_TAG = "datalake/process"
 _REPORTS = 200  # searched for a run of another machine
 
 
-def sign(context: dg.OpExecutionContext | dg.AssetExecutionContext) -> None:
-    """Note on the run which process carries it out, so that others can see whether it lives."""
+def record_process(context: dg.OpExecutionContext | dg.AssetExecutionContext) -> None:
+    """Tag the run with the process that executes it, so that others can see whether it is alive."""
     tag = msgspec.json.encode(myself()).decode()
     context.instance.add_run_tags(context.run.run_id, {PROCESS_TAG: tag})
 
 
 def holder_of(run: dg.DagsterRun) -> Holder | None:
-    """The process that carries a run out, if it has begun."""
+    """The process that executes a run, if it has started."""
     tag = run.tags.get(PROCESS_TAG)
     return None if tag is None else msgspec.json.decode(tag, type=Holder)
 
 
 def is_dead(lake: Lake, run: dg.DagsterRun) -> bool:
-    """Here the system knows; of a process elsewhere, the lake has found that it is dead."""
+    """On this machine by the process itself, elsewhere by the reports of the lake."""
     holder = holder_of(run)
     if holder is None:
         return False

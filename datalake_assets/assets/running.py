@@ -1,4 +1,4 @@
-"""How ops run jobs of the lake: Dagster gets the log, and an error as failure with its remedy."""
+"""Run jobs of the lake in ops: logs go to Dagster, errors become failures with a remedy."""
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ from spark_resources.dataflow.job import LakeJob
 
 @dataclass(frozen=True)
 class DagsterListener:
-    """Tells Dagster's log what a run has to say."""
+    """Writes the messages of a run to Dagster's log."""
 
     log_manager: dg.DagsterLogManager
 
@@ -56,8 +56,8 @@ def new_job(
 
 
 @contextmanager
-def heard_of(units: Iterator[Published]) -> Iterator[Iterator[Published]]:
-    """The units of a run; it hears of whatever ends the work on them, and its report says so."""
+def forwarding_errors(units: Iterator[Published]) -> Iterator[Iterator[Published]]:
+    """The units of a run. An error in their consumer reaches the run, which reports it."""
     try:
         yield units
     except BaseException as error:
@@ -67,8 +67,8 @@ def heard_of(units: Iterator[Published]) -> Iterator[Iterator[Published]]:
 
 
 @contextmanager
-def told_as_failure() -> Iterator[None]:
-    """An error of the lake, without a stack trace and without being tried again."""
+def as_dagster_failure() -> Iterator[None]:
+    """Turn errors of the lake into failures without a stack trace and without retries."""
     try:
         yield
     except Exception as error:
@@ -79,7 +79,7 @@ def told_as_failure() -> Iterator[None]:
 
 
 def failure_metadata(error: LakeError) -> dict[str, dg.MetadataValue]:
-    """What the UI and the command line are told besides the words."""
+    """What the UI and the command line show besides the message."""
     shown: dict[str, dg.MetadataValue] = {
         "error_code": dg.MetadataValue.text(error.error_code),
         "exit_code": dg.MetadataValue.int(error.exit_code),

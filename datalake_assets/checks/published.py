@@ -8,7 +8,7 @@ import dagster as dg
 
 from datalake_assets.assets.events import check_evaluation, check_result
 from datalake_assets.assets.keys import SOURCE_TAG, check_tables_job_name, reports_key, table_key
-from datalake_assets.assets.running import told_as_failure
+from datalake_assets.assets.running import as_dagster_failure
 from datalake_assets.instance.snapshot import Snapshot
 from eventlake.checks.freshness import check_freshness
 from eventlake.checks.published import TableChecks
@@ -78,7 +78,7 @@ def table_checks(lake: Lake, source: Source, tables: list[TableSchema]) -> dg.As
                 wanted.setdefault(keys[selected.asset_key], set()).add(selected.name)
             else:
                 of_source = True
-        with told_as_failure():
+        with as_dagster_failure():
             if wanted:
                 yield from map(check_result, TableChecks(lake, source, now()).run(wanted))
             if of_source:
@@ -96,7 +96,7 @@ def check_tables_job(lake: Lake, source: Source) -> dg.JobDefinition:
         out=dg.Out(dg.Nothing),
     )
     def look(context: dg.OpExecutionContext) -> Iterator[Any]:
-        with told_as_failure():
+        with as_dagster_failure():
             failed: list[CheckResult] = []
             for result in TableChecks(lake, source, now()).run():
                 yield check_evaluation(result)
@@ -127,7 +127,7 @@ def freshness_job(lake: Lake) -> dg.JobDefinition:
         out=dg.Out(dg.Nothing),
     )
     def look(context: dg.OpExecutionContext) -> Iterator[Any]:
-        with told_as_failure():
+        with as_dagster_failure():
             for source in lake.settings.sources:
                 result = check_freshness(lake, source, now())
                 yield check_evaluation(result)

@@ -11,8 +11,8 @@ from dagster._core.storage.dagster_run import FINISHED_STATUSES
 
 from datalake_assets.assets.keys import SOURCE_TAG, upkeep_job_name, upkeep_key
 from datalake_assets.assets.metadata import upkeep_numbers
-from datalake_assets.assets.process import sign
-from datalake_assets.assets.running import DagsterListener, told_as_failure
+from datalake_assets.assets.process import record_process
+from datalake_assets.assets.running import DagsterListener, as_dagster_failure
 from eventlake.lake import Lake
 from eventlake.runs.context import now
 from eventlake.settings.models import Source
@@ -141,8 +141,8 @@ def upkeep_job(lake: Lake, source: Source) -> dg.JobDefinition:
         out=dg.Out(dg.Nothing),
     )
     def keep(context: dg.OpExecutionContext) -> Iterator[Any]:
-        sign(context)
-        with told_as_failure():
+        record_process(context)
+        with as_dagster_failure():
             run = upkeep_context(lake, source, DagsterListener(context.log), context.run_id)
             try:
                 report = upkeep(run, now())
