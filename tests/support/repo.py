@@ -1,5 +1,6 @@
 """The repository, free ports, and the count of injected faults."""
 
+import re
 import socket
 import sys
 from collections import Counter
@@ -28,3 +29,9 @@ def reserved_port() -> Iterator[int]:
 
 
 injected: Counter[str] = Counter()
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """The fenced blocks of one language, without the indentation of lists."""
+    found = re.findall(rf"^( *)```{language}\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL)
+    return [re.sub(rf"^{indent}", "", body, flags=re.MULTILINE) for indent, body in found]
