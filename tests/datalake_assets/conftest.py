@@ -9,13 +9,7 @@ import pytest
 from eventlake.lake import Lake
 from eventlake.sample import write_archive
 from spark_resources.engines.base import SparkEngine
-from tests.support.lakes.platform import (
-    SAMPLE,
-    SOURCES,
-    InProcessEngine,
-    MakePlatform,
-    Platform,
-)
+from tests.support.lakes.platform import SAMPLE, SOURCES, InProcessEngine, MakePlatform, Platform
 from tests.support.lakes.settings import settings_of
 
 

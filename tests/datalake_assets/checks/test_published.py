@@ -142,9 +142,5 @@ def test_a_silent_source_is_warned_of(platform: Platform, monkeypatch: pytest.Mo
     monkeypatch.setattr(published, "now", lambda: now() + timedelta(days=400))
     web, ios = verdicts(run(platform, "check_freshness"))
 
-    assert (web.asset_key, web.passed, web.severity) == (
-        REPORTS,
-        False,
-        dg.AssetCheckSeverity.WARN,
-    )
+    assert (web.asset_key, web.passed, web.severity) == (REPORTS, False, dg.AssetCheckSeverity.WARN)
     assert ios.passed and values(ios.metadata)["not_judged"] == "nothing is loaded yet"

@@ -73,9 +73,7 @@ def test_it_runs_by_itself_only_where_somebody_is_to_be_told(watched: Watched) -
     told = watched.platform.definitions().resolve_sensor_def("alerts")
     assert told.default_status is dg.DefaultSensorStatus.RUNNING
     nobody = build(
-        Lake.open(settings_of(Path("/nowhere"), WEB)),
-        Snapshot(),
-        InProcessEngine(),
+        Lake.open(settings_of(Path("/nowhere"), WEB)), Snapshot(), InProcessEngine()
     ).resolve_sensor_def("alerts")
     assert nobody.default_status is dg.DefaultSensorStatus.STOPPED
 

@@ -110,9 +110,7 @@ def test_a_run_that_died_while_it_was_cancelled_is_cancelled(
 
 
 @pytest.mark.parametrize(
-    "holder",
-    [myself, lambda: Holder("another-machine", 1, LATER)],
-    ids=["here", "elsewhere"],
+    "holder", [myself, lambda: Holder("another-machine", 1, LATER)], ids=["here", "elsewhere"]
 )
 def test_the_living_are_left_alone(platform: Platform, holder: Callable[[], Holder]) -> None:
     run = begun(platform, holder())

@@ -53,11 +53,7 @@ def test_all_agrees_and_every_row_is_accounted_for(audited: Audited) -> None:
     assert found.agrees
     assert [
         (t.table, t.rows_in, t.loaded, t.duplicates, t.rejected, t.skipped) for t in found.tables
-    ] == [
-        ("", 1, 0, 0, 1, 0),
-        ("identify", 2, 1, 0, 1, 0),
-        ("track_order", 6, 4, 2, 0, 0),
-    ]
+    ] == [("", 1, 0, 0, 1, 0), ("identify", 2, 1, 0, 1, 0), ("track_order", 6, 4, 2, 0, 0)]
     total = found.total
     assert total.rows_in == 9
     assert (total.missing, total.unexpected, total.doubled, total.waiting) == (0, 0, 0, 0)
@@ -135,9 +131,7 @@ def test_a_copy_in_another_table_is_doubled_too(runs: Runs, audited: Audited) ->
     runs.sync()
     assert audited().agrees
     rewrite(runs.root / where, row(runs, received_at=1790838900000000))
-    assert differences(audited()) == [
-        ("identify", "day=2026-10-01/hr=07", 1, 2, ["doubled m1"]),
-    ]
+    assert differences(audited()) == [("identify", "day=2026-10-01/hr=07", 1, 2, ["doubled m1"])]
 
 
 @pytest.mark.parametrize("start", ["2026-10-01T08", None])
@@ -209,9 +203,7 @@ def test_rows_beyond_a_bucket_are_compared_all_the_same(
     monkeypatch.setattr("eventlake.audit.rows.BATCH", 2)
     assert audited().total.loaded == 5
     rewrite(runs.root / FIRST, row(runs))
-    assert differences(audited()) == [
-        ("track_order", "day=2026-10-01/hr=07", 2, 1, ["missing m2"]),
-    ]
+    assert differences(audited()) == [("track_order", "day=2026-10-01/hr=07", 2, 1, ["missing m2"])]
 
 
 WINDOW = 7

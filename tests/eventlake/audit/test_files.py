@@ -256,8 +256,7 @@ def test_each_id_is_judged_by_itself(
 
 
 @pytest.mark.parametrize(
-    ("rows", "bits"),
-    [(0, 0), (1, 0), (2_000_000, 0), (2_000_001, 1), (9_000_000, 3), (10**12, 12)],
+    ("rows", "bits"), [(0, 0), (1, 0), (2_000_000, 0), (2_000_001, 1), (9_000_000, 3), (10**12, 12)]
 )
 def test_buckets_hold_some_million_rows_each(rows: int, bits: int) -> None:
     assert bucket_bits(rows) == bits

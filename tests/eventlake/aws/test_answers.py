@@ -76,11 +76,7 @@ def test_the_resource_and_the_key_that_aws_names_are_the_ones_told() -> None:
     )
     told = str(told_of(refused, f"{LAKE}/segment-stage/S1/R1/a"))
     assert f"kms:GenerateDataKey on {key} was refused to {US}" in told
-    assert granted_by(told) == {
-        "Effect": "Allow",
-        "Action": "kms:GenerateDataKey",
-        "Resource": key,
-    }
+    assert granted_by(told) == {"Effect": "Allow", "Action": "kms:GenerateDataKey", "Resource": key}
 
 
 def test_an_explicit_deny_is_not_mended_by_a_grant_alone() -> None:

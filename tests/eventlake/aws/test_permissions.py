@@ -25,10 +25,7 @@ CLUSTER = "j-3SXSUSDNPIS"
 EMR_ARN = f"arn:aws:elasticmapreduce:*:*:cluster/{CLUSTER}"
 TAGGED = {"StringEquals": {"elasticmapreduce:ResourceTag/vendor": "segment"}}
 STEP = {"Name": "x", "HadoopJarStep": {"Jar": "command-runner.jar"}}
-CONFIG = {
-    "Name": "replay",
-    "Instances": {"MasterInstanceType": "m5.xlarge", "InstanceCount": 1},
-}
+CONFIG = {"Name": "replay", "Instances": {"MasterInstanceType": "m5.xlarge", "InstanceCount": 1}}
 
 
 @dataclass(frozen=True)
@@ -215,11 +212,7 @@ def test_a_refusal_tells_the_action_the_resource_and_the_statement(
 ) -> None:
     aws.bucket(LAKE)
     client = User(aws, denied=[case.action]).client(case.service)
-    with (
-        enforced(aws),
-        pytest.raises(InsufficientPermissions) as caught,
-        aws_call(case.resource),
-    ):
+    with enforced(aws), pytest.raises(InsufficientPermissions) as caught, aws_call(case.resource):
         case.call(client)
     told = str(caught.value)
     assert told.startswith(f"{case.begins}{case.action} on {case.arn} was refused")

@@ -40,9 +40,7 @@ def test_making_a_table_again_leaves_it_alone(catalog: Catalog) -> None:
     assert catalog.table("shop", "track_order") == ORDERS
 
 
-def test_new_columns_go_to_the_end_and_known_ones_keep_place_and_type(
-    catalog: Catalog,
-) -> None:
+def test_new_columns_go_to_the_end_and_known_ones_keep_place_and_type(catalog: Catalog) -> None:
     new = [
         CatalogColumn("price", "decimal(38,6)", "/properties/price"),
         CatalogColumn("message_id", "bigint"),
@@ -257,10 +255,7 @@ def apply(catalog: Catalog, name: str, number: int, told: Applied) -> None:
 )
 @given(manifests, st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=3))
 def test_late_repeats_leave_what_the_manifests_in_order_leave(
-    tmp_path: Path,
-    glue_catalog: GlueCatalog,
-    told: list[Applied],
-    repeats: list[tuple[int, int]],
+    tmp_path: Path, glue_catalog: GlueCatalog, told: list[Applied], repeats: list[tuple[int, int]]
 ) -> None:
     name = f"track_{next(_names)}"
     local = LocalCatalog(LocalStorage(str(tmp_path)))

@@ -67,10 +67,7 @@ def test_a_table_is_what_athena_spectrum_and_spark_expect(
         {"Name": "day", "Type": "string"},
         {"Name": "hr", "Type": "string"},
     ]
-    assert made["Parameters"] == {
-        "EXTERNAL": "TRUE",
-        "classification": "parquet",
-    }
+    assert made["Parameters"] == {"EXTERNAL": "TRUE", "classification": "parquet"}
     assert made["StorageDescriptor"] == {
         "Columns": [{"Name": "message_id", "Type": "string", "Comment": "/messageId"}],
         "Location": ("s3://lake-bucket/some/prefix/segment-data/data/S1/segment_type=track_order/"),

@@ -154,11 +154,7 @@ BROKEN: dict[str, tuple[Callable[[Checked], object], dict[str, list[str]]]] = {
     ),
     "a partition registered by hand": (
         lambda lake: lake.hand.register("track_order", ("2026-10-03", "00"), "somewhere"),
-        {
-            "track_order.partitions": [
-                "day=2026-10-03/hr=00 was registered by somebody else",
-            ]
-        },
+        {"track_order.partitions": ["day=2026-10-03/hr=00 was registered by somebody else"]},
     ),
     "a partition that points to files of another": (
         lambda lake: lake.hand.move_partition(

@@ -86,10 +86,7 @@ def typed(draw: st.DrawFn) -> tuple[pa.Table, TypedColumns]:
 @st.composite
 def encodings(draw: st.DrawFn) -> AbstractContextManager[Any]:
     """Files as they are written when they are large, or have large pages, whatever their size."""
-    small, page = (
-        draw(st.sampled_from([0, writer.SMALL])),
-        draw(st.sampled_from([1000, PAGE])),
-    )
+    small, page = (draw(st.sampled_from([0, writer.SMALL])), draw(st.sampled_from([1000, PAGE])))
     return patch.multiple(writer, SMALL=small, PAGE=page)
 
 

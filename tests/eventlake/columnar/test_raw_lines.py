@@ -125,8 +125,7 @@ def test_damage_late_in_a_large_file_is_found_by_halving(monkeypatch: pytest.Mon
     packed[-8] ^= 0xFF  # nothing before the checksum is lost
     sizes: list[int] = []
     counted = SimpleNamespace(
-        error=zlib.error,
-        decompressobj=lambda wbits: CountedZlib(zlib.decompressobj(wbits), sizes),
+        error=zlib.error, decompressobj=lambda wbits: CountedZlib(zlib.decompressobj(wbits), sizes)
     )
     monkeypatch.setattr(raw_lines, "zlib", counted)
     lines, broken = read(bytes(packed))

@@ -127,10 +127,7 @@ def test_of_fields_that_meet_the_one_spelled_like_the_column_wins_else_the_first
 
 def test_fields_that_meet_in_different_events_share_the_column() -> None:
     found = columns({"itemID": 1}, {"item_id": 2}, {"itemID": 3, "item_id": 4}, {"itemID": 5})
-    assert found == [
-        ("item_id", "/itemID", {0: 1, 3: 5}),
-        ("item_id", "/item_id", {1: 2, 2: 4}),
-    ]
+    assert found == [("item_id", "/itemID", {0: 1, 3: 5}), ("item_id", "/item_id", {1: 2, 2: 4})]
 
 
 def test_a_field_that_never_won_is_discovered_when_it_first_does() -> None:
@@ -230,9 +227,7 @@ KEYS = st.sampled_from(["a", "b", "B", "c d", "", "注", "day", "messageId", "ti
 EVENTS = st.dictionaries(
     KEYS,
     st.recursive(
-        st.none() | ANY,
-        lambda inner: st.dictionaries(KEYS, inner, max_size=3),
-        max_leaves=6,
+        st.none() | ANY, lambda inner: st.dictionaries(KEYS, inner, max_size=3), max_leaves=6
     ),
     max_size=4,
 )

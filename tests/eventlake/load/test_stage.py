@@ -220,10 +220,7 @@ def test_lines_that_are_loaded_already_are_passed_over_and_their_hours_kept(tmp_
 
 def test_a_limit_of_columns_counts_what_the_table_has(tmp_path: Path) -> None:
     known = {"track_order": frozenset(map(str, range(18))), "track_full": frozenset("abc")}
-    lines = [
-        track("Order", "m1", "2026-10-01T07:00", a=1),
-        track("Full", "m2", "2026-10-01T07:00"),
-    ]
+    lines = [track("Order", "m1", "2026-10-01T07:00", a=1), track("Full", "m2", "2026-10-01T07:00")]
     staged = Staged(tmp_path, lines, columns=known, limits=Limits(columns=22, tables=2))
     assert staged.seen.rejected == {"track_order": {Reason.TOO_MANY_COLUMNS: 1}}
     assert staged.seen.staged_rows() == {"track_full": 1}

@@ -108,10 +108,7 @@ def test_fields_that_share_a_column_fill_it_together() -> None:
 
 def test_what_lost_anything_is_in_one_json_object_a_row() -> None:
     rows = staged(
-        {
-            ("/n", "n"): ["many", msgspec.Raw("1.50"), 3],
-            ('/a"~1b', "price"): [True, "é\n", None],
-        },
+        {("/n", "n"): ["many", msgspec.Raw("1.50"), 3], ('/a"~1b', "price"): [True, "é\n", None]},
         rescued=[['"/day":1', '"/hr":2'], None, None],
     )
     typed = typed_rows(rows, schema(COUNT, PRICE))

@@ -118,10 +118,7 @@ def test_a_row_of_the_same_id_a_week_later_is_not_taken_for_it(
     runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
     runs.replay("2026-10-01", "2026-10-02")
     found = find(lake, source, "m2")
-    assert told(found) == [
-        ("R1", 7, "succeeded", Fate.GONE),
-        ("R2", 1, "succeeded", Fate.IN_LAKE),
-    ]
+    assert told(found) == [("R1", 7, "succeeded", Fate.GONE), ("R2", 1, "succeeded", Fate.IN_LAKE)]
 
 
 def test_duplicates_lead_to_the_kept_one_also_when_its_log_is_gone(

@@ -151,10 +151,7 @@ def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_first_publication_goes_into_the_folder_of_the_partition(runs: Runs) -> None:
     runs.archive.day("2026-10-01").file("a", *orders("m1"), *orders("m2", at="2026-10-01T08:00"))
     runs.sync()
-    assert runs.files("track_order") == {
-        HOUR_7: ["R1-0-0.parquet"],
-        HOUR_8: ["R1-0-0.parquet"],
-    }
+    assert runs.files("track_order") == {HOUR_7: ["R1-0-0.parquet"], HOUR_8: ["R1-0-0.parquet"]}
     assert runs.table("track_order").location == TABLE
 
 

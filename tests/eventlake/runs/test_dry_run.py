@@ -116,9 +116,7 @@ def test_a_sync_of_several_folders_knows_in_each_what_those_before_would_do(runs
     assert runs.tables() == []
 
 
-def test_a_replay_tells_rows_that_would_go_and_partitions_that_would_be_dropped(
-    runs: Runs,
-) -> None:
+def test_a_replay_tells_rows_that_would_go_and_partitions_that_would_be_dropped(runs: Runs) -> None:
     runs.archive.day(DAY[0]).file(
         "a", track("Order", "m1", "2026-10-01T07:00"), track("Order", "m2", "2026-10-01T08:00")
     )

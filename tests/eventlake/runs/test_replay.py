@@ -96,10 +96,7 @@ def test_partitions_outside_of_the_range_stay_as_they_are_whatever_the_files_hol
     runs.replay(days[1], days[2])
     runs.replay(f"{days[1]}T07:00", f"{days[1]}T08:00")
     after = runs.partitions("track_order")
-    assert {key for key in after if after[key] != before[key]} == {
-        (days[1], "07"),
-        (days[1], "08"),
-    }
+    assert {key for key in after if after[key] != before[key]} == {(days[1], "07"), (days[1], "08")}
     assert runs.rows("track_order") == rows
 
 

@@ -98,11 +98,7 @@ def test_a_type_stays_and_what_does_not_fit_it_is_rescued(runs: Runs) -> None:
             "properties_price": None,
             "rescued_data": '{"/properties/price":"12,50"}',
         },
-        {
-            "message_id": "m3",
-            "properties_price": 12,
-            "rescued_data": '{"/properties/price":12.5}',
-        },
+        {"message_id": "m3", "properties_price": 12, "rescued_data": '{"/properties/price":12.5}'},
         {"message_id": "m4", "properties_price": 7, "rescued_data": None},
     ]
     casts = report.casts["properties_price"]
@@ -569,10 +565,7 @@ BAD_LINES = [
     (b'"text"', 'The line is JSON, but not an object: it is "text".'),
     (b"null", "The line is JSON, but not an object: it is null."),
     (order(b'{"city":"Z\xfcrich"}'), "The line is not UTF-8: byte 107 is 0xfc."),
-    (
-        order(b'{"half":"\\ud83d"}'),
-        "A text holds half of a surrogate pair, which is no character.",
-    ),
+    (order(b'{"half":"\\ud83d"}'), "A text holds half of a surrogate pair, which is no character."),
     (LONG, "The line is longer than the limit `line_bytes`: over 1048576 bytes."),
     (DEEP, "The event is nested deeper than the limit `depth`: allowed are 64 levels."),
     (

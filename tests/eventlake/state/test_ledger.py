@@ -29,10 +29,7 @@ def storage(tmp_path: Path) -> Storage:
 def test_entries_are_found_by_the_folders_asked_for(storage: Storage) -> None:
     add_to_ledger(storage, "S1", (FIRST, OTHER_DAY))
     add_to_ledger(storage, "S1", (SECOND,))
-    assert read_ledger(storage, "S1", ["1790812800000"]) == {
-        FIRST.path: FIRST,
-        SECOND.path: SECOND,
-    }
+    assert read_ledger(storage, "S1", ["1790812800000"]) == {FIRST.path: FIRST, SECOND.path: SECOND}
     assert read_ledger(storage, "S1", ["1790899200000", "0"]) == {OTHER_DAY.path: OTHER_DAY}
     assert read_ledger(storage, "S2", ["1790812800000"]) == {}
 

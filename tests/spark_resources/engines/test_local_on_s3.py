@@ -97,9 +97,7 @@ def test_what_is_refused_to_a_task_is_told_as_by_the_run_itself(
 ) -> None:
     raw = "arn:aws:s3:::lake-bucket/events/segment-logs/*"
     aws.client("iam").put_role_policy(
-        RoleName="datalake",
-        PolicyName="own",
-        PolicyDocument=all_but(f"s3:GetObject {raw}"),
+        RoleName="datalake", PolicyName="own", PolicyDocument=all_but(f"s3:GetObject {raw}")
     )
     for name, value in User(aws, denied=[]).environment.items():
         monkeypatch.setenv(name, value)

@@ -118,10 +118,7 @@ def compaction(runs: Runs) -> None:
     runs.compact()
 
 
-SYNCS = (
-    Case(nothing, first_sync, Runs.sync),
-    Case(first_sync, growing_sync, Runs.sync),
-)
+SYNCS = (Case(nothing, first_sync, Runs.sync), Case(first_sync, growing_sync, Runs.sync))
 REPLAYS = (
     Case(first_sync, replay, replay, once=True),
     Case(first_sync, replay_of_one_table, replay_of_one_table, once=True),

@@ -61,13 +61,7 @@ class Machine:
     """Works on a lake until it is done; `join` raises if it failed."""
 
     def __init__(
-        self,
-        root: Path,
-        number: int,
-        seed: int,
-        work: Work,
-        leases: bool,
-        meeting: Meeting | None,
+        self, root: Path, number: int, seed: int, work: Work, leases: bool, meeting: Meeting | None
     ) -> None:
         self._pipe, theirs = _FORKS.Pipe()
         arguments = (root, number, seed, work, leases, meeting, theirs)
@@ -93,13 +87,7 @@ class Machine:
 
 
 def _work(
-    root: Path,
-    number: int,
-    seed: int,
-    work: Work,
-    leases: bool,
-    meeting: Meeting | None,
-    boss: Any,
+    root: Path, number: int, seed: int, work: Work, leases: bool, meeting: Meeting | None, boss: Any
 ) -> None:
     runs = Runs(root, first_run=number * 1_000)
     runs.flow = _Flows(meeting)

@@ -76,8 +76,5 @@ def told(runs: Runs) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for database in runs.catalog.databases():
         for table in runs.catalog.tables(database):
-            found[table.full_name] = (
-                table,
-                runs.catalog.partitions(database, table.name),
-            )
+            found[table.full_name] = (table, runs.catalog.partitions(database, table.name))
     return found

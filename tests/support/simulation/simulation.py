@@ -286,12 +286,7 @@ class Simulation:
             "date_partition": "day",
             "alerts": {**told, "no_data_hours": 24},
         }
-        ios = {
-            "id": IOS_PROD.id,
-            "slug": IOS,
-            "schedule_timezone": BERLIN.key,
-            "alerts": told,
-        }
+        ios = {"id": IOS_PROD.id, "slug": IOS, "schedule_timezone": BERLIN.key, "alerts": told}
         return settings_of(self.root, web, ios, retention=self.retention)
 
     def source(self, slug: str) -> Source:

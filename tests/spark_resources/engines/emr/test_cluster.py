@@ -151,10 +151,7 @@ def test_nodes_are_the_same_but_one_master_is_enough() -> None:
     ]
     assert groups[1]["EbsConfiguration"] == {
         "EbsBlockDeviceConfigs": [
-            {
-                "VolumeSpecification": {"VolumeType": "gp3", "SizeInGB": 32},
-                "VolumesPerInstance": 2,
-            }
+            {"VolumeSpecification": {"VolumeType": "gp3", "SizeInGB": 32}, "VolumesPerInstance": 2}
         ],
         "EbsOptimized": True,
     }
