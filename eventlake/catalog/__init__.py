@@ -1,1 +1,1 @@
-"""What readers are told: databases, tables, and where each partition lies now."""
+"""What readers see: databases, tables, and the location of each partition."""

@@ -13,7 +13,7 @@ TableName = tuple[str, str]
 
 
 class CatalogColumn(msgspec.Struct, frozen=True):
-    """A column as engines know it; `type` is Hive's spelling, `comment` the original path."""
+    """A column as query engines see it; `type` is Hive's spelling, `comment` the original path."""
 
     name: str
     type: str
@@ -72,7 +72,7 @@ class Catalog(Protocol):
     def ensure_database(self, database: str) -> None: ...
 
     def create_table(self, table: CatalogTable) -> bool:
-        """Make a table and say so; one that exists is left alone, whatever its columns."""
+        """Create a table and return True; an existing one stays as it is, whatever its columns."""
         ...
 
     def create_tables(self, tables: Sequence[CatalogTable]) -> list[bool]:
@@ -84,7 +84,7 @@ class Catalog(Protocol):
         ...
 
     def restore(self, table: CatalogTable) -> None:
-        """Give an entry that somebody changed its columns and its location back, or make it."""
+        """Restore the columns and location of a changed entry, or create it."""
         ...
 
     def partitions(

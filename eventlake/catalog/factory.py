@@ -1,4 +1,4 @@
-"""The catalog that the settings ask for."""
+"""The catalog that the settings select."""
 
 from collections.abc import Collection
 

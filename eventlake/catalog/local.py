@@ -28,7 +28,7 @@ class Database(msgspec.Struct, frozen=True):
 
 
 class Dropped(msgspec.Struct, frozen=True):
-    """A partition that is gone, and the number of the manifest that dropped it."""
+    """A dropped partition, and the number of the manifest that dropped it."""
 
     values: tuple[str, ...]
     version: int
@@ -55,7 +55,7 @@ def with_partitions(month: Month, new: Iterable[CatalogPartition]) -> Month:
 
 
 def with_dropped(month: Month, gone: Iterable[Values], version: int) -> Month:
-    """The month without some partitions; it remembers who dropped them, so they stay gone."""
+    """A month without some partitions; the dropping manifest is kept, so that they stay dropped."""
     partitions, dropped = _by_values(month)
     for values in gone:
         if version >= _decided(values, partitions, dropped):
@@ -114,7 +114,7 @@ class LocalCatalog:
         names = self.storage.folders(paths.catalog_database(database))
         files = [paths.catalog_table_file(database, name) for name in names]
         found = zip(files, self.storage.read_many(files), strict=True)
-        # A folder without its file is a table that somebody is making just now.
+        # A folder without its file is a table that is being created.
         return [decode(data, CatalogTable, file) for file, data in found if data]
 
     def table(self, database: str, name: str) -> CatalogTable | None:
@@ -204,7 +204,7 @@ class LocalCatalog:
         known = {file.name.removesuffix(".json") for file in self.storage.files(old)}
         for month in sorted(known | moved.keys()):
             path = paths.catalog_month_file(database, name, month, version)
-            # Who is late finds it filled, maybe by later manifests too: nothing of that is lost.
+            # A late writer finds it filled, maybe by later manifests, and keeps their changes.
             before = self._month(f"{old}/{month}.json")
             group = moved.get(month, [])
             self.storage.update(path, _month_change(path, before, group, with_partitions))

@@ -93,7 +93,7 @@ SYNC_REPORTS = CatalogTable(
 
 
 def ensure_reports_table(catalog: Catalog) -> None:
-    """Make the table before the first report, so that asking for reports is never an error."""
+    """Create the table before the first report, so that a query of it never fails."""
     catalog.ensure_database(DATABASE)
     if not catalog.create_table(SYNC_REPORTS):
         catalog.append_columns(DATABASE, NAME, COLUMNS)

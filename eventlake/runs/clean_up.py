@@ -30,7 +30,7 @@ THREADS = 16
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """How much is gone."""
+    """Files and bytes that were removed."""
 
     files: int = 0
     bytes: int = 0
@@ -181,8 +181,8 @@ def clean_abandoned(
         for run in abandoned_runs(storage, source_id, before)
         if run.run_id not in open_runs
     ]
-    # If somebody has committed just now, a run that is over may have more in the lake than the
-    # state tells: next time.
+    # After a commit in the meantime, a finished run may have more in the lake than the state
+    # shows: leave it to the next time.
     if not runs or storage.exists(paths.manifest(source_id, state.manifest + 1)):
         return Removed()
     folders = _written_folders(storage, source_id, tuple(runs))
@@ -238,7 +238,7 @@ def clean_staging(
 ) -> dict[str, Removed]:
     """Remove the staging of runs that are not open, some time after the last write; what that was.
 
-    What clusters told goes when it has lain there for as long as staging may.
+    Messages of clusters are removed after `most_days`.
     """
     open_runs = open_run_ids(storage, source_id)
     removed: dict[str, Removed] = {}
@@ -257,7 +257,7 @@ def clean_staging(
 
 
 def _cleared(storage: Storage, folder: str, before: datetime) -> Removed | None:
-    """What lay in a folder, if nobody has written to it since."""
+    """Clear a folder that was not written to since a time; returns what was removed."""
     files = storage.files(folder)
     last = max((file.modified_ns for file in files), default=0)
     if datetime.fromtimestamp(last / 1e9, UTC) > before:

@@ -1,4 +1,4 @@
-"""What a run works with, and whom it tells."""
+"""What a run works with, and its listener."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -66,7 +66,7 @@ class Listener(Protocol):
 
 
 class Silent:
-    """A listener that tells nobody."""
+    """A listener that discards everything."""
 
     def log(self, message: str) -> None: ...
 

@@ -1,8 +1,8 @@
-"""Runs whose process is gone: each gets its failed report, and what it staged goes.
+"""Runs whose process has ended: each gets a failed report, and its staging is removed.
 
-Who is believed to be dead may only have been asleep, and come back with a manifest in its hands
-that needs what it staged. So before anything of it goes, an empty manifest takes the next number:
-whoever planned before it loses the race for the commit, and plans again.
+A run that looks dead may only have been suspended, and may still try to commit a manifest that
+needs its staged files. So an empty manifest takes the next number before anything is removed: a run
+that planned before it loses the commit and plans again.
 """
 
 from datetime import datetime
@@ -40,8 +40,8 @@ def dead_runs(storage: Storage, source_id: str) -> list[OpenRun]:
 def close_dead_runs(storage: Storage, catalog: Catalog, source_id: str, now: datetime) -> list[str]:
     """Give a failed report to runs that ended without one; their ids.
 
-    While somebody is at work on the source, what the dead had staged stays: the living would lose
-    the race, too, and do its work twice.
+    While another run holds the lease, staging of dead runs stays: the active run would lose its
+    commit, too, and do its work twice.
     """
     dead = dead_runs(storage, source_id)
     if not dead:
@@ -63,7 +63,7 @@ def close_dead_runs(storage: Storage, catalog: Catalog, source_id: str, now: dat
 
 
 def _overtake(storage: Storage, catalog: Catalog, dead: RunFacts) -> None:
-    """Commit a manifest in which nothing stands, on top of all that the dead committed."""
+    """Commit an empty manifest on top of everything that the dead run committed."""
     while True:
         state = catch_up(storage, catalog, dead.source_id)
         last = read_manifest(storage, dead.source_id, state.manifest)

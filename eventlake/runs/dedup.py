@@ -68,7 +68,7 @@ def index_window(work: UnitWork, days: Sequence[str]) -> IndexWindow:
 
 
 def _is_unknown(work: UnitWork, day: str) -> bool:
-    """Whether the index has let go of a day, so that only the tables know its events."""
+    """Whether a day was dropped from the index, so that only the tables have its ids."""
     return day < (work.state.index_from or "") and day not in work.state.index
 
 
@@ -110,7 +110,7 @@ class Duplicates:
     """What the dedup pass found: rows to drop, ids by table, what the index gains."""
 
     positions: np.ndarray
-    other_payload: np.ndarray  # those of them that say something else than what is kept
+    other_payload: np.ndarray  # those with another payload than the kept event
     tables: dict[str, TableIds]
     added: tuple[IndexFile, ...]
     window: IndexWindow

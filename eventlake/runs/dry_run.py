@@ -1,4 +1,4 @@
-"""A sync or replay that only says what it would change: all is counted, nothing is published.
+"""A sync or replay that only reports what it would change: it counts, and publishes nothing.
 
 It needs no lease: it reads one state of the lake and thinks the rest. What it writes lies in its
 own staging, and goes.
@@ -170,7 +170,7 @@ def dry_sync(context: RunContext, days: tuple[date, date] | None = None) -> Plan
 def dry_replay(
     context: RunContext, window: Window, tables: frozenset[str] | None = None
 ) -> Planned:
-    """What a replay would do, day by day; raw files that changed are told, not refused."""
+    """What a replay would do, day by day; changed raw files are reported, not refused."""
     days = replay_days(context.source, window)
     raw = raw_files(context.storage, context.source)
     with _rehearsal(context) as rehearsal:

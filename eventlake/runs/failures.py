@@ -1,4 +1,4 @@
-"""What a run that fails leaves behind: a report that tells why, wherever one can be written."""
+"""Failed runs: each gets a report with the reason, wherever one can be written."""
 
 import errno
 import sys
@@ -22,7 +22,7 @@ _WORDS = ("No space left on device", "Disk quota exceeded")
 def full_disk(error: BaseException) -> DiskFull | None:
     """The error as one of ours; None if something else is wrong.
 
-    Spark tells what happened to its tasks, and Java, as text.
+    Spark reports errors of tasks and of Java as text.
     """
     told = str(error)
     if getattr(error, "errno", None) not in _NUMBERS and not any(w in told for w in _WORDS):
@@ -48,7 +48,7 @@ def failure_told(storage: Storage, catalog: Catalog, run: RunFacts) -> Iterator[
         yield
     except Exception as error:
         told = as_lake_error(error) or full_disk(error)
-        if not (run.replay and isinstance(told, UsageError)):  # whoever asked for it is told
+        if not (run.replay and isinstance(told, UsageError)):  # shown to the caller
             _report_unopened(storage, catalog, run, failure_of(error))
         if told is None or told is error:
             raise
@@ -87,7 +87,7 @@ def _report_only(storage: Storage, run: RunFacts, after_manifest: int, failure: 
 
 
 def failure_of(error: BaseException) -> Failure:
-    """What a report says of an error."""
+    """The error code and message of a report."""
     if isinstance(error, KeyboardInterrupt) or type(error).__name__.endswith("InterruptedError"):
         return CANCELLED
     if isinstance(error, GeneratorExit):
@@ -112,7 +112,7 @@ def _report_unopened(storage: Storage, catalog: Catalog, run: RunFacts, failure:
 
 
 def _in_a_line(error: BaseException) -> str:
-    """What went wrong, without the stack trace that Spark sends along."""
+    """The error without the stack trace that Spark adds."""
     told = [line for line in str(error).splitlines() if line.strip()]
     traced = any(line.startswith("Traceback") for line in told)
     text = told[-1].strip() if traced else " ".join(told)

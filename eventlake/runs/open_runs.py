@@ -1,4 +1,4 @@
-"""Runs that have begun and have no report yet, so that every run gets one, whatever ends it."""
+"""Runs without a report yet. Every run gets a report, however it ends."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,13 +21,13 @@ from eventlake.storage.documents import encode, read_all
 
 
 class OpenRun(msgspec.Struct, frozen=True):
-    """A run, who carries it out, and the last manifest there was when it began."""
+    """A run, its process, and the last manifest when it began."""
 
     run: RunFacts
     after_manifest: int
     holder: Holder
     replay: Replay | None = None
-    upkeep: bool = False  # it loads nothing, so that it has neither report nor record log
+    upkeep: bool = False  # it loads nothing and has neither report nor record log
 
 
 def open_runs(storage: Storage, source_id: str) -> list[OpenRun]:
@@ -47,7 +47,7 @@ def opened_run(
     replay: Replay | None = None,
     upkeep: bool = False,
 ) -> Iterator[None]:
-    """Make known that the run goes on, while the block runs."""
+    """Keep the file of an open run while the block runs."""
     path = paths.open_run(run.source_id, run.run_id)
 
     def content() -> bytes:
@@ -58,7 +58,7 @@ def opened_run(
         write_metadata(storage, run, "running")
     with renewed(lambda: storage.write(path, content()), path):
         yield
-    with suppress(LakeError, OSError):  # the run is over; who looks next finds its report
+    with suppress(LakeError, OSError):  # the run is over and has its report
         storage.delete(path)
 
 
@@ -116,7 +116,7 @@ def write_failure(
 
 
 def _wind_up(storage: Storage, catalog: Catalog, run: RunFacts, status: str) -> None:
-    """All that follows from a report; may be repeated."""
+    """Everything that follows from a report; may be repeated."""
     ensure_reports_table(catalog)
     folder = paths.reports_folder(run.source_id, run.day)
     partition = CatalogPartition((run.source_id, run.day), folder, version=0)
@@ -135,7 +135,7 @@ def close_upkeep(storage: Storage, run: RunFacts) -> None:
 
 
 def _leave_behind(storage: Storage, run: RunFacts) -> None:
-    """What it wrote and did not commit goes after the grace time."""
+    """What it wrote but did not commit is removed after the grace period."""
     note_abandoned(storage, run)
     storage.discard_partial_writes("segment-data", run.run_id)
 

@@ -1,4 +1,4 @@
-"""Where a unit's files are written, and what becomes of each partition they belong to."""
+"""Where the files of a unit are written, and how each of their partitions changes."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ def splits(staged_bytes: int) -> int:
 
 
 WAITING = 2
-"""Folders that files wait in, and so threads that bring them to their places."""
+"""Number of folders with files to publish, and of threads that move them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ def partition_dict(layout: DatePartition, partition: str) -> dict[str, str]:
 def partition_changes(
     work: UnitWork, placements: Mapping[str, Placement], loaded: Iterable[LoadedFile]
 ) -> list[PartitionChange]:
-    """What the manifest says of each partition that got files."""
+    """The change of each partition that got files."""
     files: dict[str, list[LoadedFile]] = {}
     for file in loaded:
         if file.path:

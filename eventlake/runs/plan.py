@@ -38,7 +38,7 @@ class Archive:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Units of work in order, the first day of the source, and what a person should know."""
+    """Units of work in order, the first day of the source, and warnings."""
 
     units: tuple[Unit, ...]
     start: date | None = None
@@ -120,7 +120,7 @@ def replay_days(source: Source, window: Window) -> list[Window]:
 
 @dataclass(frozen=True, slots=True)
 class RawFiles:
-    """The archive as it lies there, and all that syncs have loaded, also of what is gone."""
+    """The archive as it is, and everything that syncs loaded, including removed files."""
 
     archive: Archive
     ledger: dict[str, LedgerEntry]
@@ -157,7 +157,7 @@ def plan_replay(raw: RawFiles, day: Window, tables: frozenset[str] | None) -> Un
 
 
 def _may_hold(file: StoredFile, folder: date, entry: LedgerEntry | None, window: Window) -> bool:
-    """By the hours the ledger saw in a file; one it does not know is judged by its folder, too."""
+    """By the hours that the ledger has for a file; an unknown file also by its folder."""
     if entry is not None:
         if had_rows(entry, window):
             return True

@@ -30,7 +30,7 @@ from eventlake.state.replays import RawVersion, ReplayStep
 
 
 def kept_apart(work: UnitWork, resolved: dict[str, ResolvedTable]) -> dict[str, ResolvedTable]:
-    """New tables whose folder somebody has used before them get no partition in it.
+    """New tables whose folder was used before get no partition in it.
 
     Another product may have kept its tables at the same paths, or an earlier life of this lake:
     whatever lies in a partition's folder is read as part of it.
@@ -88,7 +88,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def process(work: UnitWork) -> Published:
-    """Everything but the commit. Nothing that readers look at is touched."""
+    """Everything but the commit. Nothing that readers see is changed."""
     unit, listener = work.unit, work.context.listener
     listener.log(f"{unit.label}: reading {len(unit.files)} raw files, {unit.bytes / 1e6:,.1f} MB")
     seen = _stage(work)
@@ -225,7 +225,7 @@ def _manifest(
 
 
 def _replay_step(work: UnitWork, seen: Seen) -> ReplayStep | None:
-    """What the manifest of a replay's day says of it, with the files that were read."""
+    """The step that the manifest of a replayed day records, with the files that were read."""
     step, files = work.unit.step, work.unit.files
     if step is None:
         return None

@@ -26,7 +26,7 @@ def catch_up(storage: Storage, catalog: Catalog, source_id: str) -> SourceState:
 def apply(
     storage: Storage, catalog: Catalog, state: SourceState, manifest: Manifest
 ) -> SourceState:
-    """Do all that a manifest says. Whoever is killed in here is repeated by the next run."""
+    """Apply a manifest. If this is interrupted, the next run repeats it."""
     after = state.after(manifest)
     layout = DatePartition(manifest.date_partition)
     for database in {schema.database: None for schema in manifest.tables}:

@@ -24,7 +24,7 @@ Versions = Mapping[str, RawVersion]
 
 @dataclass(frozen=True, slots=True)
 class RawChange:
-    """A raw file as it was loaded, and as it is now; None: it is gone."""
+    """A raw file as it was loaded, and as it is now; None if it was removed."""
 
     path: str
     then: Version
@@ -73,9 +73,9 @@ def _sources(
 
 def _differs(then: Version, now: StoredFile | None) -> bool:
     if isinstance(then, LedgerEntry) and then.broken and now is not None:
-        return False  # the whole of a broken file is what everybody waits for
+        return False  # a broken file may be replaced by the whole one
     if then.stamp is None:
-        return False  # it was gone already, and somebody had agreed to that
+        return False  # its removal was accepted before
     return now is None or (then.size, then.stamp) != (now.size, now.stamp)
 
 
@@ -118,7 +118,7 @@ def what_changed(window: Window, changes: list[RawChange]) -> str:
 
 
 def refusal(window: Window, changes: list[RawChange], rows: int) -> ConsentNeeded:
-    """Says what changed, what a replay would do, and how to have it done all the same."""
+    """Reports what changed, what a replay would do, and how to run it anyway."""
     return ConsentNeeded(
         f"{what_changed(window, changes)}\n"
         f"Nothing was replayed. The range holds {rows:,} rows in the tables to be replayed; a "
@@ -130,7 +130,7 @@ def refusal(window: Window, changes: list[RawChange], rows: int) -> ConsentNeede
 
 
 def agreed(changes: list[RawChange]) -> str:
-    """What a replay does that was told to go on, or has nothing to lose."""
+    """What a replay does with changed files that were accepted or held no rows."""
     gone = sum(change.now is None for change in changes)
     return (
         f"Takes {len(changes) - gone} raw files that changed after loading as they are now, and "

@@ -114,7 +114,7 @@ PAYLOAD_SCHEMA = {
 
 
 class LogMetadata(msgspec.Struct, frozen=True):
-    """What readers of a log need to know of its run."""
+    """The metadata of a run, for readers of its log."""
 
     operation: str
     started_at: datetime
@@ -146,7 +146,7 @@ def write_metadata(storage: Storage, run: RunFacts, state: str) -> None:
 
 
 def read_metadata(storage: Storage, folder: str) -> LogMetadata | None:
-    """What a run's log says of the run; None where there is no such log."""
+    """The metadata of a run's log; None if there is no log."""
     path = f"{folder}/metadata.json"
     data = storage.read(path)
     try:

@@ -24,10 +24,10 @@ from eventlake.state.suppression import Suppression
 _IMMATERIAL = {
     *("enabled", "slug", "start", "tracking", "retention", "compaction", "alerts"),
     *("schedule", "schedule_timezone", "first_sync_hours"),
-    "suppression",  # who is suppressed counts by itself
+    "suppression",  # the suppressed people have a fingerprint of their own
     *("region", "emr_cluster_id", "glue_catalog_id", "iam_role_arn", "external_id"),
 }
-"""Settings that change nothing in the tables; any other begins a replay anew."""
+"""Settings without effect on the tables; a change of any other restarts a replay."""
 
 
 def replay(
@@ -46,14 +46,14 @@ def replay_units(
     tables: frozenset[str] | None = None,
     accept_changes: bool = False,
 ) -> Generator[Published, None, None]:
-    """A replay, day by day, each as soon as it is in the lake; then the requested types.
+    """A replay, day by day, each as soon as it is published; then the switch to requested types.
 
     Raw files that changed since they were loaded need consent.
     """
     run = Run(context)
     days = replay_days(context.source, window)
     replaying = Replaying(run, tables, accept_changes)
-    raw = replaying.look(window)  # refused before anything begins
+    raw = replaying.raw_files(window)  # refused before anything begins
     identity = replay_of(context.source, run.state, window, tables, run.suppression)
     with run.reported(identity):
         first_day = raw.archive.start(context.source, run.state)
@@ -67,21 +67,21 @@ def replay_units(
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Which replay this is, who began it, and the days it need not do again."""
+    """A replay, the run that began it, and the days that are done."""
 
     replay: Replay
     begun: str
     done: frozenset[str] = frozenset()
 
     def step(self, day: Window | None = None, gone: Iterable[str] = ()) -> ReplayStep:
-        """What a manifest says of it; with a day, it brings that."""
+        """The step that a manifest records; with the day that it publishes."""
         if day is None:
             return ReplayStep(self.replay, self.begun)
         raw = tuple(RawVersion(path, 0, None) for path in gone)
         return ReplayStep(self.replay, self.begun, day.days[0], day.is_whole_day, raw)
 
     def has(self, state: SourceState, day: Window) -> DoneDay | None:
-        """Who has brought a day in the meantime: the same replay may run elsewhere, too."""
+        """The run that published a day in the meantime: the same replay may run twice."""
         current = state.replays.find(self.replay)
         if current is None or current.begun != self.begun:
             return None
@@ -124,9 +124,9 @@ def progress(
     days: Collection[Window],
     unready: Collection[str],
 ) -> Progress:
-    """Where a replay stands when it is launched; it says what it takes over, and why not.
+    """The progress of a replay when it starts; logs what it resumes, or why it does not.
 
-    `unready` are days that lack files in the requested types, though the replay is to bring them.
+    `unready` are days without files in the requested types that the replay should have written.
     """
     listener, anew = context.listener, Progress(replay, context.run_id)
     current = state.replays.find(replay)
@@ -159,7 +159,7 @@ def progress(
 def _changed(
     context: RunContext, raw: RawFiles, current: OpenReplay, units: dict[str, Window]
 ) -> str | None:
-    """Why days that were done would not be the same now: other raw files."""
+    """Why finished days would differ now: changed raw files."""
     tables = None if current.replay.tables is None else frozenset(current.replay.tables)
     for day, done in sorted(current.days.items()):
         manifest = read_manifest(context.storage, context.source.id, done.manifest)
@@ -198,7 +198,7 @@ class Replaying:
     accept_changes: bool
     progress: Progress = field(init=False)
 
-    def look(self, window: Window) -> RawFiles:
+    def raw_files(self, window: Window) -> RawFiles:
         """The raw files as they are; refuses a range whose files changed after loading."""
         context = self.run.context
         raw = raw_files(context.storage, context.source)
@@ -207,7 +207,7 @@ class Replaying:
         return raw
 
     def days(self, days: list[Window], switches: Switches) -> Iterator[Published]:
-        """Every day that is not in the lake yet, each published as soon as it is done."""
+        """Publish every day that is not done yet, one by one."""
         left = [day for day in days if day.days[0] not in self.progress.done]
         for day in left:
             with self.run.lease(f"replay of {day}"):
@@ -217,7 +217,7 @@ class Replaying:
                 yield published
 
     def ending(self, switches: Switches) -> Iterator[Published]:
-        """Give tables the requested types, if all is ready; the replay is over."""
+        """Switch tables to the requested types, if all is ready, and end the replay."""
         run = self.run
         for day in switches.left_out(run.catch_up()):
             with run.lease(f"replay of {day}"):
@@ -242,7 +242,7 @@ class Replaying:
         final: bool = False,
         in_range: bool = False,
     ) -> Published:
-        """Replay one day on top of whatever others commit in the meantime."""
+        """Replay one day; plans again if another run commits first."""
         run, context = self.run, self.run.context
         while True:
             run.catch_up()
@@ -282,7 +282,7 @@ class Replaying:
             return Published(manifest, UnitReport(), ())
 
     def _closing(self) -> Manifest:
-        """The replay is over, and nothing else: launched again, it runs anew."""
+        """Only ends the replay: if launched again, it starts over."""
         run, source = self.run, self.run.context.source
         return msgspec.structs.replace(
             run.state.next_manifest(source, run.context.kind, run.context.facts),

@@ -1,7 +1,7 @@
 """Retype: switches a table to the requested types, all of its files and the catalog in one commit.
 
 A replay that leaves out no day of the table writes shadows of its partitions, day by day, and at
-its end moves all partitions there. Days that no replay can be asked for, because they lie before
+its end moves all partitions there. Days that no replay can cover, because they lie before
 the source's first day or in the future, are taken along.
 
 From the first day of a replay that is to switch a table until the switch, no unit changes a
@@ -65,7 +65,7 @@ class Switches:
         return bool(self.tables) or any(s.key in state.shadows for s in self._chosen.values())
 
     def left_out(self, state: SourceState) -> Iterator[Window]:
-        """Days without shadows of which no replay can be asked for."""
+        """Days without shadows that no replay can cover."""
         days: set[date] = set()
         for schema in (self._chosen[table] for table in self.tables):
             stray = [p for p in self._partitions(schema) if self._is_stray(p)]
@@ -83,7 +83,7 @@ class Switches:
         }
 
     def manifest(self, state: SourceState, done: UnitReport) -> Manifest | None:
-        """The commit of the switch, of all tables that are ready; says which are not, and why."""
+        """The commit of the switch, of all tables that are ready; warns about the others."""
         ready: list[TableSchema] = []
         for table, schema in self._chosen.items():
             if schema.key not in state.shadows:

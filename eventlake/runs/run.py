@@ -1,4 +1,4 @@
-"""A run under way: what it has done so far, its lease, its commits, and its report in the end."""
+"""A run in progress: its lease, its commits, what it has done, and its report."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -56,12 +56,12 @@ class Run:
         return self.state
 
     def look_up_people(self) -> None:
-        """Leave out, from here on, who is suppressed by now."""
+        """Read the suppressed people; the run leaves them out from now on."""
         self.suppression = Suppression.of(self.context.storage, self.context.source)
 
     @contextmanager
     def reported(self, replay: Replay | None = None) -> Iterator[None]:
-        """Whatever happens inside, the run has one report in the end, and leaves no staging."""
+        """Whatever happens inside, the run gets one report and leaves no staging."""
         context = self.context
         storage, catalog, facts = context.storage, context.catalog, context.facts
         before = self.state.manifest
@@ -78,7 +78,7 @@ class Run:
 
     @contextmanager
     def unreported(self) -> Iterator[None]:
-        """A run that loads nothing: it is known while it goes on, and has no report."""
+        """A run that loads nothing: listed while it is open, without a report."""
         context = self.context
         remove_dead_lease(context.storage, context.source.id)  # there may be no need to take it
         with opened_run(context.storage, context.facts, self.state.manifest, upkeep=True):
@@ -91,7 +91,7 @@ class Run:
                 raise
 
     def _clean_up(self) -> None:
-        """Remove what is due; the run is over and has done its work, whatever becomes of it."""
+        """Remove what is due. The run is done, so errors are only warnings."""
         context = self.context
         try:
             done = clean_up(context.storage, context.catalog, context.source, self.state, now())
@@ -106,7 +106,7 @@ class Run:
 
     @contextmanager
     def lease(self, work: str) -> Iterator[None]:
-        """Hold the source's lease; a run that has held it before lets others have it first."""
+        """Hold the lease of the source; a run that held it before lets waiting runs go first."""
         context = self.context
         if self.attempts:
             make_way(context.storage, context.source.id, context.run_id)
@@ -118,7 +118,7 @@ class Run:
             yield
 
     def publish(self, unit: Unit, final: bool, start: date | None = None) -> Published:
-        """Carry one unit into the lake: the manifest is the commit, the rest follows from it."""
+        """Publish one unit: the manifest is the commit, the rest follows from it."""
         context = self.context
         # Files are named by this number, and a run that plans again begins with its first unit.
         unit = replace(unit, number=self.attempts)

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def evenly(things: Iterable[T], weight: Callable[[T], int], count: int) -> list[list[T]]:
-    """At most so many shares, the heaviest first; each thing goes to the lightest of them."""
+    """Distribute items over at most `count` shares: heaviest first, each to the lightest share."""
     shares: list[tuple[int, int, list[T]]] = [(0, number, []) for number in range(count)]
     heapify(shares)
     for thing in sorted(things, key=weight, reverse=True):
@@ -74,7 +74,7 @@ class Unit:
     window: Window | None = None
     tables: frozenset[str] | None = None
     switches: frozenset[str] = frozenset()  # of a replay: tables that it is to give other types
-    step: ReplayStep | None = None  # of a replay: what its manifest says of the whole
+    step: ReplayStep | None = None  # of a replay: the step that its manifest records
 
     @property
     def bytes(self) -> int:
@@ -122,7 +122,7 @@ class UnitWork:
 
     @property
     def index_folder(self) -> str | None:
-        """Where the ids of a dry run go, so that its next unit knows them."""
+        """The folder for ids of a dry run, read by its next unit."""
         run = paths.stage(self.context.source.id, self.context.run_id)
         return f"{run}/ids" if self.dry else None
 

@@ -1,4 +1,4 @@
-"""The counts of one unit of work, from what staging saw, dedup decided and footers say."""
+"""The counts of one unit of work: from staging, dedup, and the footers of files."""
 
 from collections.abc import Iterable, Mapping
 from functools import reduce
@@ -106,7 +106,7 @@ def _left_out(seen: Seen, tables: Mapping[str, TableSchema]) -> dict[str, TableR
 
 
 def _warnings(unit: Unit, seen: Seen) -> Iterable[str]:
-    """What the owner of the data should hear, with a place to look at."""
+    """Warnings for the owner of the data, with file and line."""
     paths = {file.number: file.path for file in unit.files}
     for file in seen.files:
         if file.broken:
@@ -130,7 +130,7 @@ def _warnings(unit: Unit, seen: Seen) -> Iterable[str]:
 
 
 def _conflicts(ids: Mapping[str, TableIds]) -> Iterable[str]:
-    """Duplicates that were no mere copies: somebody uses ids twice."""
+    """Duplicates with another payload: a sender reuses message ids."""
     other = {table: found.other_payload for table, found in ids.items() if found.other_payload}
     if other:
         yield (

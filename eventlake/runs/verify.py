@@ -22,7 +22,7 @@ class Severity(StrEnum):
     """What it means that a check did not pass."""
 
     ERROR = "error"  # the data is wrong, or cannot be read
-    WARN = "warn"  # a person should look
+    WARN = "warn"  # needs attention
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class ChecksFailed(CheckFailed):
 def check_table(
     key: str, report: TableReport, files: list[LoadedFile], ids: TableIds, window_days: int
 ) -> list[CheckResult]:
-    """All checks of one table, on what its files' footers say."""
+    """All checks of one table, by the footers of its files."""
     written = sum(file.rows for file in files)
     same_ids = sum(file.checksum for file in files) % 2**64 == ids.checksum
     problems = [p for file in files for one in file.written for p in one.type_problems]

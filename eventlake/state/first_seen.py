@@ -15,12 +15,12 @@ class FirstSeen(msgspec.Struct, frozen=True):
 
 
 def read_first_seen(storage: Storage, source_id: str) -> datetime | None:
-    """None if nobody has seen it yet."""
+    """None if it was not seen yet."""
     return _at(storage.read(paths.first_seen(source_id)), source_id)
 
 
 def note_first_seen(storage: Storage, source_id: str, now: datetime) -> datetime:
-    """When it was: now, if nobody has noted it before.
+    """The recorded time; records the current time if there is none.
 
     What was noted by a clock that was ahead is corrected, or its source would wait for that time.
     """
@@ -49,7 +49,7 @@ def first_sync_due(storage: Storage, source: Source, now: datetime) -> datetime 
 
 
 def expected_first_sync(storage: Storage, source: Source) -> datetime | None:
-    """The same without noting anything; None also if nobody has seen the source yet."""
+    """The same without recording anything; None also if the source was not seen yet."""
     seen = read_first_seen(storage, source.id)
     if seen is None or _has_begun(storage, source):
         return None
@@ -57,5 +57,5 @@ def expected_first_sync(storage: Storage, source: Source) -> datetime | None:
 
 
 def _has_begun(storage: Storage, source: Source) -> bool:
-    """Whether a run has loaded anything: then it is no new source, whoever looks at it first."""
+    """Whether a run has loaded anything: if so, the source is not new."""
     return storage.exists(paths.state_file(source.id))

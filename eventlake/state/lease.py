@@ -21,7 +21,7 @@ _STATE, _STARTED = 0, 19
 
 
 def birth(pid: int) -> str | None:
-    """A mark that no other process of that number ever had; "" where the system tells none.
+    """Identifies a process even if its number is reused; "" if the system does not support it.
 
     None if no process has this number, or only the remains of one that was killed.
     """
@@ -31,7 +31,7 @@ def birth(pid: int) -> str | None:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
             fields = stat.read().rpartition(")")[2].split()
     except OSError:
-        return ""  # no such files on this system, or not for our eyes
+        return ""  # no such file on this system, or not readable
     return None if fields[_STATE] in "ZX" else f"{_boot()}-{fields[_STARTED]}"
 
 
@@ -47,7 +47,7 @@ def _exists(pid: int) -> bool:
 
 @cache
 def _boot() -> str:
-    """Which start of the machine this is: the times of processes are counted from it."""
+    """Identifies the boot of the machine: start times of processes count from it."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as boot:
             return boot.read().strip()[:8]
@@ -60,17 +60,17 @@ RENEWAL_SECONDS = 30.0
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """A process, and until when it is believed to be alive."""
+    """The process that holds a lease or a run, and when it expires."""
 
     host: str
     pid: int
     expires: datetime
-    born: str = ""  # tells a process from a later one with the same number; "" if unknown
+    born: str = ""  # identifies the process if its number is reused; "" if unknown
 
     @property
     def alive(self) -> bool:
         if self.is_here and not self.runs_here:
-            return False  # known at once on its own machine, elsewhere when the time is up
+            return False  # known at once on its own machine, elsewhere after expiry
         return datetime.now(UTC) < self.expires
 
     @property
@@ -94,7 +94,7 @@ def myself() -> Holder:
 
 @contextmanager
 def renewed(renew: Callable[[], object], path: str) -> Iterator[None]:
-    """Renew a file again and again while the block runs, so that others see its holder lives."""
+    """Renew a file regularly while the block runs, so that its holder counts as alive."""
     done = threading.Event()
 
     def go_on() -> None:
@@ -115,7 +115,7 @@ POLL_SECONDS = 2.0
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """Which run works on the source, or waits to do so, and at what."""
+    """The run that works on a source, or waits to do so, and its work."""
 
     run_id: str
     work: str
@@ -126,7 +126,7 @@ class Lease(msgspec.Struct, frozen=True):
 
 
 def read_lease(storage: Storage, source_id: str) -> Lease | None:
-    """Who holds the lease now; None if nobody does or its holder is dead."""
+    """The current lease; None if there is none or its holder is dead."""
     return _living(storage, paths.lease(source_id))
 
 
@@ -134,7 +134,7 @@ def read_lease(storage: Storage, source_id: str) -> Lease | None:
 def held_lease(
     storage: Storage, source_id: str, run_id: str, work: str, waiting: Callable[[Lease], None]
 ) -> Iterator[None]:
-    """Hold the lease while the block runs; `waiting` hears for whom it has to wait."""
+    """Hold the lease while the block runs; calls `waiting` with the lease it waits for."""
     path = paths.lease(source_id)
 
     def mine() -> bytes:
@@ -148,14 +148,14 @@ def held_lease(
         with renewed(lambda: _take(storage, path, run_id, mine), path):
             yield
     finally:
-        with suppress(LakeError, OSError):  # what cannot be given back expires
+        with suppress(LakeError, OSError):  # if it cannot be deleted, it expires
             data = storage.read(path)
             if data is not None and decode(data, Lease, path).run_id == run_id:
                 storage.delete(path)
 
 
 def remove_dead_lease(storage: Storage, source_id: str) -> Lease | None:
-    """Free what a dead holder left behind; None if there is nothing of the kind."""
+    """Delete the lease of a dead holder and return it; None if there is none."""
     path = paths.lease(source_id)
     data = storage.read(path)
     lease = None if data is None else decode(data, Lease, path)
@@ -166,7 +166,7 @@ def remove_dead_lease(storage: Storage, source_id: str) -> Lease | None:
 
 
 def make_way(storage: Storage, source_id: str, run_id: str) -> None:
-    """Let others who wait for the lease have it first: they look for it only now and then."""
+    """Give waiting runs time to take the lease: they poll for it."""
     deadline = time.monotonic() + 3 * POLL_SECONDS
     while time.monotonic() < deadline:
         if not _others_wait(storage, source_id, run_id) or read_lease(storage, source_id):
@@ -175,7 +175,7 @@ def make_way(storage: Storage, source_id: str, run_id: str) -> None:
 
 
 def _others_wait(storage: Storage, source_id: str, run_id: str) -> bool:
-    """Whether somebody else waits; signs of the dead are cleared away."""
+    """Whether another run waits; removes the files of dead ones."""
     found = False
     for sign in storage.files(paths.waiting(source_id)):
         waiting = _living(storage, sign.path)
@@ -187,9 +187,10 @@ def _others_wait(storage: Storage, source_id: str, run_id: str) -> bool:
 
 
 def _take(storage: Storage, path: str, run_id: str, mine: Callable[[], bytes]) -> Lease | None:
-    """Take the lease, inherit it from the dead or renew it; else who holds it.
+    """Take the lease, take it over from a dead holder, or renew it; else return its holder.
 
-    Of several who find a holder dead, one gets it. Who has lost it does not get it back by force.
+    If several runs find a holder dead, one of them gets the lease. A run that lost its lease does
+    not take it back.
     """
     holder: Lease | None = None
 
@@ -211,11 +212,11 @@ def _wait(
     mine: Callable[[], bytes],
     waiting: Callable[[Lease], None],
 ) -> None:
-    """Wait until the lease is ours; `waiting` hears once of everybody it is waited for."""
-    told: str | None = None
+    """Wait for the lease; calls `waiting` once per holder."""
+    reported: str | None = None
     while holder is not None:
-        if holder.run_id != told:
-            told = holder.run_id
+        if holder.run_id != reported:
+            reported = holder.run_id
             waiting(holder)
         time.sleep(POLL_SECONDS)
         holder = _take(storage, path, run_id, mine)
@@ -223,7 +224,7 @@ def _wait(
 
 @contextmanager
 def _in_line(storage: Storage, sign: str, mine: Callable[[], bytes]) -> Iterator[None]:
-    """Leave a sign while waiting; it is a courtesy, so nothing fails for want of it."""
+    """Write a file while waiting. It is only a hint, so errors are ignored."""
     with suppress(LakeError, OSError):
         storage.write(sign, mine())
     try:

@@ -1,4 +1,4 @@
-"""A manifest is a commit: what one unit of work adds to the lake. All else is derived from it."""
+"""A manifest is a commit: what one unit of work adds to the lake. The rest follows from it."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -27,13 +27,13 @@ class Abandoned(msgspec.Struct, frozen=True):
 
 
 def note_abandoned(storage: Storage, run: RunFacts) -> None:
-    """To be done before the run is over, so that nobody forgets it; may be repeated."""
+    """Record an abandoned run. Call it before the run is closed; may be repeated."""
     found = Abandoned(run.run_id, now())
     storage.write(_path(run.source_id, run.run_id), encode(found))
 
 
 def abandoned_runs(storage: Storage, source_id: str, before: datetime) -> list[Abandoned]:
-    """Those that were noted before a moment."""
+    """Abandoned runs that were recorded before a time."""
     notes = read_all(storage, paths.abandoned(source_id), Abandoned)
     return [note for note in notes if note.since < before]
 
@@ -47,7 +47,7 @@ def _path(source_id: str, run_id: str) -> str:
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """The last manifest that it is done with."""
+    """The last manifest that is processed."""
 
     manifest: int = 0
 
@@ -58,7 +58,7 @@ def read_mark(storage: Storage, path: str) -> int:
 
 
 def raise_mark(storage: Storage, path: str, manifest: int) -> None:
-    """Two who are at it at once leave the higher number."""
+    """Concurrent writers keep the higher number."""
 
     def higher(data: bytes | None) -> bytes | None:
         known = 0 if data is None else decode(data, Mark, path).manifest
@@ -73,7 +73,7 @@ def read_pruned(storage: Storage, source_id: str) -> int:
 
 
 def note_pruned(storage: Storage, source_id: str, manifest: int) -> None:
-    """To be done before the first of them goes."""
+    """Call it before the first of them is deleted."""
     raise_mark(storage, paths.pruned(source_id), manifest)
 
 
@@ -81,12 +81,12 @@ class RunKind(StrEnum):
     SYNC = "sync"
     REPLAY = "replay"
     RETYPE = "retype"  # no run: a request for another type
-    UPKEEP = "upkeep"  # no rows come or go: files are put together, or forgotten
+    UPKEEP = "upkeep"  # no rows change: files are compacted or removed
     CLOSED = "closed"  # no run: a dead one was overtaken, see `eventlake.runs.dead_runs`
 
 
 class NewFile(msgspec.Struct, frozen=True):
-    """A written Parquet file: where it lies before publication, and where it belongs."""
+    """A written Parquet file: its path before publication, and its final path."""
 
     written: str
     path: str
@@ -95,7 +95,7 @@ class NewFile(msgspec.Struct, frozen=True):
 
 
 class PartitionChange(msgspec.Struct, frozen=True):
-    """What becomes of a partition: files added, its location moved, or (without files) dropped."""
+    """The change of a partition: files added, its location moved, or (without files) dropped."""
 
     table: str
     values: tuple[str, ...]
@@ -157,7 +157,7 @@ class Manifest(msgspec.Struct, frozen=True):
     start: str | None = None  # the source's first day, once it is known
     requested_types: tuple[TypeRequest, ...] = msgspec.field(default=(), name="wishes")
     switching: tuple[str, ...] = ()  # tables that get files in the requested types
-    shadows: tuple[PartitionChange, ...] = ()  # these files, where no reader looks yet
+    shadows: tuple[PartitionChange, ...] = ()  # these files, not visible to readers yet
     retyped: tuple[str, ...] = ()  # tables that have the requested types from now on
     replay: ReplayStep | None = None
     index_from: str | None = None  # days before it have no index from now on, but for new ones
@@ -177,7 +177,7 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 class _Made(msgspec.Struct, frozen=True):
-    """What of a manifest says when it was made."""
+    """The part of a manifest with the time it was made."""
 
     run: RunFacts
     made: datetime | None = None
@@ -206,7 +206,7 @@ def commit(storage: Storage, manifest: Manifest) -> None:
     # If the answer to a first attempt was lost, the one that is there already is this one.
     won = storage.create(path, data) or storage.read(path) == data
     if won and manifest.number <= read_pruned(storage, manifest.source_id):
-        storage.delete(path)  # another had it, so long ago that it is no longer kept
+        storage.delete(path)  # another run used it, so long ago that it was pruned
         won = False
     if not won:
         note_abandoned(storage, manifest.run)

@@ -7,11 +7,11 @@ import msgspec
 
 
 class RawVersion(msgspec.Struct, frozen=True, array_like=True):
-    """A raw file as a replay read it (or found it gone), and the rows of the day that it had."""
+    """A raw file as a replay read it (or found it removed), and how many rows of the day it had."""
 
     path: str
     size: int
-    stamp: str | None  # None: it was gone
+    stamp: str | None  # None: it was removed
     rows: int = 0
 
 
@@ -23,17 +23,17 @@ class Replay(msgspec.Struct, frozen=True):
     tables: tuple[str, ...] | None  # None: all
     settings: str  # fingerprint of those that matter to the result
     types: str  # fingerprint of the requested types
-    suppressed: str = ""  # fingerprint of who is suppressed
+    suppressed: str = ""  # fingerprint of the suppressed people
 
     def differences(self, other: "Replay") -> list[str]:
-        """What tells two replays of one range apart, in words."""
+        """The differences between two replays of one range, in words."""
         names = {"suppressed": "suppressed people"}
         fields = ("tables", "settings", "types", "suppressed")
         return [names.get(f, f) for f in fields if getattr(self, f) != getattr(other, f)]
 
 
 class ReplayStep(msgspec.Struct, frozen=True):
-    """What a manifest says of the replay it belongs to: the day it brings, and from which files.
+    """The replay that a manifest belongs to: the day it publishes, and from which files.
 
     Without a day it brings something else (other types, or only the end of the replay).
     """

@@ -1,4 +1,4 @@
-"""Sync reports: the lines that `report.json` holds of a run."""
+"""Sync reports: the lines of `report.json` of a run."""
 
 from datetime import datetime
 
@@ -11,7 +11,7 @@ from eventlake.settings.models import Settings, Source
 
 
 class RunFacts(msgspec.Struct, frozen=True):
-    """What every line of a run's report says alike."""
+    """The facts of a run that every line of its report has."""
 
     workspace_id: str
     source_id: str

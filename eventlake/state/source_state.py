@@ -22,7 +22,8 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 Shadows = dict[str, CatalogPartition]
-"""By partition: files with the same rows in other types, and the manifest that last set both."""
+"""Shadow files by partition: the same rows in the requested types, not visible to readers until a
+replay switches the table; with the manifest that last changed both."""
 
 
 class SourceState(msgspec.Struct, frozen=True):
@@ -44,7 +45,7 @@ class SourceState(msgspec.Struct, frozen=True):
     replays: Replays = Replays()
 
     def tables_of(self, source: Source) -> dict[str, TableSchema]:
-        """The tables in the place the source writes to now (database and prefix), by table."""
+        """The tables in the database and with the prefix of the source as set now, by table."""
         return {
             schema.table: schema
             for schema in self.tables.values()
@@ -64,7 +65,7 @@ class SourceState(msgspec.Struct, frozen=True):
         )
 
     def after(self, manifest: Manifest) -> "SourceState":
-        """The state once a manifest is applied; one that is in it already changes nothing."""
+        """The state after a manifest; one that is applied already changes nothing."""
         if manifest.number <= self.manifest:
             return self
         index = {d: f for d, f in self.index.items() if d not in manifest.index_days_replaced}
@@ -135,13 +136,13 @@ def read_state(storage: Storage, source_id: str) -> SourceState:
 
 
 class _Reached(msgspec.Struct, frozen=True):
-    """How far a state has come: all that is looked at before it is replaced."""
+    """The number of the last manifest in a state: all that is read before it is replaced."""
 
     manifest: int = 0
 
 
 def write_state(storage: Storage, state: SourceState) -> None:
-    """Put the state in place, unless somebody has gone further in the meantime."""
+    """Write the state, unless a newer one was written in the meantime."""
     path = paths.state_file(state.source_id)
 
     def newest(data: bytes | None) -> bytes | None:
@@ -152,7 +153,7 @@ def write_state(storage: Storage, state: SourceState) -> None:
 
 
 def refuse_changed_layout(source: Source, state: SourceState) -> None:
-    """Tables keep the layout and naming they were made with; a new place is free to choose."""
+    """Tables keep the layout and naming they were created with."""
     tables = state.tables_of(source).values()
     if not tables:
         return

@@ -117,7 +117,7 @@ _NAME = re.compile(r"\d{10}\.parquet")
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """The lists after so many changes; 0 is that of a lake in which nobody ever made one."""
+    """The lists of a version; version 0 is that of a lake without any change."""
 
     number: int = 0
     entries: Entries = field(default_factory=Entries)
@@ -183,11 +183,11 @@ class Suppression:
 
     path: str
     source_id: str
-    fingerprint: str  # of who is suppressed: the same in all versions that do not differ in it
+    fingerprint: str  # of the suppressed people: equal in versions that suppress the same people
 
     @classmethod
     def of(cls, storage: Storage, source: Source) -> Self | None:
-        """Who is suppressed now, for a source; None if nobody is, so that nothing has to look."""
+        """The people suppressed now for a source; None if there are none."""
         path = newest_path(storage) if source.suppression else None
         if path is None:
             return None

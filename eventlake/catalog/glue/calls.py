@@ -20,7 +20,7 @@ def attempts() -> Iterator[bool]:
     """Whether it is the last one; with growing waits between them, half a minute in all."""
     for number in range(_ATTEMPTS):
         if number:
-            # Whoever collides with others must not do so again in step with them.
+            # Random waits: callers that collide must not retry in step.
             time.sleep(random.uniform(0.5, 1) * min(_FIRST * 2 ** (number - 1), _LONGEST))
         yield number == _ATTEMPTS - 1
 
@@ -43,7 +43,7 @@ Fields = dict[str, Any]
 
 @dataclass(frozen=True)
 class GlueCalls:
-    """A Glue client and whose catalog it asks for; no id means that of the caller's account."""
+    """A Glue client and a catalog id; no id is the catalog of the caller's account."""
 
     access: AwsAccess
     catalog_id: str | None = None
@@ -68,7 +68,7 @@ class GlueCalls:
 
         That something is missing, or there already, comes as botocore's ClientError.
         """
-        # Which permission is missing is told by the call that was refused.
+        # The refused call names the missing permission.
         with aws_call(about):
             for last in attempts():
                 try:

@@ -95,7 +95,7 @@ class GlueCatalog:
         return None if got is None else read_table(got, self.root)
 
     def ensure_database(self, database: str) -> None:
-        """Look for it first: not everybody may make databases, and most exist."""
+        """Check first: most databases exist, and not every role may create one."""
         try:
             self.calls.call("get_database", database, Name=database)
         except ClientError as error:
@@ -217,7 +217,7 @@ class GlueCatalog:
             others = batches.create(new_partition(p, like, self.root) for p in new.values())
             gone = batches.update(moved.values())
             made |= new.keys() - others
-            # Somebody else was at these since we looked.
+            # They were changed after they were read.
             wanted = {values: wanted[values] for values in others | gone}
             if not wanted:
                 return made

@@ -23,7 +23,7 @@ from eventlake.rules.errors import ServiceTrouble
 
 VERSION = "datalake.version"
 UNKNOWN = -1
-"""The version of a partition that somebody else made: any manifest may move it."""
+"""The version of a partition that datalake did not create: any manifest may move it."""
 
 # As Hive and Spark call them, which plan by them.
 _ROWS, _BYTES, _FILES = "numRows", "totalSize", "numFiles"
@@ -78,7 +78,7 @@ _OURS = frozenset({VERSION, _ROWS, _BYTES, _FILES})
 
 
 def _parameters(partition: CatalogPartition) -> dict[str, str]:
-    """What is not counted, as of the reports, is not there: nought would be believed."""
+    """Counts that are unknown, as for reports, are left out: a zero would be taken as true."""
     counted = {_ROWS: partition.rows, _BYTES: partition.bytes, _FILES: partition.files}
     return {VERSION: str(partition.version)} | {
         key: str(count) for key, count in counted.items() if partition.files
@@ -91,7 +91,7 @@ _READ, _CREATED, _UPDATED, _DELETED = 1000, 100, 100, 25
 """The most partitions that Glue takes in one call."""
 
 _BUSY = BUSY | {"InternalServiceException", "InternalFailure", "ThrottlingException"}
-"""Of single partitions, nobody else asks again."""
+"""Attempts for single partitions; botocore does not retry these."""
 
 _REQUEST_BYTES = 1 << 20
 """Each partition repeats all columns of its table: wide tables make few partitions a call."""
@@ -179,7 +179,7 @@ class PartitionBatches:
         except ClientError as error:
             if expected != EXISTS or code_of(error) != EXISTS:
                 raise
-            # All of the call is refused for one: whoever asked looks at them once more.
+            # One refused partition fails the whole call: the caller checks them again.
             yield from ((values, EXISTS, "") for values in batch)
             return
         for failure in answer.get("Errors", ()):
@@ -194,14 +194,14 @@ class PartitionBatches:
         )
 
     def _error(self, operation: str, code: str, said: str) -> Exception:
-        """The refusal of a single partition, as that of a whole call would be told."""
+        """The error of a single partition, in the form that a whole call would raise."""
         method = self.calls.client.meta.method_to_api_mapping[operation]
         refusal = ClientError({"Error": {"Code": code, "Message": said}}, method)
         try:
             with aws_call(self._name):
                 raise refusal
-        except Exception as told:
-            return told
+        except Exception as refusal:
+            return refusal
 
     @property
     def _name(self) -> str:

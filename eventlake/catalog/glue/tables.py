@@ -19,10 +19,10 @@ TABLE_BYTES = 2048
 
 def fitted(text: str, most: int) -> str:
     """The text on one line and not longer than that many bytes."""
-    told = "".join(char if _is_plain(char) else f"\\u{ord(char):04x}" for char in text)
-    if len(told.encode()) <= most:
-        return told
-    return told.encode()[: most - len("…".encode())].decode(errors="ignore") + "…"
+    escaped = "".join(char if _is_plain(char) else f"\\u{ord(char):04x}" for char in text)
+    if len(escaped.encode()) <= most:
+        return escaped
+    return escaped.encode()[: most - len("…".encode())].decode(errors="ignore") + "…"
 
 
 def kept(text: str, most: int) -> dict[str, str]:
@@ -30,13 +30,13 @@ def kept(text: str, most: int) -> dict[str, str]:
     return {} if fitted(text, most) == text else {KEPT: json.dumps(text)}
 
 
-def original(told: str, parameters: dict[str, Any], most: int) -> str:
-    """The comment that was given; what somebody has written over it in Glue counts more."""
+def original(comment: str, parameters: dict[str, Any], most: int) -> str:
+    """The original comment, unless it was changed in Glue."""
     if KEPT in parameters:
         text = str(json.loads(parameters[KEPT]))
-        if fitted(text, most) == told:
+        if fitted(text, most) == comment:
             return text
-    return told
+    return comment
 
 
 def _is_plain(char: str) -> bool:
@@ -117,12 +117,12 @@ def new_table(table: CatalogTable, root: Root) -> Fields:
 
 
 def new_column(column: CatalogColumn) -> Fields:
-    told: Fields = {"Name": column.name, "Type": column.type}
+    entry: Fields = {"Name": column.name, "Type": column.type}
     if column.comment:
-        told["Comment"] = fitted(column.comment, COLUMN_BYTES)
+        entry["Comment"] = fitted(column.comment, COLUMN_BYTES)
     if parameters := kept(column.comment, COLUMN_BYTES):
-        told["Parameters"] = parameters
-    return told
+        entry["Parameters"] = parameters
+    return entry
 
 
 def read_table(got: Fields, root: Root) -> CatalogTable | None:
