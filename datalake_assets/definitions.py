@@ -25,8 +25,7 @@ from datalake_assets.sensors.dead_runs import close_dead
 from datalake_assets.sensors.reload import reload_for_new_tables
 from eventlake.lake import Lake
 from eventlake.settings.file import load_settings
-from spark_resources.engines.base import SparkEngine
-from spark_resources.engines.factory import engine_of
+from spark_resources.engines.base import SparkEngine, engine_of
 
 
 @dg.definitions

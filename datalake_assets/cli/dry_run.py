@@ -11,7 +11,7 @@ from datalake_assets.preflight import before_run, require
 from eventlake.lake import Lake
 from eventlake.runs.dry_run import PlannedRun, planned_run
 from spark_resources.dataflow.job import LakeJob
-from spark_resources.engines.factory import engine_of
+from spark_resources.engines.base import engine_of
 
 _SHOWN = 20  # rows of each table that is drawn; --json has all
 _SHOWN_PARTITIONS = 10

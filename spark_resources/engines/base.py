@@ -1,4 +1,4 @@
-"""The interface of engines, and the Spark settings that all of them share."""
+"""The interface of engines, the Spark settings they share, and the engine of the settings."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -7,6 +7,7 @@ from typing import Any
 import dagster as dg
 
 from eventlake.runs.context import Listener
+from eventlake.settings.models import Settings
 from spark_resources.dataflow.job import LakeJob
 
 
@@ -33,3 +34,18 @@ PACKED: Mapping[str, str] = {
     "spark.shuffle.compress": "false",
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
 }
+
+
+def engine_of(settings: Settings) -> SparkEngine:
+    """Only what is asked for is imported: PySpark is slow to load, and AWS not always wanted."""
+    if settings.engine == "emr":
+        from spark_resources.engines.emr.run import EmrEngine
+
+        return EmrEngine()
+    if settings.engine.startswith("spark://"):
+        from spark_resources.engines.cluster.engine import ClusterEngine
+
+        return ClusterEngine()
+    from spark_resources.engines.local import local_engine
+
+    return local_engine()

@@ -1,9 +1,16 @@
-"""A job on EMR's driver: reads what to do from S3, does it, and tells Dagster by Pipes."""
+"""A job on the EMR driver: reads its description from S3, runs, and reports to Dagster by Pipes."""
 
 import argparse
+import os
+import resource
+import signal
+import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
 
 import msgspec
 from dagster_pipes import (
@@ -18,7 +25,6 @@ from eventlake.aws.access import AwsAccess
 from eventlake.aws.refusals import as_lake_error, aws_call
 from eventlake.runs.context import Dataflow
 from spark_resources.dataflow.job import LakeJob, run_job
-from spark_resources.workers.driver import busy, interruptible, peak_mb
 from spark_resources.workers.job_events import (
     JobDone,
     JobFailed,
@@ -28,6 +34,55 @@ from spark_resources.workers.job_events import (
     UnitPublished,
     tell,
 )
+
+_SIGN_SECONDS = 30.0
+# EMR looks at this file to tell a cluster that works without YARN from an idle one.
+_BUSY = Path("/emr/metricscollector/isbusy")
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """A cancelled step gets SIGTERM, or loses the JVM it was started by: it stops at once."""
+
+    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    parent, done = os.getppid(), threading.Event()
+
+    def watch() -> None:
+        while not done.wait(1.0):
+            if os.getppid() != parent:
+                os.kill(os.getpid(), signal.SIGTERM)
+                return
+
+    threading.Thread(target=watch, name="watch the JVM", daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def busy() -> Iterator[None]:
+    """Waiting for another run's lease is not idling: EMR would end the cluster of a replay."""
+    done = threading.Event()
+
+    def sign() -> None:
+        while _BUSY.parent.is_dir() and not done.wait(_SIGN_SECONDS):
+            _BUSY.touch()
+
+    threading.Thread(target=sign, name="sign of work", daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
+
+
+def peak_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
 
 # The job's own description is written when the id of its cluster is known, after it was asked for.
 _CONTEXT_SECONDS = 600.0

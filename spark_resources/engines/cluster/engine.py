@@ -17,18 +17,21 @@ from eventlake.storage import Storage
 from eventlake.storage.base import probe
 from spark_resources.dataflow.job import LakeJob, run_job
 from spark_resources.engines.base import SparkEngine
-from spark_resources.engines.cluster.capacity import (
+from spark_resources.engines.cluster.errors import HERE, trouble
+from spark_resources.engines.cluster.executors import ClusterDataflow, Executors
+from spark_resources.engines.cluster.master import (
+    Reached,
     Shape,
     Worker,
+    ask_workers,
     driver_config,
     executor_config,
     expected,
+    own_address_to,
+    reach,
     refuse_too_small,
     shape_for,
 )
-from spark_resources.engines.cluster.errors import HERE, trouble
-from spark_resources.engines.cluster.executors import ClusterDataflow, Executors
-from spark_resources.engines.cluster.master import Reached, ask_workers, own_address_to, reach
 from spark_resources.engines.cluster.workers import (
     add_code,
     add_packages,

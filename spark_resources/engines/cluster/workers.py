@@ -15,9 +15,8 @@ from eventlake.rules.errors import LakeError
 from eventlake.runs.context import Listener
 from eventlake.storage import LocalStorage, Storage
 from spark_resources.engines.cluster.errors import HERE, not_shared, of_workers, trouble, unusable
-from spark_resources.shipping.code import code_zip, version_of
 from spark_resources.shipping.environment import Target, pins
-from spark_resources.shipping.ship import ship_environment
+from spark_resources.shipping.ship import code_zip, ship_environment, version_of
 from spark_resources.workers.probe import WorkerLook, look
 from spark_resources.workers.start import CODE, LOOKING
 

@@ -1,10 +1,11 @@
-"""One run on EMR, seen from Dagster: submitted, listened to, and reported whatever ends it."""
+"""The EMR engine, and one run on EMR: submit the job, follow its messages, report how it ended."""
 
 import os
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from typing import Any
 
 import msgspec
 
@@ -23,15 +24,27 @@ from eventlake.state.report import RunFacts
 from eventlake.state.source_state import read_state
 from eventlake.storage.documents import decode, encode
 from spark_resources.dataflow.job import LakeJob
+from spark_resources.engines.base import SparkEngine
 from spark_resources.engines.emr.client import EmrClient, Pace
 from spark_resources.engines.emr.cluster import Cluster, Json, cluster_like, slots_of
-from spark_resources.engines.emr.job_for_cluster import abroad
-from spark_resources.engines.emr.listen import Listening
-from spark_resources.engines.emr.pipes import PipesFolder
+from spark_resources.engines.emr.pipes import Listening, PipesFolder
 from spark_resources.engines.emr.step import Place, Places, refuse_unusable, spark_step, unusable
 from spark_resources.shipping.environment import Target, machines
 from spark_resources.shipping.ship import ship
 from spark_resources.workers.job_events import JobFailed, Message, UnitPlanned, UnitPublished
+
+_ROLE = ("iam_role_arn", "external_id")
+
+
+def abroad(job: LakeJob, access: AwsAccess) -> LakeJob:
+    """A cluster has a role of its own, and knows neither ours nor its region."""
+    region = access.region_name()
+    settings = {**job.settings_json, "region": region}
+    settings["sources"] = [
+        {**source, "region": region, **dict.fromkeys(_ROLE)} for source in settings["sources"]
+    ]
+    settings.update(dict.fromkeys(_ROLE))
+    return msgspec.structs.replace(job, settings_json=settings)
 
 
 @contextmanager
@@ -225,3 +238,16 @@ class EmrRun:
             return self.place is None or self.places.has_ended(self.place)
         except LakeError:
             return False
+
+
+class EmrEngine(SparkEngine):
+    """Syncs are steps on the cluster of the settings, replays have clusters of their own."""
+
+    python: str = "3.11"  # of the cluster's Pythons, the one that Spark is to use
+
+    def run(self, job: LakeJob, listener: Listener) -> Iterator[Any]:
+        run = EmrRun(job, listener, self.python, self.pace())
+        return run.planned() if job.dry_run else run.units()
+
+    def pace(self) -> Pace:
+        return Pace()

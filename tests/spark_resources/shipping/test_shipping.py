@@ -14,15 +14,15 @@ import pytest
 
 from eventlake.storage import LocalStorage
 from spark_resources.shipping import ship as shipping
-from spark_resources.shipping.code import code_zip, start_script, version_of
 from spark_resources.shipping.environment import (
     Target,
     environment_version,
     machines,
     pins,
     write_environment,
+    write_zip,
 )
-from spark_resources.shipping.zips import write_zip
+from spark_resources.shipping.ship import code_zip, start_script, version_of
 from spark_resources.workers import emr_start
 from tests.support.lakes.on_emr import Heard
 from tests.support.servers.emr_node import PYTHON

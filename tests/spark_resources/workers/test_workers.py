@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_resources.shipping.code import code_zip
+from spark_resources.shipping.ship import code_zip
 from spark_resources.workers.ahead import PLACE, start_ahead
 from spark_resources.workers.start import unpacked
 

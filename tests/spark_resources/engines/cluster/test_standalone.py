@@ -14,17 +14,20 @@ import pytest
 from eventlake.rules.errors import InvalidSetting, ServiceTrouble
 from eventlake.runs.context import Silent
 from eventlake.storage import LocalStorage
-from spark_resources.engines.cluster.capacity import (
+from spark_resources.engines.cluster.errors import HERE, NoExecutors, of_workers
+from spark_resources.engines.cluster.executors import Executors
+from spark_resources.engines.cluster.master import (
+    Master,
     Shape,
     Worker,
     expected,
+    masters,
     megabytes,
+    own_address_to,
+    reach,
     refuse_too_small,
     shape_for,
 )
-from spark_resources.engines.cluster.errors import HERE, NoExecutors, of_workers
-from spark_resources.engines.cluster.executors import Executors
-from spark_resources.engines.cluster.master import Master, masters, own_address_to, reach
 from spark_resources.engines.cluster.workers import packages_to_ship, refuse_blind
 from spark_resources.shipping.environment import Target, pins
 from spark_resources.workers.probe import WorkerLook, look

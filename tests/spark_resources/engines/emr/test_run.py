@@ -15,7 +15,7 @@ from eventlake.rules import paths
 from eventlake.rules.errors import InsufficientPermissions, InvalidSetting, LakeError
 from eventlake.runs.open_runs import OpenRun
 from eventlake.storage.documents import decode
-from spark_resources.engines.emr.listen import StepFailed
+from spark_resources.engines.emr.pipes import StepFailed
 from spark_resources.engines.emr.run import EmrRun
 from tests.support.lakes.on_emr import BOTH_DAYS, EmrLake, Quick
 from tests.support.servers.emr_node import PYTHON, gated, shell
