@@ -8,7 +8,7 @@ import typer
 from datalake_assets.cli.invocation import AsJson, SourceOption, chosen_sources, invocation
 from datalake_assets.cli.output import note, print_json, say, warn, working
 from datalake_assets.cli.text import plural, size
-from eventlake.checks.repair import mend_catalog
+from eventlake.checks.repair import repair_catalog
 from eventlake.lake import Lake
 from eventlake.settings.models import Source
 from eventlake.upkeep.recovery import Recovery
@@ -48,36 +48,38 @@ def recover(
         if not as_json:
             _tell(done)
         if catalog:
-            told[-1] |= _mend(lake, one, quiet=as_json)
+            told[-1] |= _repair_catalog(lake, one, quiet=as_json)
     if as_json:
         print_json(told)
 
 
-def _mend(lake: Lake, source: Source, quiet: bool) -> dict[str, Any]:
-    with working(f"mending the catalog of {source.slug}"):
-        mended = mend_catalog(lake, source, lambda lease: note(f"{source.slug}: waits for {lease}"))
-    registered, foreign = sum(mended.registered.values()), sum(mended.unregistered.values())
+def _repair_catalog(lake: Lake, source: Source, quiet: bool) -> dict[str, Any]:
+    with working(f"repairing the catalog of {source.slug}"):
+        repaired = repair_catalog(
+            lake, source, lambda lease: note(f"{source.slug}: waits for {lease}")
+        )
+    registered, foreign = sum(repaired.registered.values()), sum(repaired.unregistered.values())
     if not quiet:
         lines = (
-            (len(mended.entries), "restored {} in the catalog.", "table"),
+            (len(repaired.entries), "restored {} in the catalog.", "table"),
             (registered, "registered {} again.", "partition"),
             (foreign, "took {} out of the catalog that nobody had published.", "partition"),
         )
         for count, line, what in lines:
             if count:
                 say(f"{source.slug}: {line.format(plural(count, what))}")
-        for table, rows in mended.lost_rows.items():
+        for table, rows in repaired.lost_rows.items():
             warn(
                 f"{table}: partitions with {rows:,} rows are missing in the catalog, and what "
                 "published them is no longer known. Replay the days of the table."
             )
-        if not mended:
+        if not repaired:
             say(f"{source.slug}: the catalog is as it was published.")
     return {
-        "tables_restored": mended.entries,
+        "tables_restored": repaired.entries,
         "partitions_registered": registered,
         "partitions_unregistered": foreign,
-        "rows_lost": mended.lost_rows,
+        "rows_lost": repaired.lost_rows,
     }
 
 

@@ -16,7 +16,7 @@ from datalake_assets.assets.running import DagsterListener, as_dagster_failure
 from eventlake.lake import Lake
 from eventlake.runs.context import now
 from eventlake.settings.models import Source
-from eventlake.upkeep.upkeep import UpkeepBroken, upkeep, upkeep_context
+from eventlake.upkeep.upkeep import UpkeepFailed, upkeep, upkeep_context
 
 PAGE = 100
 MOST_RUNS = 2_000
@@ -146,7 +146,7 @@ def upkeep_job(lake: Lake, source: Source) -> dg.JobDefinition:
             run = upkeep_context(lake, source, DagsterListener(context.log), context.run_id)
             try:
                 report = upkeep(run, now())
-            except UpkeepBroken as broken:
+            except UpkeepFailed as broken:
                 yield _materialization(source, broken)
                 raise
             yield dg.AssetMaterialization(upkeep_key(source), metadata=upkeep_numbers(report))
@@ -164,7 +164,7 @@ def upkeep_job(lake: Lake, source: Source) -> dg.JobDefinition:
     return keep_up
 
 
-def _materialization(source: Source, broken: UpkeepBroken) -> dg.AssetMaterialization:
+def _materialization(source: Source, broken: UpkeepFailed) -> dg.AssetMaterialization:
     return dg.AssetMaterialization(upkeep_key(source), metadata=upkeep_numbers(broken.report))
 
 

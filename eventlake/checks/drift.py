@@ -1,4 +1,4 @@
-"""Drift: the catalog entry against the Parquet footers against the table's schema."""
+"""Checks `drift` (catalog entry and Parquet footers match the schema) and `schema_change`."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ from eventlake.runs.verify import CheckResult
 from eventlake.state.manifest import Manifest
 
 _REMEDY = (
-    "Somebody changed the catalog or a file by hand. `datalake recover --catalog` puts the entry "
-    "back as it was published; a replay of its days writes a file anew."
+    "The catalog or a file was changed by hand. `datalake recover --catalog` restores the "
+    "published entry; a replay of the day rewrites a file."
 )
 
 
@@ -26,7 +26,7 @@ def check_drift(view: TableView) -> CheckResult:
     evidence = {
         "columns": len(view.schema.columns),
         "columns_in_catalog": len(view.entry.columns) if view.entry else 0,
-        "footers": sum(len(one.files) for one in view.looked_into),
+        "footers": sum(len(one.files) for one in view.sampled),
     }
     return verdict(view.schema.key, "drift", problems, evidence, _REMEDY)
 
@@ -46,23 +46,23 @@ def _entry_problems(view: TableView) -> Iterator[str]:
 
 
 def column_problems(entry: CatalogTable, schema: TableSchema) -> Iterator[str]:
-    """Where the columns of an entry are not those of the schema: missing, foreign, other types."""
+    """Columns of an entry that are missing, unknown, of another type or out of order."""
     found = {column.name: column.type for column in entry.columns}
     wanted = {column.name: column.type.sql for column in schema.columns}
     for name in dict.fromkeys([*wanted, *found]):
         if name not in found:
             yield f"{name} {wanted[name]} is not in the catalog"
         elif name not in wanted:
-            yield f"{name} {found[name]} is in the catalog, and in no schema of the lake"
+            yield f"{name} {found[name]} is in the catalog, but not in the schema"
         elif found[name] != wanted[name]:
             yield f"{name} is {found[name]} in the catalog, {wanted[name]} in the schema"
     order = [column.name for column in entry.columns if column.name in wanted]
     if moved := _out_of_order(order, list(wanted)):
-        yield f"the catalog has {moved} in another place than the schema"
+        yield f"{moved} has another position in the catalog than in the schema"
 
 
 def _file_problems(view: TableView) -> Iterator[str]:
-    for one in view.looked_into:
+    for one in view.sampled:
         for file in one.files:
             if file.columns is not None:
                 wrong = type_problems(file.columns, view.schema, older=True)
@@ -74,11 +74,11 @@ def _order_problems(footer: pa.Schema, schema: TableSchema) -> Iterator[str]:
     known = schema.types()
     order = [name for name in footer.names if name in known]
     if moved := _out_of_order(order, list(known)):
-        yield f"{moved} is in another place than in the schema"
+        yield f"{moved} has another position than in the schema"
 
 
 def _out_of_order(found: Sequence[str], wanted: Sequence[str]) -> str | None:
-    """The first that does not come in the order in which it should."""
+    """The first name that is out of order."""
     there = set(found)
     due = (name for name in wanted if name in there)
     return next((name for name, right in zip(found, due, strict=False) if name != right), None)
@@ -91,8 +91,8 @@ def _list(names: Sequence[str]) -> str:
 LATELY = timedelta(days=1)
 """How long a change is reported, and how long a table counts as new."""
 _CHANGE_REMEDY = (
-    "Nothing, if the change is wanted. A column of the wrong type is corrected with "
-    "`datalake retype`; events that nobody wants are left out with `skip_events`."
+    "Nothing, if the change is intended. Correct a column of the wrong type with "
+    "`datalake retype`; exclude unwanted events with `skip_events`."
 )
 
 

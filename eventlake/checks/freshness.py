@@ -1,4 +1,4 @@
-"""Freshness: whether a source has been silent for longer than it usually is."""
+"""Check `freshness`: whether a source has had no events for longer than usual."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,21 +20,21 @@ TWO_HOURS = 2 * HOUR
 _SYNCS_AHEAD = 14
 LOOK_BACK_DAYS = 28
 ON_THE_WAY = 4 * HOUR
-"""What an hour may take from the source to the archive, and a sync to load it."""
+"""The time that events may take from the source to the archive and into the lake."""
 _KNOWN_AFTER = timedelta(days=15)  # two weekends
 _UNTIL_KNOWN = timedelta(days=3)
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """How old the newest event may be, and why so."""
+    """The maximum age of the newest event, and the reason."""
 
     age: timedelta
     because: str
 
 
 def check_freshness(lake: Lake, source: Source, now: datetime) -> CheckResult:
-    """One source; a table of its own may be rare, and silence of it means nothing."""
+    """Check a source as a whole, as the events of a single table may be rare."""
     lake = lake.for_source(source)
     first_load = made_at(lake.storage, source.id, 1)
     return judge_freshness(source, loaded_hours(lake, source), now, first_load)
@@ -43,7 +43,7 @@ def check_freshness(lake: Lake, source: Source, now: datetime) -> CheckResult:
 def judge_freshness(
     source: Source, hours: Iterable[datetime], now: datetime, first_load: datetime | None = None
 ) -> CheckResult:
-    # Clocks of devices do not count, but servers, too, have dated events ahead.
+    # Timestamps of servers may lie in the future, too.
     known = sorted({hour for hour in hours if hour <= now + HOUR})
     expected = expectation(known, source.freshness_hours, _between_syncs(source, now))
     problems: list[str] = []
@@ -74,22 +74,22 @@ def judge_freshness(
 def expectation(
     hours: Sequence[datetime], setting: int | None, between_syncs: timedelta = TWO_HOURS
 ) -> Expected:
-    """By the setting; else by how long the source was silent before, of what is known of it."""
+    """From the setting, or else from the longest gaps in the past."""
     if setting is not None:
         return Expected(setting * HOUR, "the setting `freshness_hours`")
     on_the_way = ON_THE_WAY + between_syncs
     if not hours or hours[-1] - hours[0] < _KNOWN_AFTER:
-        told = f"less than {_KNOWN_AFTER.days} days of it are known"
-        return Expected(max(_UNTIL_KNOWN, on_the_way), told)
+        because = f"less than {_KNOWN_AFTER.days} days of history"
+        return Expected(max(_UNTIL_KNOWN, on_the_way), because)
     gaps = sorted(later - sooner - HOUR for sooner, later in pairwise(hours))
-    # Of all silences but one: a single outage is not what is usual.
+    # The second longest gap: a single outage is not usual.
     usual = gaps[-2] if len(gaps) > 1 else timedelta()
-    told = f"it was silent for {usual / HOUR:.0f} hours at most, but for once"
-    return Expected(usual + on_the_way, f"{told}, in its last {LOOK_BACK_DAYS} days")
+    because = f"gaps of at most {usual / HOUR:.0f} hours, except for one,"
+    return Expected(usual + on_the_way, f"{because} in the last {LOOK_BACK_DAYS} days")
 
 
 def _between_syncs(source: Source, now: datetime) -> timedelta:
-    """The longest time between two of the next syncs; none where they are not scheduled."""
+    """The longest time between scheduled syncs; zero if they are not scheduled."""
     due = [now]
     while len(due) <= _SYNCS_AHEAD and source.is_scheduled:
         following = next_due(source.schedule, source.schedule_timezone, due[-1])
@@ -100,7 +100,7 @@ def _between_syncs(source: Source, now: datetime) -> timedelta:
 
 
 def loaded_hours(lake: Lake, source: Source) -> set[datetime]:
-    """The hours of which events are loaded, from the newest day folders on which there are any."""
+    """The hours with loaded events, of the newest day folders that have any."""
     pages = lake.storage.files(paths.ledger_pages(source.id))
     folders = sorted((page.name.removesuffix(".json") for page in pages), key=int)
     ledger = read_ledger(lake.storage, source.id, folders[-LOOK_BACK_DAYS:])
@@ -112,6 +112,6 @@ def loaded_hours(lake: Lake, source: Source) -> set[datetime]:
 
 def _remedy(source: Source) -> str:
     return (
-        "`datalake status` tells whether files wait or syncs fail. If neither, look at what writes "
-        f"the archive ({source.raw}). If the silence is right, set `freshness_hours` of the source."
+        "`datalake status` shows whether files are waiting or syncs fail. If neither, check what "
+        f"writes the archive ({source.raw}). If the gap is normal, set `freshness_hours`."
     )

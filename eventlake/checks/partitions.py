@@ -1,4 +1,4 @@
-"""Partitions: what was published is registered, and nothing else; its files are there."""
+"""Check `partitions`: the catalog has exactly the published partitions, and their files exist."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,15 @@ from functools import cached_property, partial
 
 from eventlake.catalog.base import CatalogPartition, partition_day
 from eventlake.checks.drift import LATELY, Changes, changes_of, made
-from eventlake.checks.view import LookedInto, Promise, TableView, Values, sample, turn_of, verdict
+from eventlake.checks.view import (
+    LastChange,
+    PartitionFiles,
+    TableView,
+    Values,
+    daily_slice,
+    sample,
+    verdict,
+)
 from eventlake.rules import paths
 from eventlake.rules.partitions import DatePartition
 from eventlake.rules.types import TableSchema
@@ -20,17 +28,17 @@ from eventlake.upkeep.candidates import Candidate, candidates
 
 _REMEDY = (
     "`datalake recover --catalog` registers again what was published. A file that is lost or "
-    "damaged comes back by a replay of its day; `datalake audit` tells which rows are concerned."
+    "damaged is restored by a replay of its day; `datalake audit` lists the affected rows."
 )
 
 
 def check_partitions(view: TableView) -> CheckResult:
     problems = [*_unregistered(view), *_unwanted(view), *_file_problems(view), *_row_problems(view)]
-    files = [file for one in view.looked_into for file in one.files]
+    files = [file for one in view.sampled for file in one.files]
     evidence = {
         "partitions": len(view.partitions),
-        "looked_into": len(view.looked_into),
-        "all_looked_into_after_days": view.turns,
+        "looked_into": len(view.sampled),
+        "all_looked_into_after_days": view.days_for_all,
         "files_read": len(files),
         "rows_registered": sum(partition.rows for partition in view.partitions),
         **({} if view.is_partial else {"rows_published": view.rows}),
@@ -39,46 +47,51 @@ def check_partitions(view: TableView) -> CheckResult:
 
 
 def _unregistered(view: TableView) -> Iterator[str]:
-    """Manifests that the catalog does not follow."""
-    for values, promise in view.promises.items():
+    """Published changes that the catalog does not have."""
+    for values, last in view.last_changes.items():
         found, name = view.registered.get(values), view.named(values)
         if found is None:
-            # Of one that was dropped at some time the manifests not read may have the last word.
-            if not promise.change.dropped and values not in view.dropped:
-                yield f"{name} is not registered ({_said(promise)})"
-        elif found.version < promise.manifest:
-            yield f"{name} is registered as manifest {found.version} left it ({_said(promise)})"
-        elif found.version == promise.manifest and _differs(found, promise):
+            # A manifest that was not read may have dropped it again.
+            if not last.change.dropped and values not in view.dropped:
+                yield f"{name} is not registered ({_describe(last)})"
+        elif found.version < last.manifest:
+            yield f"{name} is registered as manifest {found.version} left it ({_describe(last)})"
+        elif found.version == last.manifest and _differs(found, last):
             there = f"{found.location}, {found.files} files, {found.rows} rows"
-            yield f"{name} is registered with {there} ({_said(promise)})"
+            yield f"{name} is registered with {there} ({_describe(last)})"
 
 
-def _differs(found: CatalogPartition, promise: Promise) -> bool:
-    said = promise.change
-    told = (found.location, found.files, found.rows, found.bytes)
-    return said.dropped or told != (said.location, said.files, said.rows, said.bytes)
+def _differs(found: CatalogPartition, last: LastChange) -> bool:
+    change = last.change
+    registered = (found.location, found.files, found.rows, found.bytes)
+    return change.dropped or registered != (
+        change.location,
+        change.files,
+        change.rows,
+        change.bytes,
+    )
 
 
-def _said(promise: Promise) -> str:
-    change = promise.change
+def _describe(last: LastChange) -> str:
+    change = last.change
     what = (
         "dropped it"
         if change.dropped
         else f"put it into {change.location}, {change.files} files, {change.rows} rows"
     )
-    return f"run {promise.run_id}, manifest {promise.manifest}, {what}"
+    return f"run {last.run_id}, manifest {last.manifest}, {what}"
 
 
 def _unwanted(view: TableView) -> Iterator[str]:
-    """Partitions that no manifest has put there."""
+    """Registered partitions that no manifest published."""
     for partition in view.partitions:
         name = view.named(partition.values)
         if not 0 < partition.version <= view.manifest:
-            yield f"{name} was registered by somebody else"
+            yield f"{name} was not registered by the lake"
         elif not _is_spelled_right(view, partition):
             yield f"{name} is not spelled like a partition of {view.layout.value}"
         elif not view.is_place_of_ours(partition.location):
-            yield f"{name} lies in {partition.location}, which is no place of the table"
+            yield f"{name} is in {partition.location}, outside the folders of the table"
 
 
 def _is_spelled_right(view: TableView, partition: CatalogPartition) -> bool:
@@ -90,13 +103,13 @@ def _is_spelled_right(view: TableView, partition: CatalogPartition) -> bool:
 
 
 def _file_problems(view: TableView) -> Iterator[str]:
-    for one in view.looked_into:
+    for one in view.sampled:
         for problem in file_problems(one):
             yield f"{view.named(one.partition.values)}: {problem}"
 
 
-def file_problems(one: LookedInto) -> Iterator[str]:
-    """Where the files of a partition are not those that were published."""
+def file_problems(one: PartitionFiles) -> Iterator[str]:
+    """Differences between the files of a partition and what was published."""
     partition, files = one.partition, one.files
     for file in files:
         if file.problem is not None:
@@ -109,54 +122,54 @@ def file_problems(one: LookedInto) -> Iterator[str]:
         yield f"{rows} rows in its files, {partition.rows} published"
 
 
-def _all_read(one: LookedInto) -> bool:
+def _all_read(one: PartitionFiles) -> bool:
     return all(file.problem is None for file in one.files)
 
 
 def _row_problems(view: TableView) -> Iterator[str]:
-    """What the sum over all partitions tells also of those that no manifest just read named."""
+    """The row count over all partitions, including those that no sampled manifest names."""
     registered = sum(partition.rows for partition in view.partitions)
     if registered != view.rows and not view.is_partial:
         yield f"the registered partitions have {registered} rows, {view.rows} were published"
 
 
 _READ = 60
-"""Manifests in one run of the checks: the newest half are two days of syncs, and some more."""
+"""Manifests that one run of the checks reads; the newest half covers two days of syncs."""
 _LATELY_AT_MOST = 500
 _AT_ONCE = 12
 
 
-def promises_of(manifests: Iterable[Manifest]) -> dict[str, dict[Values, Promise]]:
+def promises_of(manifests: Iterable[Manifest]) -> dict[str, dict[Values, LastChange]]:
     """The last entry for each partition, by key of the table."""
-    promises: dict[str, dict[Values, Promise]] = {}
+    last_changes: dict[str, dict[Values, LastChange]] = {}
     for manifest in manifests:
         for change in manifest.partitions:
-            promise = Promise(manifest.number, manifest.run_id, change)
-            promises.setdefault(change.table, {})[change.values] = promise
-    return promises
+            last = LastChange(manifest.number, manifest.run_id, change)
+            last_changes.setdefault(change.table, {})[change.values] = last
+    return last_changes
 
 
 @dataclass(frozen=True)
-class Story:
-    """The state after all commits, also those whose actions are not all done yet."""
+class ManifestHistory:
+    """The state after all commits, including those that are not applied yet, and its manifests."""
 
     state: SourceState
-    applied: int  # up to here they are
-    manifests: tuple[Manifest, ...]  # that were read, oldest first
-    changes: Changes  # to schemas, lately
+    applied: int  # the last applied manifest
+    manifests: tuple[Manifest, ...]  # in the sample, oldest first
+    changes: Changes  # of schemas, in the last day
     recent: int  # the first manifest of the last day; without one, the next
 
     @cached_property
-    def promises(self) -> dict[str, dict[Values, Promise]]:
+    def last_changes(self) -> dict[str, dict[Values, LastChange]]:
         return promises_of(self.manifests)
 
-    def goes_on(self, storage: Storage) -> bool:
-        """Whether somebody publishes, or has since it was read."""
+    def is_outdated(self, storage: Storage) -> bool:
+        """Whether a run is publishing, or has published since the history was read."""
         following = paths.manifest(self.state.source_id, self.state.manifest + 1)
         return self.applied < self.state.manifest or storage.exists(following)
 
 
-def read_story(storage: Storage, source_id: str, now: datetime) -> Story:
+def read_history(storage: Storage, source_id: str, now: datetime) -> ManifestHistory:
     state = read_state(storage, source_id)
     applied, since = state.manifest, now - LATELY
     while manifest := read_manifest(storage, source_id, state.manifest + 1):
@@ -164,18 +177,18 @@ def read_story(storage: Storage, source_id: str, now: datetime) -> Story:
     # A day more than changes are reported: whether their tables were new then.
     read = {one.number: one for one in _newest(storage, source_id, state.manifest, since - LATELY)}
     kept = range(read_pruned(storage, source_id) + 1, state.manifest + 1)
-    due = [number for number in sample(kept, _READ, turn_of(now)) if number not in read]
+    due = [number for number in sample(kept, _READ, daily_slice(now)) if number not in read]
     for found in storage.each(lambda number: read_manifest(storage, source_id, number), due):
         if found is not None:
             read[found.number] = found
     manifests = tuple(read[number] for number in sorted(read))
     recent = [one.number for one in manifests if made(one) >= since]
     first = min(recent, default=state.manifest + 1)
-    return Story(state, applied, manifests, changes_of(manifests, since), first)
+    return ManifestHistory(state, applied, manifests, changes_of(manifests, since), first)
 
 
 def _newest(storage: Storage, source_id: str, last: int, since: datetime) -> Iterator[Manifest]:
-    """From the last one back, as far as they were made since a moment."""
+    """The manifests since a timestamp, from the newest on."""
     numbers = range(last, max(0, last - _LATELY_AT_MOST), -1)
     for first in range(0, len(numbers), _AT_ONCE):
         some = numbers[first : first + _AT_ONCE]
@@ -185,8 +198,8 @@ def _newest(storage: Storage, source_id: str, last: int, since: datetime) -> Ite
             yield manifest
 
 
-_ITS_TURN = timedelta(days=1)
-"""What became due within it the next upkeep still has to do."""
+_UPKEEP_INTERVAL = timedelta(days=1)
+"""What became due within it is left to the next upkeep."""
 
 
 def check_small_files(
@@ -202,7 +215,7 @@ def check_small_files(
     Partitions that a manifest from `recent` on has written wait for the next upkeep.
     """
     rule = source.compaction
-    last_day = (now - timedelta(days=rule.after_days) - _ITS_TURN).date().isoformat()
+    last_day = (now - timedelta(days=rule.after_days) - _UPKEEP_INTERVAL).date().isoformat()
     known = (
         (partition_day(layout.keys, p.values), Candidate(schema, p))
         for p in partitions
@@ -228,5 +241,5 @@ def _remedy(source: Source) -> str:
     switched_on = "" if source.compaction.enabled else "Set `compaction.enabled: true`. "
     return (
         f"{switched_on}The job `upkeep_{source.name}` and `datalake upkeep --source {source.slug}` "
-        "compact them: see whether its schedule is on, and what its runs say."
+        "compact them: check that its schedule is on, and the logs of its runs."
     )

@@ -5,28 +5,26 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-import pyarrow.parquet as pq
-
 from eventlake.catalog.base import CatalogPartition, CatalogTable, partition_day
 from eventlake.checks.drift import check_drift, check_schema_change
 from eventlake.checks.partitions import (
-    Story,
+    ManifestHistory,
     check_partitions,
     check_small_files,
     promises_of,
-    read_story,
+    read_history,
 )
 from eventlake.checks.view import (
     TABLE_RULES,
-    LookedInto,
-    Promise,
+    LastChange,
+    PartitionFiles,
     TableView,
     Values,
-    look_into,
+    daily_slice,
+    read_footers,
     sample,
     share_of,
     slices,
-    turn_of,
 )
 from eventlake.columnar.id_hashes import words
 from eventlake.lake import Lake
@@ -41,7 +39,7 @@ from eventlake.settings.models import Source
 from eventlake.state.manifest import Manifest
 from eventlake.state.source_state import SourceState
 
-_LOOK_AGAIN = 10
+_ATTEMPTS = 10
 _SECONDS_BETWEEN = 3.0
 PARTIAL_CHECKS = ("drift", "partitions", "small_files")
 """After a load these cover only what the run has loaded."""
@@ -55,11 +53,11 @@ class Loaded:
 
     days: dict[str, set[str]] = field(default_factory=dict)
     partitions: dict[str, dict[Values, CatalogPartition]] = field(default_factory=dict)
-    promises: dict[str, dict[Values, Promise]] = field(default_factory=dict)
+    last_changes: dict[str, dict[Values, LastChange]] = field(default_factory=dict)
 
     def add_manifest(self, manifest: Manifest) -> None:
-        for key, promises in promises_of([manifest]).items():
-            self.promises.setdefault(key, {}).update(promises)
+        for key, last_changes in promises_of([manifest]).items():
+            self.last_changes.setdefault(key, {}).update(last_changes)
 
     def add_day(self, key: str, day: str, partitions: Iterable[CatalogPartition]) -> None:
         self.days.setdefault(key, set()).add(day)
@@ -69,7 +67,7 @@ class Loaded:
     def view(self, key: str, state: SourceState, entry: CatalogTable | None) -> TableView:
         """A loaded table, with no partitions but those of the loaded days."""
         layout, days = DatePartition(state.layouts[key].date_partition), self.days[key]
-        promises = self.promises.get(key, {})
+        last_changes = self.last_changes.get(key, {})
         return TableView(
             source_id=state.source_id,
             schema=state.tables[key],
@@ -78,10 +76,12 @@ class Loaded:
             rows=state.rows.get(key, 0),
             entry=entry,
             partitions=tuple(self.partitions[key].values()),
-            promises={v: p for v, p in promises.items() if partition_day(layout.keys, v) in days},
+            last_changes={
+                v: p for v, p in last_changes.items() if partition_day(layout.keys, v) in days
+            },
             dropped=frozenset(state.dropped.get(key, ())),
-            looked_into=(),
-            turns=0,
+            sampled=(),
+            days_for_all=0,
             is_partial=True,
         )
 
@@ -94,18 +94,18 @@ class TableChecks:
     source: Source
     now: datetime
     wait: Callable[[float], None] = time.sleep
-    _left: int = field(default=_LOOK_AGAIN, init=False)
+    _left: int = field(default=_ATTEMPTS, init=False)
 
     def __post_init__(self) -> None:
         self.lake = self.lake.for_source(self.source)
 
     def run(self, wanted: Wanted | None = None) -> Iterator[CheckResult]:
-        """The verdicts of all checks, or of those that are wanted."""
-        story = self._read()
-        for schema in self.tables(story):
+        """The results of all checks, or of the requested ones."""
+        history = self._read()
+        for schema in self.tables(history):
             names = TABLE_RULES.keys() if wanted is None else wanted.get(schema.key, ())
             if names:
-                story, results = self._settled(story, schema, names)
+                history, results = self._settled(history, schema, names)
                 yield from results
 
     def of_loaded(self, loaded: Loaded) -> Iterator[CheckResult]:
@@ -114,39 +114,45 @@ class TableChecks:
         They cover the partitions that the run has loaded, and read no file: the run itself has
         checked each. Errors that another run can cause by publishing now are left to its checks.
         """
-        story = self._read()
+        history = self._read()
         entries = {entry.name: entry for entry in self.lake.catalog.tables(self.source.database)}
         for key in loaded.days:
-            entry = entries.get(story.state.tables[key].name)
-            view = loaded.view(key, story.state, entry)
-            results = list(self._judged(story, view, TABLE_RULES))
-            if not _has_errors(results) or not story.goes_on(self.lake.storage):
+            entry = entries.get(history.state.tables[key].name)
+            view = loaded.view(key, history.state, entry)
+            results = list(self._judged(history, view, TABLE_RULES))
+            if not _has_errors(results) or not history.is_outdated(self.lake.storage):
                 yield from results
 
-    def tables(self, story: Story) -> list[TableSchema]:
-        known = story.state.tables_of(self.source).values()
+    def tables(self, history: ManifestHistory) -> list[TableSchema]:
+        known = history.state.tables_of(self.source).values()
         return [schema for schema in known if not self.source.skips(schema.table)]
 
     def _settled(
-        self, story: Story, schema: TableSchema, names: Collection[str]
-    ) -> tuple[Story, list[CheckResult]]:
-        """Whoever looks while a run publishes sees half of it: then what is wrong is looked at
-        again, until it is right, or nobody is publishing."""
+        self, history: ManifestHistory, schema: TableSchema, names: Collection[str]
+    ) -> tuple[ManifestHistory, list[CheckResult]]:
+        """Check a table. Failures are checked again while a run is publishing, as the state may be
+        incomplete."""
         while True:
-            schema = story.state.tables.get(schema.key, schema)
-            view = self._view(story, schema, with_files=bool({"drift", "partitions"} & set(names)))
-            results = list(self._judged(story, view, names))
-            if not _has_errors(results) or not self._left or not story.goes_on(self.lake.storage):
-                return story, results
+            schema = history.state.tables.get(schema.key, schema)
+            view = self._view(
+                history, schema, with_files=bool({"drift", "partitions"} & set(names))
+            )
+            results = list(self._judged(history, view, names))
+            if (
+                not _has_errors(results)
+                or not self._left
+                or not history.is_outdated(self.lake.storage)
+            ):
+                return history, results
             self._left -= 1
             self.wait(_SECONDS_BETWEEN)
-            story = self._read()
+            history = self._read()
 
-    def _read(self) -> Story:
-        return read_story(self.lake.storage, self.source.id, self.now)
+    def _read(self) -> ManifestHistory:
+        return read_history(self.lake.storage, self.source.id, self.now)
 
     def _judged(
-        self, story: Story, view: TableView, names: Collection[str]
+        self, history: ManifestHistory, view: TableView, names: Collection[str]
     ) -> Iterator[CheckResult]:
         schema = view.schema
         if "drift" in names:
@@ -155,21 +161,21 @@ class TableChecks:
             yield check_partitions(view)
         if "small_files" in names:
             yield check_small_files(
-                self.source, schema, view.layout, view.partitions, self.now, story.recent
+                self.source, schema, view.layout, view.partitions, self.now, history.recent
             )
         if "schema_change" in names:
-            yield check_schema_change(schema, story.changes.get(schema.key, ()))
+            yield check_schema_change(schema, history.changes.get(schema.key, ()))
 
-    def _view(self, story: Story, schema: TableSchema, with_files: bool) -> TableView:
-        state, catalog = story.state, self.lake.catalog
+    def _view(self, history: ManifestHistory, schema: TableSchema, with_files: bool) -> TableView:
+        state, catalog = history.state, self.lake.catalog
         entry = catalog.table(schema.database, schema.name)
         partitions = catalog.partitions(schema.database, schema.name) if entry else []
         share = share_of(len(state.tables))
-        looked: list[LookedInto] = []
+        sampled: list[PartitionFiles] = []
         if with_files:
-            due = sample(partitions, share, turn_of(self.now))
-            # What lies elsewhere is told of as such; this lake may not be able to read it.
-            looked = look_into(self.lake.storage, [p for p in due if "://" not in p.location])
+            due = sample(partitions, share, daily_slice(self.now))
+            # A location elsewhere is a problem of its own, and may not be readable.
+            sampled = read_footers(self.lake.storage, [p for p in due if "://" not in p.location])
         return TableView(
             source_id=self.source.id,
             schema=schema,
@@ -178,10 +184,10 @@ class TableChecks:
             rows=state.rows.get(schema.key, 0),
             entry=entry,
             partitions=tuple(partitions),
-            promises=story.promises.get(schema.key, {}),
+            last_changes=history.last_changes.get(schema.key, {}),
             dropped=frozenset(state.dropped.get(schema.key, ())),
-            looked_into=tuple(looked),
-            turns=slices(len(partitions), share),
+            sampled=tuple(sampled),
+            days_for_all=slices(len(partitions), share),
         )
 
 
@@ -191,7 +197,7 @@ _DAY_US = 86_400_000_000
 def check_published(
     lake: Lake, source: Source, schema: TableSchema, window: Window
 ) -> Iterator[CheckResult]:
-    """Read the files of a table's partitions and hold them to the same rules as before."""
+    """Check the files of a table's partitions again: duplicates, types and row counts."""
     lake = lake.for_source(source)
     days = (f"{window.start:%Y-%m-%d}", f"{window.end:%Y-%m-%d}")
     partitions = [
@@ -199,20 +205,19 @@ def check_published(
         for partition in lake.catalog.partitions(schema.database, schema.name, days)
         if window.start <= source.date_partition.parse(partition.values) < window.end
     ]
-    files = [f for p in partitions for f in lake.storage.files(p.location, recursive=False)]
-    ids = read_ids(lake.storage, source, files)
+    stored = [f for p in partitions for f in lake.storage.files(p.location, recursive=False)]
+    ids = read_ids(lake.storage, source, stored)
     events = Events(words(ids["id"].combine_chunks()), ids["received"].to_numpy())
     doubled = find_twins(events, NOTHING, source.dedup_days * _DAY_US) >= 0
-    footers = []
-    for file in files:
-        with lake.storage.open_input(file.path) as stream:
-            footers.append(pq.read_metadata(stream))
+    files = [file for one in read_footers(lake.storage, partitions) for file in one.files]
     problems = [
         f"{file.name}: {problem}"
-        for file, footer in zip(files, footers, strict=True)
-        for problem in type_problems(footer.schema.to_arrow_schema(), schema, older=True)
+        for file in files
+        for problem in (
+            type_problems(file.columns, schema, older=True) if file.columns else [file.problem]
+        )
     ]
-    rows, promised = sum(f.num_rows for f in footers), sum(p.rows for p in partitions)
+    rows, published = sum(file.rows for file in files), sum(p.rows for p in partitions)
     yield CheckResult(
         schema.key,
         "dedup",
@@ -226,7 +231,7 @@ def check_published(
         {"files": len(files), "problems": "; ".join(problems[:5])},
     )
     yield CheckResult(
-        schema.key, "conservation", rows == promised, {"rows": rows, "published": promised}
+        schema.key, "conservation", rows == published, {"rows": rows, "published": published}
     )
 
 

@@ -1,4 +1,4 @@
-"""A table as its manifests, the catalog and its files tell it, at one moment."""
+"""A snapshot of a table for its checks: manifests, catalog entry, and a sample of its files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from eventlake.storage import Storage, StoredFile
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file as its footer tells it, or why it cannot be read."""
+    """The footer of a file, or why it cannot be read."""
 
     name: str
     bytes: int
@@ -30,20 +30,20 @@ class DataFile:
 
 
 @dataclass(frozen=True, slots=True)
-class LookedInto:
+class PartitionFiles:
     """A partition and the files in its folder."""
 
     partition: CatalogPartition
     files: tuple[DataFile, ...]
 
 
-def look_into(storage: Storage, partitions: Sequence[CatalogPartition]) -> list[LookedInto]:
-    return storage.each(partial(_looked_into, storage), partitions)
+def read_footers(storage: Storage, partitions: Sequence[CatalogPartition]) -> list[PartitionFiles]:
+    return storage.each(partial(_read_partition, storage), partitions)
 
 
-def _looked_into(storage: Storage, partition: CatalogPartition) -> LookedInto:
+def _read_partition(storage: Storage, partition: CatalogPartition) -> PartitionFiles:
     files = storage.files(partition.location, recursive=False)
-    return LookedInto(partition, tuple(_footer(storage, file) for file in files))
+    return PartitionFiles(partition, tuple(_footer(storage, file) for file in files))
 
 
 def _footer(storage: Storage, file: StoredFile) -> DataFile:
@@ -60,8 +60,8 @@ Values = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
-    """What a manifest said about a partition."""
+class LastChange:
+    """The last change of a partition, and the manifest that published it."""
 
     manifest: int
     run_id: str
@@ -70,7 +70,7 @@ class Promise:
 
 @dataclass(frozen=True)
 class TableView:
-    """All that the rules for a table need to know."""
+    """The input of the checks of a table."""
 
     source_id: str
     schema: TableSchema
@@ -79,10 +79,10 @@ class TableView:
     rows: int  # by all manifests
     entry: CatalogTable | None
     partitions: tuple[CatalogPartition, ...]
-    promises: Mapping[Values, Promise]  # of the manifests that were read
-    dropped: frozenset[Values]  # by any manifest, at some time
-    looked_into: tuple[LookedInto, ...]
-    turns: int  # after how many runs all partitions were looked into
+    last_changes: Mapping[Values, LastChange]  # in the sampled manifests
+    dropped: frozenset[Values]  # by any manifest
+    sampled: tuple[PartitionFiles, ...]
+    days_for_all: int  # after which all partitions have been in the sample
     is_partial: bool = False  # only the partitions that a run has just loaded
 
     @property
@@ -97,28 +97,28 @@ class TableView:
         return "/".join(map("=".join, zip(self.layout.keys, values, strict=False)))
 
     def is_place_of_ours(self, location: str) -> bool:
-        """Whether a partition of the table may lie there."""
+        """Whether a location is in a folder of the table."""
         own = f"/segment_type={self.schema.table}/"
         in_version = location.startswith(f"{paths.versions(self.source_id)}/") and own in location
         return in_version or location.startswith(f"{self.location}/")
 
 
 TABLE_RULES = {
-    "drift": "The catalog entry and the Parquet footers say what the table's schema says: columns, "
-    "types, order, location.",
-    "partitions": "Every partition that was published is registered, and no other; its files are "
-    "there and can be read.",
-    "small_files": "No partition of a past day is cut into small files.",
+    "drift": "The catalog entry and the Parquet footers match the table's schema: columns, types, "
+    "order, location.",
+    "partitions": "The catalog has exactly the published partitions; their files exist and can be "
+    "read.",
+    "small_files": "No partition of a past day consists of many small files.",
     "schema_change": "No column was added within the last day, except to a new table.",
 }
-"""What each check of a table holds."""
+"""The checks of a table, with descriptions."""
 
 SOURCE_RULES = {
-    "freshness": "The newest event is not older than is usual for the source.",
+    "freshness": "The newest event is not older than usual for the source.",
 }
-"""What each check of a source holds."""
+"""The checks of a source, with descriptions."""
 
-# With these a query fails or gives a wrong answer; all else is for a person to look at.
+# With these problems a query fails or is wrong; all others are warnings.
 _WRONG_DATA = frozenset({"drift", "partitions"})
 _EXAMPLES = 5
 
@@ -126,35 +126,35 @@ _EXAMPLES = 5
 def verdict(
     table: str, check: str, problems: Sequence[str], evidence: dict[str, Any], remedy: str
 ) -> CheckResult:
-    """Passed without problems; else the first of them, and what to do about them."""
-    told = {"problems": len(problems), **evidence}
+    """The result of a check: passed without problems, or else the first problems and a remedy."""
+    shown = {"problems": len(problems), **evidence}
     if problems:
-        told |= {"first_problems": tuple(problems[:_EXAMPLES]), "what_to_do": remedy}
+        shown |= {"first_problems": tuple(problems[:_EXAMPLES]), "what_to_do": remedy}
     severity = Severity.ERROR if check in _WRONG_DATA else Severity.WARN
-    return CheckResult(table, check, not problems, told, severity)
+    return CheckResult(table, check, not problems, shown, severity)
 
 
 T = TypeVar("T")
 
 PARTITIONS_AT_MOST = 4_000
-"""Of all tables of a source in one run: some minutes of work on S3, seconds in a folder."""
+"""Per source and run: some minutes of work on S3, seconds in a local folder."""
 _LEAST_SHARE = 4
 
 
 def share_of(tables: int) -> int:
-    """How many partitions of each table are looked into."""
+    """How many partitions of each table are in the sample."""
     return max(_LEAST_SHARE, PARTITIONS_AT_MOST // max(tables, 1))
 
 
-def turn_of(now: datetime) -> int:
-    """Which of the slices is due: another every day, whatever the hour of the check."""
+def daily_slice(now: datetime) -> int:
+    """The number of the slice to sample: another one every day."""
     return now.date().toordinal()
 
 
 def sample(items: Sequence[T], share: int, turn: int) -> list[T]:
-    """About `share` of the items, in order: the last half of it, and a slice of those before.
+    """About `share` of the items, in order: half of it the newest ones, half a slice of the others.
 
-    After as many turns as there are slices, every item has been in one.
+    After as many days as there are slices, every item has been in a sample.
     """
     newest = items[-(share // 2) :] if share // 2 else items[len(items) :]
     before = items[: len(items) - len(newest)]
@@ -162,6 +162,6 @@ def sample(items: Sequence[T], share: int, turn: int) -> list[T]:
 
 
 def slices(items: int, share: int) -> int:
-    """After how many turns all items have been looked at."""
+    """After how many days all items have been in a sample."""
     before = items - min(items, share // 2)
     return max(1, -(-before // (share - share // 2)))

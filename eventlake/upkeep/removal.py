@@ -51,7 +51,7 @@ class Orphans:
     waiting: tuple[StoredFile, ...] = ()
 
 
-def look_for_orphans(
+def find_orphans(
     storage: Storage, catalog: Catalog, state: SourceState, at: datetime, days: int
 ) -> Orphans:
     """Look, and change nothing; while somebody commits, nothing is judged."""

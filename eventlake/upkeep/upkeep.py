@@ -24,7 +24,7 @@ from eventlake.upkeep.compaction import Compacted, compact, to_compact
 from eventlake.upkeep.removal import (
     drop_index_days,
     expired_logs,
-    look_for_orphans,
+    find_orphans,
     prune_manifests,
     remove_expired_logs,
     remove_orphans,
@@ -117,7 +117,7 @@ class _Heard:
         self.listener.warn(message)
 
 
-class UpkeepBroken(LakeError):
+class UpkeepFailed(LakeError):
     """Parts of an upkeep failed; the others were done, and its report tells of both."""
 
     def __init__(self, report: UpkeepReport, problems: Sequence[str]) -> None:
@@ -131,7 +131,7 @@ def upkeep(context: RunContext, at: datetime) -> UpkeepReport:
     upkeep = _Upkeep(Run(replace(context, listener=heard)), at, heard)
     report = upkeep.report()
     if upkeep.problems:
-        raise UpkeepBroken(report, upkeep.problems)
+        raise UpkeepFailed(report, upkeep.problems)
     return report
 
 
@@ -220,7 +220,7 @@ class _Upkeep:
     def _orphans(self) -> None:
         context, source = self.run.context, self.run.context.source
         state, days = self.run.catch_up(), source.retention.orphan_days
-        found = look_for_orphans(context.storage, context.catalog, state, self.at, days)
+        found = find_orphans(context.storage, context.catalog, state, self.at, days)
         self.orphans = counted(found.waiting)
         self.removed["orphans"] = remove_orphans(context.storage, source.id, found, self.at)
 
@@ -245,7 +245,7 @@ def planned_upkeep(context: RunContext, at: datetime) -> UpkeepReport:
     logs = [f for log in expired_logs(storage, settings, source, at) for f in storage.files(log)]
     replaced = due_places(storage, context.catalog, state, source.retention.replaced_hours, at)
     days = source.retention.orphan_days
-    found = look_for_orphans(storage, context.catalog, state, at, days)
+    found = find_orphans(storage, context.catalog, state, at, days)
     removed = {
         "replaced": counted(f for place in replaced for f in storage.files(place)),
         "record log": counted(logs),

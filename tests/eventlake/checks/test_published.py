@@ -128,13 +128,13 @@ BROKEN: dict[str, tuple[Callable[[Checked], object], dict[str, list[str]]]] = {
     ),
     "a column of somebody else": (
         lambda lake: lake.hand.columns("track_order", one_more),
-        {"track_order.drift": ["notes string is in the catalog, and in no schema of the lake"]},
+        {"track_order.drift": ["notes string is in the catalog, but not in the schema"]},
     ),
     "columns in another order": (
         lambda lake: lake.hand.columns("track_order", last_first),
         {
             "track_order.drift": [
-                "the catalog has properties_coupon in another place than the schema"
+                "properties_coupon has another position in the catalog than in the schema"
             ]
         },
     ),
@@ -154,7 +154,7 @@ BROKEN: dict[str, tuple[Callable[[Checked], object], dict[str, list[str]]]] = {
     ),
     "a partition registered by hand": (
         lambda lake: lake.hand.register("track_order", ("2026-10-03", "00"), "somewhere"),
-        {"track_order.partitions": ["day=2026-10-03/hr=00 was registered by somebody else"]},
+        {"track_order.partitions": ["day=2026-10-03/hr=00 was not registered by the lake"]},
     ),
     "a partition that points to files of another": (
         lambda lake: lake.hand.move_partition(
@@ -325,7 +325,7 @@ def test_of_manifests_that_are_gone_the_catalog_is_believed(checked: Checked) ->
 def test_without_all_manifests_nothing_is_guessed(checked: Checked) -> None:
     checked.runs.storage.delete(paths.manifest("S1", 1))
     before = told(checked.runs)
-    with pytest.raises(StateError, match="Manifest 1 of source S1 is not there"):
+    with pytest.raises(StateError, match="Manifest 1 of source S1 is missing"):
         mend(checked)
     assert told(checked.runs) == before
 

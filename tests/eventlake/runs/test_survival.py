@@ -30,7 +30,7 @@ from eventlake.rules.types import LakeType
 from eventlake.runs import placement
 from eventlake.state.manifest import Manifest, RunKind, read_manifest
 from eventlake.upkeep.recovery import recover
-from eventlake.upkeep.upkeep import UpkeepBroken
+from eventlake.upkeep.upkeep import UpkeepFailed
 from tests.support.faults.failing_storage import Fault, Faults
 from tests.support.faults.faults import Step, break_off
 from tests.support.faults.places import Folders
@@ -125,7 +125,7 @@ class Survival(RuleBasedStateMachine):
     @rule(fault=faults)
     def broken_upkeep(self, fault: tuple[Fault, int]) -> None:
         def step(runs: Runs) -> None:
-            with suppress(UpkeepBroken):  # it does its other parts all the same
+            with suppress(UpkeepFailed):  # it does its other parts all the same
                 runs.upkeep("2026-12-24")
 
         self._broken(step, fault)

@@ -8,7 +8,7 @@ from eventlake.rules import paths
 from eventlake.runs.open_runs import OpenRun
 from eventlake.state.lease import myself
 from eventlake.storage.documents import encode
-from eventlake.upkeep.removal import look_for_orphans, remove_orphans
+from eventlake.upkeep.removal import find_orphans, remove_orphans
 from tests.support.faults.failing_storage import lying, needed
 from tests.support.lakes.archive import track
 from tests.support.lakes.retyping import request_type
@@ -27,7 +27,7 @@ ORPHANS = [
 def look(runs: Runs, days: float) -> tuple[list[str], list[str]]:
     """Those that went, and those that wait, so many days after the first look."""
     at = NOW + timedelta(days=days)
-    found = look_for_orphans(runs.storage, runs.catalog, runs.state(), at, days=7)
+    found = find_orphans(runs.storage, runs.catalog, runs.state(), at, days=7)
     remove_orphans(runs.storage, SOURCE_ID, found, at)
     return [file.path for file in found.due], [file.path for file in found.waiting]
 

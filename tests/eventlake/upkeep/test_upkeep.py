@@ -18,7 +18,7 @@ from eventlake.storage.documents import encode
 from eventlake.storage.s3 import S3Storage
 from eventlake.upkeep import upkeep
 from eventlake.upkeep import upkeep as upkeep_report
-from eventlake.upkeep.upkeep import UpkeepBroken, newest_upkeeps, planned_upkeep
+from eventlake.upkeep.upkeep import UpkeepFailed, newest_upkeeps, planned_upkeep
 from tests.support.faults.cases import scattered
 from tests.support.lakes.archive import track
 from tests.support.lakes.runs import SOURCE_ID, Runs, utc
@@ -100,7 +100,7 @@ def test_what_one_part_fails_at_does_not_keep_the_others(
         raise OSError("the disk is full")
 
     monkeypatch.setattr(upkeep, "compact", fail)
-    with pytest.raises(UpkeepBroken, match="Compaction broke off: the disk is full") as broken:
+    with pytest.raises(UpkeepFailed, match="Compaction broke off: the disk is full") as broken:
         runs.upkeep("2026-12-24")
     assert broken.value.report.removed["record log"].files == 6
     [kept] = newest_upkeeps(runs.storage, SOURCE_ID)

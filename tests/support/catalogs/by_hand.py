@@ -9,7 +9,7 @@ import msgspec
 from eventlake.catalog.base import Catalog, CatalogColumn, CatalogPartition, CatalogTable
 from eventlake.catalog.local import Month
 from eventlake.checks.published import TableChecks
-from eventlake.checks.repair import Mended, mend_catalog
+from eventlake.checks.repair import CatalogRepair, repair_catalog
 from eventlake.rules import paths
 from eventlake.runs.verify import CheckResult
 from eventlake.storage.documents import decode, encode
@@ -175,11 +175,11 @@ def with_history(empty: Checked) -> Checked:
     return empty
 
 
-def mend(checked: Checked) -> Mended:
+def mend(checked: Checked) -> CatalogRepair:
     def nobody_is_at_work(lease: object) -> None:
         raise AssertionError(f"waits for {lease}")
 
-    return mend_catalog(lake_of(checked.runs), checked.runs.source, nobody_is_at_work)
+    return repair_catalog(lake_of(checked.runs), checked.runs.source, nobody_is_at_work)
 
 
 def columns_and_places(told: dict[str, Any]) -> dict[str, Any]:
