@@ -1,13 +1,13 @@
-# Java: which one Spark would take, and how to get one. Sourced, after system.sh.
+# Finds the Java that Spark will use, and installs one if needed. Sourced after system.sh.
 
 JAVA_NEEDED=17
 
-# java_version JAVA: the major version, from `17.0.15` as from `1.8.0_402`; nothing if it will not run.
+# java_version JAVA: the major version, from `17.0.15` as from `1.8.0_402`; nothing if it does not run.
 java_version() {
     "$1" -version 2>&1 | sed -nE 's/.* version "(1\.)?([0-9]+).*/\2/p' | head -n 1
 }
 
-# Spark takes the Java of JAVA_HOME where that is set, else the one on the PATH; so do we.
+# Like Spark: the Java of JAVA_HOME if it is set, else the one on the PATH.
 find_java() {
     java=${JAVA_HOME:+$JAVA_HOME/bin/java}
     java=${java:-$(command -v java || true)}

@@ -1,8 +1,8 @@
-# What the set-up scripts share: how to speak, and how to install a system package. Sourced.
+# Shared by the set-up scripts: messages, and installation of system packages. Sourced.
 
 say() { printf '%s\n' "$*"; }
 
-# fail WHAT REMEDY...: says what was seen and what to do, and ends with the code for wrong use.
+# fail WHAT REMEDY...: prints what was found and what to do, and exits with the code for wrong usage.
 fail() {
     printf 'error: %s\n' "$1" >&2
     shift
@@ -10,7 +10,7 @@ fail() {
     exit 2
 }
 
-# as_root COMMAND...: runs it as root where that needs no password, else fails at once.
+# as_root COMMAND...: runs it as root if that needs no password, else fails at once.
 as_root() {
     if [ "$(id -u)" -eq 0 ]; then
         "$@"
@@ -23,7 +23,7 @@ may_be_root() {
     [ "$(id -u)" -eq 0 ] || sudo -n true 2>/dev/null
 }
 
-# package_manager: prints the one this machine has, or nothing.
+# package_manager: prints the package manager of this machine, or nothing.
 package_manager() {
     for manager in apt-get dnf brew; do
         if command -v "$manager" >/dev/null; then
@@ -47,7 +47,7 @@ install_first() {
     manager=$1
     shift
     if [ "$manager" = apt-get ]; then
-        as_root apt-get update -qq || true  # stale lists may still do; the install tells
+        as_root apt-get update -qq || true  # old lists may be good enough; the installation will fail if not
     fi
     for package in "$@"; do
         say "  $manager install $package"
