@@ -1,4 +1,4 @@
-"""A lake, opened: its settings, its files, its catalog."""
+"""An open lake: settings, storage and catalog."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -12,7 +12,7 @@ from eventlake.storage import Storage, open_storage
 
 @dataclass(frozen=True)
 class Lake:
-    """What everything that works on a lake needs of it."""
+    """Settings, storage and catalog of a lake."""
 
     settings: Settings
     storage: Storage
@@ -20,11 +20,11 @@ class Lake:
 
     @classmethod
     def open(cls, settings: Settings) -> Self:
-        """Nothing is read or written by opening; what does not exist is made when first needed."""
+        """Open a lake without reading or writing; what is missing is created on first use."""
         return cls._opened(settings, _for_all(settings))
 
     def for_source(self, source: Source) -> Self:
-        """The same lake, with the role, region and account that a source has of its own."""
+        """The same lake with the role, region and account of a source."""
         if _access(source) == _access(_for_all(self.settings)):
             return self
         return self._opened(self.settings, source)
@@ -36,7 +36,7 @@ class Lake:
 
 
 def _for_all(settings: Settings) -> Overridable:
-    """Whose access is used for what concerns all sources: if the top has no role, the first's."""
+    """The settings whose access serves all sources: the top level, else the first with a role."""
     if settings.iam_role_arn is not None:
         return settings
     return next((s for s in settings.sources if s.iam_role_arn is not None), settings)

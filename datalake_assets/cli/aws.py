@@ -6,7 +6,7 @@ from datalake_assets.cli.invocation import DryRun, invocation
 from datalake_assets.cli.output import note, say
 from datalake_assets.cli.text import plain, plural
 from eventlake.aws.access import AwsAccess
-from eventlake.aws.lifecycle import Rule, change, look, our_rules
+from eventlake.aws.lifecycle import Rule, apply_lifecycle, our_rules, read_lifecycle
 from eventlake.rules.errors import UsageError
 
 aws = typer.Typer(no_args_is_help=True, help="Set up what the lake needs on AWS (docs/aws.md).")
@@ -42,7 +42,7 @@ def lifecycle(
     bucket, _, folder = place.partition("/")
     access = AwsAccess.of(settings).without_role()
     ours = our_rules(f"{folder}/" if folder else "", settings.retention.stage_days)
-    planned = look(access, bucket, ours)
+    planned = read_lifecycle(access, bucket, ours)
     for rule in planned.changes:
         say(f"{plain(rule['ID'])}: {_told(rule)}")
     others = sum(rule not in ours for rule in planned.kept)
@@ -50,7 +50,7 @@ def lifecycle(
         return say(f"{bucket} has the lake's rules already, {plural(others, 'other rule')} besides")
     if dry_run:
         return note(f"Nothing was changed (--dry-run); {plural(others, 'other rule')} would stay.")
-    change(access, planned)
+    apply_lifecycle(access, planned)
     say(f"{bucket} has these rules now, {plural(others, 'other rule')} besides")
 
 

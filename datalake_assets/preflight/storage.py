@@ -82,12 +82,12 @@ def bucket_region(storage: S3Storage) -> str:
 
 def _staging_stays(storage: S3Storage) -> bool:
     """Whether no rule of the bucket removes staging; False also where we may not look."""
-    from eventlake.aws.lifecycle import look
+    from eventlake.aws.lifecycle import read_lifecycle
 
     stage = f"{storage.prefix}/segment-stage/".lstrip("/")
     try:
         # As `datalake aws lifecycle` does: the role of the lake need not see such rules.
-        rules = look(storage.access.without_role(), storage.bucket, []).present
+        rules = read_lifecycle(storage.access.without_role(), storage.bucket, []).present
     except LakeError:
         return False
     return not any(

@@ -1,7 +1,7 @@
-"""Who we are on AWS: the usual credential chain, or a role assumed with it, renewed as needed.
+"""Access to AWS: the default credential chain, optionally with an assumed role.
 
-An `AwsAccess` holds no secret, so it may be pickled, shown and logged. Each process that has one
-makes its own credentials: from the environment, a profile, or the machine it runs on.
+An `AwsAccess` holds no secret, so it can be pickled, shown and logged. Each process creates its
+own credentials: from the environment, a profile, or the instance role.
 """
 
 from dataclasses import dataclass, field, replace
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
     from eventlake.aws.sessions import Sessions
 
-ATTEMPTS = 8  # with the waits between them doubling, about a minute of a service's trouble
+ATTEMPTS = 8  # with exponential backoff, about a minute in total
 
 
 class HasAccess(Protocol):
-    """Settings of a lake, or of one of its sources."""
+    """Settings of a lake or a source."""
 
     @property
     def region(self) -> str | None: ...
@@ -34,17 +34,17 @@ class HasAccess(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AwsAccess:
-    """A region, and a role to be assumed there if one is named."""
+    """A region, and optionally a role to assume."""
 
     region: str | None = None
     role_arn: str | None = None
     external_id: str | None = None
-    # False: nobody chose the external id, it is the workspace's; said where it is refused.
+    # False: the external id is the default, the workspace id. Error messages mention this.
     external_id_is_set: bool = field(default=True, compare=False)
 
     @classmethod
     def of(cls, settings: HasAccess) -> Self:
-        """The access that the settings, or a source of its own, ask for."""
+        """The access that the settings of a lake or source define."""
         return cls(
             settings.region,
             settings.iam_role_arn,
@@ -53,7 +53,7 @@ class AwsAccess:
         )
 
     def without_role(self) -> Self:
-        """The same for programs that AWS runs, which have a role already."""
+        """The same without role, for programs on AWS that have a role of their own."""
         return replace(self, role_arn=None, external_id=None)
 
     def client(self, service: str) -> Any:
@@ -61,27 +61,27 @@ class AwsAccess:
         return _sessions().client(self, service)
 
     def session(self) -> "Session":
-        """The botocore session behind the clients, for what needs more than a client."""
+        """The botocore session of the clients."""
         return _sessions().session(self)
 
     def credentials(self) -> "ReadOnlyCredentials":
-        """Keys good for ten minutes and more: ask again for every use, they may have changed."""
+        """Credentials valid for at least ten minutes. Do not keep them: they are renewed."""
         return _sessions().credentials(self)
 
     def region_name(self) -> str | None:
-        """The region of the settings, else of the environment or profile."""
+        """The region from the settings, else from the environment or profile."""
         found: str | None = self.session().get_config_variable("region")
         return found
 
 
 def forget_sessions() -> None:
-    """Take the environment as it is now, at the next use."""
+    """Discard cached sessions, so that the next use reads the environment again."""
     from eventlake.aws import sessions
 
     sessions.forget()
 
 
 def _sessions() -> "Sessions":
-    from eventlake.aws.sessions import sessions  # takes a while, and only lakes on AWS need it
+    from eventlake.aws.sessions import sessions  # slow import, needed on AWS only
 
     return sessions()

@@ -1,4 +1,4 @@
-"""What a bucket removes by itself: the lake's rules among those that others have made."""
+"""Lifecycle rules of the bucket: the lake's rules beside existing ones."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,17 +11,14 @@ from eventlake.aws.refusals import aws_call
 
 Rule: TypeAlias = dict[str, Any]
 
-_UNFINISHED_DAYS = 7  # longer than any run takes to upload a file
+_UNFINISHED_DAYS = 7  # longer than any upload takes
 
 
 def our_rules(prefix: str, stage_days: int) -> list[Rule]:
-    """Staging goes after some days, uploads that nobody finished go from all we write to.
-
-    They name the lake's folders only: whatever else lies in the bucket is not ours to remove.
-    """
+    """Rules that expire staging files and abort incomplete uploads, in the lake's folders only."""
     stage = _rule(prefix, "segment-stage")
     stage["Expiration"] = {"Days": stage_days}
-    # Where the bucket keeps versions, what is removed would stay for ever without this.
+    # Without this, versioned buckets would keep deleted files forever.
     stage["NoncurrentVersionExpiration"] = {"NoncurrentDays": 1}
     return [
         stage,
@@ -40,7 +37,7 @@ def _rule(prefix: str, folder: str) -> Rule:
 
 
 def merged(present: Sequence[Rule], ours: Sequence[Rule]) -> list[Rule]:
-    """Others' rules as they are and where they stand; ours anew, after them if there were none."""
+    """The existing rules with ours replaced in place, or appended."""
     wanted = {rule["ID"]: rule for rule in ours}
     kept = [wanted.pop(rule.get("ID", ""), rule) for rule in present]
     return [*kept, *wanted.values()]
@@ -48,16 +45,16 @@ def merged(present: Sequence[Rule], ours: Sequence[Rule]) -> list[Rule]:
 
 @dataclass(frozen=True, slots=True)
 class Lifecycle:
-    """The rules of a bucket, as they are and as they are to be."""
+    """The present and the wanted rules of a bucket."""
 
     bucket: str
     present: list[Rule]
     wanted: list[Rule]
-    transition_size: str | None = None  # a setting of the whole lifecycle, lost if not sent back
+    transition_size: str | None = None  # lost unless it is sent back
 
     @property
     def changes(self) -> list[Rule]:
-        """The rules that are missing or not as they should be."""
+        """The rules that are missing or differ."""
         return [rule for rule in self.wanted if rule not in self.present]
 
     @property
@@ -65,8 +62,8 @@ class Lifecycle:
         return [rule for rule in self.wanted if rule in self.present]
 
 
-def look(access: AwsAccess, bucket: str, ours: Sequence[Rule]) -> Lifecycle:
-    """What a bucket's lifecycle is, and what it becomes with our rules."""
+def read_lifecycle(access: AwsAccess, bucket: str, ours: Sequence[Rule]) -> Lifecycle:
+    """Read the lifecycle of a bucket and merge our rules into it."""
     try:
         with aws_call(bucket):
             found = access.client("s3").get_bucket_lifecycle_configuration(Bucket=bucket)
@@ -79,8 +76,8 @@ def look(access: AwsAccess, bucket: str, ours: Sequence[Rule]) -> Lifecycle:
     return Lifecycle(bucket, present, merged(present, ours), size)
 
 
-def change(access: AwsAccess, lifecycle: Lifecycle) -> None:
-    """Give the bucket the rules it is to have; S3 takes them all at once or not at all."""
+def apply_lifecycle(access: AwsAccess, lifecycle: Lifecycle) -> None:
+    """Apply the wanted rules; S3 replaces all rules at once."""
     size = {"TransitionDefaultMinimumObjectSize": lifecycle.transition_size}
     with aws_call(lifecycle.bucket):
         access.client("s3").put_bucket_lifecycle_configuration(

@@ -1,6 +1,6 @@
-"""The sessions of botocore behind an `AwsAccess`: one per process, renewed by themselves.
+"""botocore sessions for `AwsAccess`: cached per process, with renewed credentials.
 
-Apart from it because to import botocore takes a while, which lakes in folders need not pay.
+A separate module because importing botocore is slow, and local lakes do not need it.
 """
 
 import os
@@ -29,7 +29,7 @@ _STS_WITHOUT_REGION = "us-east-1"
 
 
 class Sessions:
-    """The sessions and clients of one process; a forked child starts with none."""
+    """The sessions and clients of one process; a forked process starts without any."""
 
     def __init__(self) -> None:
         self.process = os.getpid()
@@ -50,7 +50,7 @@ class Sessions:
         return found.get_frozen_credentials()
 
     def client(self, access: AwsAccess, service: str) -> Any:
-        with self._lock:  # to make clients is not thread-safe, to use them is
+        with self._lock:  # creating clients is not thread-safe, using them is
             key = (access, service)
             if key not in self._clients:
                 made = self.session(access).create_client(service, config=client_config())
@@ -67,7 +67,7 @@ def forget() -> None:
 
 
 def sessions() -> Sessions:
-    """Those of this process."""
+    """The sessions of this process."""
     global _known
     found = _known
     if found is None or found.process != os.getpid():
@@ -76,24 +76,24 @@ def sessions() -> Sessions:
 
 
 def client_config() -> Config:
-    """Throttling, 5xx and time-outs are tried again with growing waits, nothing else is."""
+    """Retries throttling, 5xx and timeouts with exponential backoff, and nothing else."""
     retries: dict[str, Any] = {"mode": "standard"}
     if "AWS_MAX_ATTEMPTS" not in os.environ:
         retries["total_max_attempts"] = ATTEMPTS
-    # Servers of one's own are found by one name, not by one name per bucket.
+    # Custom endpoints have one host name, not one per bucket.
     own = {"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"} & os.environ.keys()
     return Config(
         retries=retries,
         connect_timeout=10,
         read_timeout=60,
-        max_pool_connections=256,  # threads that wait may start others: see `Storage.each`
+        max_pool_connections=256,  # waiting threads may start others: see `Storage.each`
         s3={"addressing_style": "path"} if own else None,
     )
 
 
 @cache
 def _descriptions() -> Loader:
-    """Of AWS's services: to read them takes longer than all else, so they are read once."""
+    """The loader of service descriptions, shared because reading them is slow."""
     return create_loader(Session().get_config_variable("data_path"))
 
 
@@ -101,12 +101,12 @@ def _new_session() -> Session:
     session = Session()
     session.register_component("data_loader", _descriptions())
     answers = session.get_component("response_parser_factory")
-    answers.set_parser_defaults(timestamp_parser=_moment)
+    answers.set_parser_defaults(timestamp_parser=_timestamp)
     return session
 
 
-def _moment(value: Any) -> datetime:
-    """A time in an answer. Listings have a thousand, and botocore's own way takes most of them."""
+def _timestamp(value: Any) -> datetime:
+    """Parse a timestamp of a response; botocore's own parser dominates the time of a listing."""
     if isinstance(value, str) and value.endswith("Z"):
         with suppress(ValueError):
             return datetime.fromisoformat(value)
@@ -133,19 +133,19 @@ def _session(access: AwsAccess) -> Session:
     )
 
     def assume() -> Any:
-        # Told here, where the id is known: it is asked for in the midst of any other call.
+        # Any call may trigger this: convert errors here, where the external id is known.
         with role_call(access):
             return fetcher.fetch_credentials()
 
     assumed = _new_session()
     assumed.set_config_variable("region", session.get_config_variable("region"))
-    # There is no public way to hand a session credentials that renew themselves.
+    # botocore has no public API to set refreshable credentials.
     assumed._credentials = DeferredRefreshableCredentials(assume, "assume-role")
     return assumed
 
 
 class _Caller:
-    """Who assumes the role; that there is nobody is told only when it is needed."""
+    """The credentials that assume the role; missing ones raise an error on first use."""
 
     def __init__(self, credentials: Credentials | None) -> None:
         self._credentials = credentials

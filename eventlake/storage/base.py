@@ -1,4 +1,4 @@
-"""The lake's files, addressed by paths relative to its root, wherever they lie."""
+"""The storage interface: files of the lake, addressed by paths relative to its root."""
 
 import uuid
 from abc import ABC, abstractmethod
@@ -16,7 +16,7 @@ from eventlake.rules.errors import InvalidSetting
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """One file below the root; `stamp` tells whether it changed (modification time or ETag)."""
+    """One file below the root; `stamp` (modification time or ETag) changes with its content."""
 
     path: str
     size: int
@@ -31,36 +31,36 @@ class StoredFile:
 T = TypeVar("T")
 R = TypeVar("R")
 Change = Callable[[bytes | None], bytes | None]
-"""From what a file holds (None: there is none) to what it is to hold (None: leave it)."""
+"""From the old content (None: no file) to the new content (None: no change)."""
 
 THREADS = 16
 
 
 class Storage(ABC):
-    """The few operations needed of a store; travels to Spark tasks without any secret."""
+    """Operations on a storage backend. Pickled for Spark tasks, without secrets."""
 
     uri: str
 
     @property
     @abstractmethod
     def fs(self) -> pafs.FileSystem:
-        """The store as Arrow reads it; ask anew for each use, since what opens it may expire."""
+        """The Arrow file system. Do not keep it: its credentials may expire."""
 
     @abstractmethod
     def fs_path(self, path: str) -> str:
-        """The path as `fs` knows it."""
+        """The path within `fs`."""
 
     def full(self, path: str) -> str:
-        """The path as other programs know it."""
+        """The path or URI for other programs."""
         return f"{self.uri}/{path}" if path else self.uri
 
     def each(self, do: Callable[[T], R], items: Sequence[T]) -> list[R]:
-        """Do something for each, in order; many at once on a store that lets one wait."""
+        """Call `do` for each item, in parallel on remote backends; results keep the order."""
         return [do(item) for item in items]
 
     @abstractmethod
     def read(self, path: str) -> bytes | None:
-        """The content of a file, or None where there is none."""
+        """The content of a file, or None if it does not exist."""
 
     def read_many(self, paths: Sequence[str]) -> list[bytes | None]:
         if len(paths) < 2:
@@ -70,57 +70,57 @@ class Storage(ABC):
 
     @abstractmethod
     def open_input(self, path: str) -> pa.NativeFile:
-        """For reading parts of a file, in any order."""
+        """Open a file for random access."""
 
     @abstractmethod
     def open_stream(self, path: str) -> pa.NativeFile:
-        """The bytes as they lie there, from the first on: what is gzipped stays gzipped."""
+        """Open a file for sequential reading, without decompression."""
 
     @abstractmethod
     def open_output(self, path: str) -> AbstractContextManager[pa.NativeFile]:
-        """For files that no reader looks at before they are published; others use `write`.
+        """Open a file for writing that has no readers before publication; else use `write`.
 
-        A block that fails leaves nothing behind.
+        A failed block leaves nothing behind.
         """
 
     def write_unique(self, path: str, data: bytes | memoryview) -> None:
-        """Write a file, like `open_output`, to a path that nobody else writes to.
+        """Write a file, like `open_output`, to a path that has no other writer.
 
-        Where this fails there may be a part of it, of which nobody is told.
+        A failure may leave a partial file, which nothing references.
         """
         with self.open_output(path) as out:
             out.write(data)
 
     @abstractmethod
     def write(self, path: str, data: bytes) -> None:
-        """Put a file in place at once: readers see the old content or the new, never a part."""
+        """Replace a file atomically: readers see the old content or the new, never a part."""
 
     @abstractmethod
     def create(self, path: str, data: bytes) -> bool:
-        """Put a file in place only if there is none; False if there is. Whole or not at all."""
+        """Create a file atomically; return False if it exists."""
 
     def create_all(self, files: Sequence[tuple[str, bytes]]) -> list[bool]:
-        """Create several files, each for itself; of each, whether it was."""
+        """Create several files independently; for each, whether it was created."""
         return self.each(lambda file: self.create(*file), files)
 
     @abstractmethod
     def update(self, path: str, change: Change) -> None:
-        """Read a file, change it and put it back: no change that another makes is lost.
+        """Read, change and replace a file without losing concurrent changes.
 
-        `change` may be called again, with what another has written in the meantime.
+        `change` is called again if the file was modified in the meantime.
         """
 
     def update_all(self, changes: Sequence[tuple[str, Change]]) -> None:
-        """Update several files, each for itself."""
+        """Update several files independently."""
         self.each(lambda one: self.update(*one), changes)
 
     @abstractmethod
     def exists(self, path: str) -> bool:
-        """Whether there is such a file, or such a folder; an empty folder may be none."""
+        """Whether a file or folder exists; some backends have no empty folders."""
 
     @abstractmethod
     def files(self, folder: str, *, recursive: bool = True) -> list[StoredFile]:
-        """All files below a folder, by path; hidden ones (ours, half-written) are left out."""
+        """All files below a folder, sorted by path, without hidden (partially written) ones."""
 
     @abstractmethod
     def folders(self, folder: str) -> list[str]:
@@ -128,22 +128,22 @@ class Storage(ABC):
 
     @abstractmethod
     def move_into_place(self, source: str, target: str) -> None:
-        """Bring a written file to its published path; done already is done.
+        """Move a written file to its published path. Idempotent.
 
-        What becomes of the written one is up to the store: clear its folder when all is done.
+        Some backends copy: delete the source folder afterwards.
         """
 
     def move_all_into_place(self, moves: Sequence[tuple[str, str]]) -> None:
-        """Place several files, each given by where it is and where it belongs."""
+        """Move several files, each given as (source, target)."""
         self.each(lambda move: self.move_into_place(*move), moves)
 
     def start_sync(self, files: int) -> None:
-        """So many files are written, and will be settled before long: a disk can begin with it."""
+        """Start to sync `files` written files in the background, ahead of `make_durable`."""
         return
 
     @abstractmethod
     def make_durable(self, paths: Sequence[str]) -> None:
-        """See to it that written files outlive a power cut."""
+        """Make sure that written files survive a power failure."""
 
     @abstractmethod
     def copy(self, source: str, target: str) -> None: ...
@@ -153,23 +153,23 @@ class Storage(ABC):
 
     @abstractmethod
     def delete(self, path: str) -> None:
-        """Remove a file; one that is not there is fine."""
+        """Delete a file if it exists."""
 
     @abstractmethod
     def delete_folder(self, folder: str) -> None:
-        """Remove all below a folder, also what is half-written."""
+        """Delete everything below a folder, including partial writes."""
 
     @abstractmethod
     def delete_empty_folders(self, folder: str) -> None:
-        """Remove folders below it in which nothing is left; some stores have no such thing."""
+        """Delete empty folders below a folder; a no-op on backends without folders."""
 
     @abstractmethod
     def discard_partial_writes(self, folder: str, run_id: str) -> None:
-        """Free what a dead run has half-written below a folder, in files named after it."""
+        """Discard unfinished writes of a dead run below a folder: files named after the run."""
 
 
 def probe(storage: Storage, folder: str) -> str:
-    """Try to write, read, list and delete in a folder; nothing of it stays."""
+    """Test writing, reading, listing and deleting in a folder; leaves nothing behind."""
     below = f"{folder}/check-{uuid.uuid4().hex}"
     path = f"{below}/probe"
     try:

@@ -1,4 +1,4 @@
-"""State as JSON files, each with the version of its format."""
+"""State as JSON files with a format version."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
@@ -9,7 +9,7 @@ from eventlake.rules.errors import StateError
 from eventlake.storage.base import Storage
 
 FORMAT_VERSION = 2
-"""2: days may have left the id index, which version 1 would take for days without events."""
+"""2: days may be missing from the id index; version 1 would treat them as days without events."""
 
 _BEGINNING = b'{"format_version":%d,' % FORMAT_VERSION
 
@@ -17,7 +17,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 def encode(value: msgspec.Struct) -> bytes:
-    """A state object with its format version first."""
+    """Encode a state object, format version first."""
     return msgspec.json.encode({"format_version": FORMAT_VERSION, **_fields(value)})
 
 
@@ -27,9 +27,9 @@ def _fields(value: msgspec.Struct) -> dict[str, Any]:
 
 
 def decode(data: bytes, kind: type[T], path: str) -> T:
-    """The state object in a file; one of a newer format, or a damaged one, is refused."""
+    """Decode a state object; raise `StateError` for a newer format or a damaged file."""
     try:
-        # Every file of ours begins with its version: a large one is not gone through for it.
+        # Current files start with the version: large ones need no extra pass.
         known = data.startswith(_BEGINNING)
         version = 0 if known else msgspec.json.decode(data, type=_Versioned).format_version
         if version > FORMAT_VERSION:

@@ -1,4 +1,4 @@
-"""A lake in a folder."""
+"""Storage in a local folder."""
 
 import fcntl
 import os
@@ -25,56 +25,56 @@ _numbers = count()
 
 
 def draft_path(full: str) -> str:
-    """Where a file is written until it is whole: nobody else writes to the same place."""
+    """A unique temporary path for a file until it is complete."""
     folder, _, name = full.rpartition("/")
     return f"{folder}/.{name}.{unique_name()}"
 
 
 def unique_name() -> str:
-    """A name that nobody else has, nor had."""
+    """A globally unique name."""
     return f"{_mine(os.getpid())}{next(_numbers):x}"
 
 
 @lru_cache(maxsize=1)
 def _mine(process: int) -> str:
-    """What no other process has, on whatever machine; one that was forked has its own."""
+    """Unique per process across machines; a forked process gets its own."""
     return uuid.uuid4().hex
 
 
 def open_new(full: str) -> int:
-    """Open a file of our own for writing; its folder is made if there is none."""
+    """Open a file for writing; create its folder if necessary."""
     flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
     try:
         return os.open(full, flags, 0o666)
-    except FileNotFoundError:  # tried first: most files go where others are
+    except FileNotFoundError:  # rare: most folders exist
         os.makedirs(os.path.dirname(full), exist_ok=True)
         return os.open(full, flags, 0o666)
 
 
 def discard(full: str) -> None:
-    """Remove a file; one that is not there is fine."""
+    """Delete a file if it exists."""
     with suppress(FileNotFoundError):
         os.unlink(full)
 
 
 def target_of_draft(name: str) -> str | None:
-    """Which file was being written under a name; None if it is no name of such a one."""
+    """The file name that a draft was written for; None if the name is not that of a draft."""
     return name[1:].rpartition(".")[0] if name.startswith(".") else None
 
 
 MANY = 500
-"""Files from which on it costs less to wait for the whole disk than for each of them."""
+"""Number of files above which one sync of the whole disk is faster than one per file."""
 
 
 def sync_files(files: Sequence[str], folders: Sequence[str], root: str) -> None:
-    """Wait until files below a root, and what stands in folders, would outlive a power cut."""
+    """Sync files below a root, and folder entries, to disk."""
     if len(files) > MANY and sync_disk(root):
         return
     every = [*files, *folders]
     if len(every) == 1:
         sync_path(every[0])
         return
-    with ThreadPoolExecutor(THREADS) as pool:  # a disk does many of these as one
+    with ThreadPoolExecutor(THREADS) as pool:  # disks combine concurrent syncs
         list(pool.map(sync_path, every))
 
 
@@ -99,8 +99,8 @@ _begun: dict[tuple[str, int], list[Future[bool]]] = {}  # by root and thread
 
 
 def sync_disk(at: str) -> bool:
-    """All that was written to this disk onto it, by one call; False where there is no such call."""
-    sync = getattr(CDLL(None, use_errno=True), "syncfs", None)  # Linux has it
+    """Sync the whole file system; False if the platform has no such call."""
+    sync = getattr(CDLL(None, use_errno=True), "syncfs", None)  # Linux only
     if sync is None:
         return False
     handle = os.open(at, os.O_RDONLY)
@@ -113,7 +113,7 @@ def sync_disk(at: str) -> bool:
 
 
 def sync_path(full: str) -> None:
-    """One file, or what stands in one folder."""
+    """Sync one file, or the entries of one folder."""
     handle = os.open(full, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -122,13 +122,13 @@ def sync_path(full: str) -> None:
 
 
 _QUIET_SECONDS = 3600.0
-_WORTH_THREADS = 1_000  # files to be placed: fewer are placed sooner than threads are started
-_BUFFER = 256 << 10  # of a file that is being written: most are written at once
+_WORTH_THREADS = 1_000  # files to move; for fewer, starting threads takes longer
+_BUFFER = 256 << 10  # most files fit in one write
 
 
 @dataclass(frozen=True)
 class LocalStorage(Storage):
-    """A root folder of this machine, or of a disk that machines share."""
+    """A root folder on this machine or on a shared disk."""
 
     uri: str
 
@@ -150,7 +150,7 @@ class LocalStorage(Storage):
             return None
 
     def read_many(self, paths: Sequence[str]) -> list[bytes | None]:
-        # Threads cost more than they save, as long as a disk does not let one wait.
+        # On a local disk, threads cost more than they save.
         return [self.read(path) for path in paths]
 
     def open_input(self, path: str) -> pa.NativeFile:
@@ -161,7 +161,7 @@ class LocalStorage(Storage):
 
     @contextmanager
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
-        # Spark may run a task twice at the same time: each writes a file of its own.
+        # Spark may run two attempts of a task at once: each writes its own draft.
         full = self.full(path)
         draft = draft_path(full)
         try:
@@ -177,7 +177,7 @@ class LocalStorage(Storage):
         handle = open_new(full)
         try:
             rest = memoryview(data)
-            while len(rest):  # a disk that is nearly full takes a part, and then refuses
+            while len(rest):  # a nearly full disk accepts a part of the data
                 rest = rest[os.write(handle, rest) :]
         except BaseException:
             discard(full)
@@ -202,7 +202,7 @@ class LocalStorage(Storage):
             return [self._put_new(draft, path) for (path, _), draft in every]
 
     def _put_new(self, draft: str, path: str) -> bool:
-        """Put one of several files in its place if that is free."""
+        """Link one of several drafts to its path if that does not exist."""
         return _linked(draft, self.full(path))
 
     def update(self, path: str, change: Change) -> None:
@@ -212,7 +212,7 @@ class LocalStorage(Storage):
                 self._write(path, changed)
 
     def update_all(self, changes: Sequence[tuple[str, Change]]) -> None:
-        """All are written aside first, and put into place one by one, where nobody was quicker."""
+        """Write all drafts first, then replace the files one by one unless modified meanwhile."""
         due: list[tuple[str, Change, bytes | None]] = []
         new: list[tuple[str, bytes]] = []
         for path, change in changes:
@@ -227,7 +227,7 @@ class LocalStorage(Storage):
                     self.update(path, change)
 
     def _exchange(self, draft: str, path: str, old: bytes | None) -> bool:
-        """Put one of several files in place of what was read there, if that has not changed."""
+        """Replace a file with its draft if the file still has the content that was read."""
         with self._locked(path):
             if self.read(path) != old:
                 return False
@@ -236,8 +236,8 @@ class LocalStorage(Storage):
 
     @contextmanager
     def _locked(self, path: str) -> Iterator[None]:
-        """Nobody else updates a file of the same folder while the block runs."""
-        # The system frees the lock when its holder dies.
+        """Lock the folder of a file against other updates."""
+        # The operating system releases the lock if the holder dies.
         handle = open_new(f"{os.path.dirname(self.full(path))}/.lock")
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
@@ -247,9 +247,9 @@ class LocalStorage(Storage):
 
     @contextmanager
     def _drafted(self, files: Sequence[tuple[str, bytes]]) -> Iterator[list[str]]:
-        """Files as they are to be, put aside and on the disk: in their places they are whole.
+        """Write drafts and sync them to disk, ready to be renamed.
 
-        After a power cut, too: what was renamed before it was written would be empty by then.
+        Without the sync, a file renamed before a power failure could be empty afterwards.
         """
         drafts = [draft_path(self.full(path)) for path, _ in files]
         try:
@@ -290,17 +290,17 @@ class LocalStorage(Storage):
 
     def move_into_place(self, source: str, target: str) -> None:
         full = self.full(target)
-        # In a folder that was not there, there is nothing to look for.
+        # A new folder cannot contain the target.
         if not _made(full.rpartition("/")[0]) and self.exists(target):
             return
         try:
             os.replace(self.full(source), full)
         except FileNotFoundError:
-            if not self.exists(target):  # else another run has just done it
+            if not self.exists(target):  # else another run has moved it
                 raise
 
     def move_all_into_place(self, moves: Sequence[tuple[str, str]]) -> None:
-        # Those who move files out of one folder would only wait for each other.
+        # Moves out of the same folder block each other: use one thread per folder.
         by_folder: dict[str, list[tuple[str, str]]] = {}
         for move in moves:
             by_folder.setdefault(move[0].rpartition("/")[0], []).append(move)
@@ -337,21 +337,21 @@ class LocalStorage(Storage):
         shutil.rmtree(self.full(folder), ignore_errors=True)
 
     def delete_empty_folders(self, folder: str) -> None:
-        # Not one that was changed just now: somebody may be about to write into it.
+        # Skip recently modified folders: another process may be about to write into them.
         before = now().timestamp() - _QUIET_SECONDS
         for at, _, _ in os.walk(self.full(folder), topdown=False):
-            with suppress(OSError):  # there is something in it, or it is gone
+            with suppress(OSError):  # not empty, or already deleted
                 if os.stat(at).st_mtime < before:
                     os.rmdir(at)
 
     def discard_partial_writes(self, folder: str, run_id: str) -> None:
-        """What a run was writing here is a file like others: there is nothing to free."""
+        """Nothing to do: a partial write is an ordinary file."""
 
 
 def _linked(draft: str, full: str) -> bool:
-    """Give a file its name if that is free."""
+    """Link a draft to a path; return False if that exists."""
     try:
-        # A link, unlike O_EXCL and a write after it, never leaves a half-written winner.
+        # Unlike O_EXCL followed by a write, a link never exposes a partial file.
         os.link(draft, full)
     except FileExistsError:
         return False
@@ -359,9 +359,9 @@ def _linked(draft: str, full: str) -> bool:
 
 
 def _made(folder: str) -> bool:
-    """See to it that there is a folder; whether there certainly was none, nor anything in it."""
+    """Create a folder if necessary; True only if it certainly did not exist before."""
     try:
-        os.mkdir(folder)  # mostly there is one above it
+        os.mkdir(folder)  # the parent mostly exists
     except FileExistsError:
         return False
     except FileNotFoundError:
@@ -371,7 +371,7 @@ def _made(folder: str) -> bool:
 
 
 def _require_whole(folder: str, names: set[str]) -> None:
-    """Raise if one of these files is not there; remove what killed tasks have left of them."""
+    """Raise if one of these files is missing; delete drafts that killed tasks left of them."""
     there = os.listdir(folder)
     for missing in names.difference(there):
         raise FileNotFoundError(ENOENT, os.strerror(ENOENT), f"{folder}/{missing}")

@@ -1,4 +1,4 @@
-"""A lake in a bucket of S3, or of what speaks like it."""
+"""Storage in S3 or an S3-compatible service."""
 
 import io
 import os
@@ -38,15 +38,15 @@ _made: dict[tuple[int, AwsAccess, str, str], tuple[ReadOnlyCredentials, pafs.Fil
 
 
 def arrow_files(access: AwsAccess, bucket: str) -> pafs.FileSystem:
-    """Arrow's file system for a bucket; another one as soon as the keys have been renewed."""
+    """The Arrow file system of a bucket, cached until the credentials are renewed."""
     keys = access.credentials()
     client = access.client("s3")
     endpoint: str = client.meta.endpoint_url
-    place = (os.getpid(), access, bucket, endpoint)
+    key = (os.getpid(), access, bucket, endpoint)
     with _lock:
-        known = _made.get(place)
+        known = _made.get(key)
         if known is None or known[0] != keys:
-            _made[place] = known = (keys, _open(client, bucket, endpoint, keys))
+            _made[key] = known = (keys, _open(client, bucket, endpoint, keys))
         return known[1]
 
 
@@ -71,7 +71,7 @@ def _attempts() -> int:
 
 
 def bucket_region(client: Any, bucket: str) -> str | None:
-    """Where the bucket is, whatever the settings say: Arrow follows no redirections."""
+    """The actual region of a bucket; Arrow does not follow redirects."""
     try:
         answer = client.head_bucket(Bucket=bucket)
     except ClientError as error:
@@ -82,7 +82,7 @@ def bucket_region(client: Any, bucket: str) -> str | None:
 
 
 LARGEST = 5 << 30
-"""What S3 copies in one request; more goes in parts."""
+"""The largest object that S3 copies in one request."""
 
 COPY_PART_BYTES = 512 << 20
 
@@ -95,7 +95,7 @@ def copy_object(client: Any, bucket: str, source: str, target: str, size: int) -
         return
     config = TransferConfig(multipart_threshold=LARGEST, multipart_chunksize=COPY_PART_BYTES)
     with TransferManager(client, config) as transfers:
-        transfers.copy(origin, bucket, target).result()  # which aborts its upload if it fails
+        transfers.copy(origin, bucket, target).result()  # aborts the upload on failure
 
 
 PART_BYTES = 16 << 20
@@ -103,15 +103,15 @@ _AT_ONCE = 4
 
 
 class S3Output(io.RawIOBase):
-    """Goes up in parts while it is written, or at once where it is small.
+    """Uploads a file in parts while it is written, or in one request if it is small.
 
-    Nothing of it is there until `finish`. Arrow's own stream would do, but it always finishes:
-    what failed half-way would look like a file.
+    The object exists only after `finish`. Arrow's own stream also completes an upload that failed
+    half-way.
     """
 
-    def __init__(self, client: Any, **place: str) -> None:
+    def __init__(self, client: Any, **target: str) -> None:
         super().__init__()
-        self._client, self._place = client, place
+        self._client, self._target = client, target
         self._pending = bytearray()
         self._upload = ""
         self._pool: ThreadPoolExecutor | None = None
@@ -129,37 +129,37 @@ class S3Output(io.RawIOBase):
         return size
 
     def finish(self) -> None:
-        """Put the file in place."""
+        """Complete the upload."""
         if not self._upload:
-            self._client.put_object(**self._place, Body=bytes(self._pending))
+            self._client.put_object(**self._target, Body=bytes(self._pending))
             return
         if self._pending:
             self._send(bytes(self._pending))
         parts = [part.result() for part in self._parts]
         self._close_pool()
         self._client.complete_multipart_upload(
-            **self._place, UploadId=self._upload, MultipartUpload={"Parts": parts}
+            **self._target, UploadId=self._upload, MultipartUpload={"Parts": parts}
         )
 
     def abort(self) -> None:
-        """Leave nothing behind; what cannot be done now is done when the run is wound up."""
+        """Abort the upload; if that fails, the clean-up of the run repeats it."""
         self._close_pool()
         if self._upload:
-            with suppress(Exception):  # the error that led here is the one to be told
-                self._client.abort_multipart_upload(**self._place, UploadId=self._upload)
+            with suppress(Exception):  # report the original error
+                self._client.abort_multipart_upload(**self._target, UploadId=self._upload)
 
     def _send(self, data: bytes) -> None:
         if self._pool is None:
-            self._upload = self._client.create_multipart_upload(**self._place)["UploadId"]
+            self._upload = self._client.create_multipart_upload(**self._target)["UploadId"]
             self._pool = ThreadPoolExecutor(_AT_ONCE)
         if len(self._parts) >= _AT_ONCE:
-            self._parts[-_AT_ONCE].result()  # so much is held in memory, and no more
+            self._parts[-_AT_ONCE].result()  # limits the memory in use
         self._parts.append(self._pool.submit(self._sender(data, len(self._parts) + 1)))
 
     def _sender(self, data: bytes, number: int) -> Callable[[], dict[str, Any]]:
         def send() -> dict[str, Any]:
             sent = self._client.upload_part(
-                **self._place, UploadId=self._upload, PartNumber=number, Body=data
+                **self._target, UploadId=self._upload, PartNumber=number, Body=data
             )
             return {"PartNumber": number, "ETag": sent["ETag"]}
 
@@ -170,11 +170,11 @@ class S3Output(io.RawIOBase):
             self._pool.shutdown(wait=True, cancel_futures=True)
 
 
-_REMOVED_AT_ONCE = 1000
+_DELETE_BATCH = 1000
 
 
 def delete_keys(client: Any, bucket: str, keys: Sequence[str]) -> None:
-    """Delete objects, as many in one request as S3 allows."""
+    """Delete objects in batches of the size that S3 allows."""
 
     def delete(batch: Sequence[str]) -> None:
         objects = [{"Key": key} for key in batch]
@@ -182,9 +182,7 @@ def delete_keys(client: Any, bucket: str, keys: Sequence[str]) -> None:
         for refused in answer.get("Errors", ()):
             raise ClientError({"Error": refused}, "DeleteObjects")
 
-    batches = [
-        keys[start : start + _REMOVED_AT_ONCE] for start in range(0, len(keys), _REMOVED_AT_ONCE)
-    ]
+    batches = [keys[start : start + _DELETE_BATCH] for start in range(0, len(keys), _DELETE_BATCH)]
     if len(batches) == 1:
         delete(batches[0])
     elif batches:
@@ -193,7 +191,7 @@ def delete_keys(client: Any, bucket: str, keys: Sequence[str]) -> None:
 
 
 def abort_uploads(client: Any, bucket: str, prefix: str, named: str = "") -> None:
-    """Abort unfinished uploads below a prefix; of some name only, if given."""
+    """Abort unfinished uploads below a prefix, optionally only those whose key contains a name."""
     more: dict[str, str] = {}
     while True:
         page = client.list_multipart_uploads(Bucket=bucket, Prefix=prefix, **more)
@@ -212,40 +210,40 @@ def _abort(client: Any, bucket: str, upload: dict[str, Any]) -> None:
     try:
         client.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
     except ClientError as error:
-        if error.response["Error"].get("Code") != "NoSuchUpload":  # else it is done
+        if error.response["Error"].get("Code") != "NoSuchUpload":  # else already aborted
             raise
 
 
 _BODY_ATTEMPTS = 4
 
 
-def read_object(client: Any, **place: str) -> tuple[bytes | None, str]:
-    """Content and ETag of an object; None where there is none."""
+def read_object(client: Any, **target: str) -> tuple[bytes | None, str]:
+    """Content and ETag of an object; None if it does not exist."""
     for attempt in range(1, _BODY_ATTEMPTS + 1):
         try:
-            answer = client.get_object(**place)
+            answer = client.get_object(**target)
             body: bytes = answer["Body"].read()
             return body, str(answer["ETag"])
         except ClientError as error:
-            if is_missing(error) or is_hidden(error, client, **place):
+            if is_missing(error) or is_hidden(error, client, **target):
                 return None, ""
             raise
         except (IncompleteReadError, ReadTimeoutError, ResponseStreamingError):
-            # botocore tries again until the answer begins, not when it breaks off.
+            # botocore does not retry once the response body has started.
             if attempt == _BODY_ATTEMPTS:
                 raise
     raise AssertionError("unreachable")
 
 
 def is_missing(error: ClientError) -> bool:
-    """Whether there is no such object; a bucket that is not there is another matter."""
+    """Whether the object (not the bucket) does not exist."""
     return _code(error) in ("NoSuchKey", "404", "NotFound")
 
 
 def is_hidden(error: ClientError, client: Any, Bucket: str, Key: str) -> bool:
-    """Whether S3 refuses to tell that there is no such object.
+    """Whether S3 answers 403 because the object does not exist.
 
-    It does so to who may not list the whole bucket, whatever else he may list; so that is asked.
+    S3 does so without permission to list the whole bucket. Listing the key itself may be allowed.
     """
     if _code(error) not in ("AccessDenied", "403"):
         return False
@@ -257,12 +255,12 @@ def is_hidden(error: ClientError, client: Any, Bucket: str, Key: str) -> bool:
 
 
 def is_lost(error: ClientError) -> bool:
-    """Whether a condition did not hold: somebody else was first."""
+    """Whether a condition failed: another writer was first."""
     return _code(error) in ("PreconditionFailed", "412", "NoSuchKey")
 
 
 def is_conflict(error: ClientError) -> bool:
-    """Whether somebody writes the same object at this moment."""
+    """Whether another request is writing the same object."""
     return _code(error) in ("ConditionalRequestConflict", "OperationAborted", "409")
 
 
@@ -271,17 +269,17 @@ def _code(error: ClientError) -> str:
 
 
 STREAM_BYTES = 8 << 20
-"""Asked for at once by who reads a file from beginning to end: each is a request."""
+"""Bytes per request of a sequential read."""
 
 _UPDATES = 50
 
 
 @dataclass(frozen=True)
 class S3Storage(Storage):
-    """A bucket and a prefix in it; folders are what the keys of objects look like.
+    """A bucket and a prefix; folders are key prefixes.
 
-    Arrow reads and boto3 does the rest: Arrow can neither write under a condition, nor give up a
-    file that it has begun to write, nor does it tell ETags.
+    Arrow reads, boto3 does the rest: Arrow has no conditional writes, cannot abort an upload and
+    does not return ETags.
     """
 
     uri: str
@@ -330,7 +328,7 @@ class S3Storage(Storage):
         return self._read(path)[0]
 
     def _read(self, path: str) -> tuple[bytes | None, str]:
-        """Content and ETag."""
+        """The content and ETag of a file."""
         with self._call(path):
             return read_object(self.client, **self._object(path))
 
@@ -348,7 +346,7 @@ class S3Storage(Storage):
             try:
                 return opener()
             except OSError as error:
-                # As with `is_hidden`, but in Arrow's words.
+                # The same as `is_hidden`, for an error of Arrow.
                 if "ACCESS_DENIED" in str(error) and self._size(path) is None:
                     raise FileNotFoundError(self.full(path)) from error
                 raise
@@ -383,8 +381,8 @@ class S3Storage(Storage):
                 return
             _pause(attempt)
         raise ServiceTrouble(
-            f"{self.full(path)} was changed by others {_UPDATES} times while it was about to be "
-            "changed here. There is nothing to correct; the next sync tries again."
+            f"{self.full(path)} was modified concurrently in {_UPDATES} attempts to update it. "
+            "There is nothing to correct; the next sync tries again."
         )
 
     def _put_if(self, path: str, data: bytes, **condition: str) -> bool:
@@ -395,12 +393,12 @@ class S3Storage(Storage):
                 return True
             except ClientError as error:
                 if is_lost(error):
-                    # Of what was sent again the first may have arrived, its answer been lost.
+                    # After a retry, the first request may have succeeded unnoticed.
                     sent_again = error.response["ResponseMetadata"].get("RetryAttempts", 0) > 0
                     return bool(sent_again and self.read(path) == data)
                 if not is_conflict(error):
                     raise
-                _pause(attempt)  # somebody writes it just now; who wins is not decided
+                _pause(attempt)  # a concurrent write is in progress
         return False
 
     def exists(self, path: str) -> bool:
@@ -448,11 +446,11 @@ class S3Storage(Storage):
         try:
             self.copy(source, target)
         except FileNotFoundError:
-            if self._size(target) is None:  # else another run has just done it
+            if self._size(target) is None:  # else another run has copied it
                 raise
 
     def make_durable(self, paths: Sequence[str]) -> None:
-        """What S3 has said that it has, it has."""
+        """Nothing to do: S3 confirms a write only when it is durable."""
 
     def copy(self, source: str, target: str) -> None:
         size = self._size(source)
@@ -477,7 +475,7 @@ class S3Storage(Storage):
             abort_uploads(self.client, self.bucket, below)
 
     def delete_empty_folders(self, folder: str) -> None:
-        """S3 has no folders that could be empty."""
+        """Nothing to do: S3 has no folders."""
 
     def discard_partial_writes(self, folder: str, run_id: str) -> None:
         with self._call(folder):
@@ -485,5 +483,5 @@ class S3Storage(Storage):
 
 
 def _pause(attempt: int) -> None:
-    """Longer each time, and never as long as the other's."""
+    """Exponential backoff with jitter."""
     time.sleep(random.uniform(0, min(0.02 * 2**attempt, 1.0)))

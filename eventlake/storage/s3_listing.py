@@ -1,8 +1,8 @@
-"""What lies in a bucket: a thousand keys a request, many requests at once.
+"""Listing a bucket: a thousand keys per page, pages in parallel.
 
-A page holds a thousand objects, and botocore looks up the description of every field of each. With
-a hundred pages that is seconds in which no other thread runs; taken straight from the XML it is
-a quarter of one. Where botocore does not ask us, it reads the page itself, with the same result.
+botocore looks up the description of every field of every object. For a hundred pages, that takes
+seconds in which no other thread runs; reading the XML directly takes a quarter of a second. Pages
+that this parser does not handle are read by botocore, with the same result.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ _CONTENTS, _KEY, _SIZE, _ETAG, _MODIFIED = (
 
 
 def read_pages_quickly(client: Any) -> None:
-    """From now on; may be repeated."""
+    """Register the fast parser with a client. Idempotent."""
     client.meta.events.register(_EVENT, _read, unique_id="datalake-pages")
 
 
@@ -35,7 +35,7 @@ def _read(
     page = ElementTree.fromstring(response_dict["body"])
     found = page.findall(_CONTENTS)
     if not found:
-        return  # as from servers with other words for it
+        return  # for example, from servers with another XML namespace
     customized_response_dict["Contents"] = [
         {
             "Key": one.findtext(_KEY, ""),
@@ -54,7 +54,7 @@ _PARTS = 2 * THREADS
 
 
 class Listed(NamedTuple):
-    """An object as listings have it."""
+    """An object in a listing."""
 
     key: str
     size: int
@@ -78,11 +78,11 @@ class Listing:
         return bool(page.get("KeyCount"))
 
     def flat(self, prefix: str) -> list[Listed]:
-        """What lies directly in a folder."""
+        """The objects directly in a folder."""
         return [found for page in self._pages(prefix, Delimiter="/") for found in _objects(page)]
 
     def folders(self, prefix: str, after: str = "") -> list[str]:
-        """The prefixes of the folders directly in a folder, from some key on."""
+        """The prefixes of the folders directly in a folder, after a key."""
         return [
             folder["Prefix"]
             for page in self._pages(prefix, Delimiter="/", StartAfter=after)
@@ -90,10 +90,9 @@ class Listing:
         ]
 
     def deep(self, prefix: str) -> list[Listed]:
-        """All below a prefix. Much is listed in parts at once, each from one folder to another.
+        """All objects below a prefix; long listings are split into key ranges, listed in parallel.
 
-        That takes hardly more requests than one after the other, since a part goes over the
-        borders of folders.
+        A range spans several folders, so this takes hardly more requests than a sequential listing.
         """
         first = self._page(prefix)
         found = _objects(first)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from eventlake.aws import sessions
 from eventlake.aws.access import ATTEMPTS, AwsAccess, forget_sessions
-from eventlake.aws.lifecycle import change, look, merged, our_rules
+from eventlake.aws.lifecycle import apply_lifecycle, merged, our_rules, read_lifecycle
 from eventlake.aws.permissions import granted_by
 from eventlake.aws.refusals import aws_call, role_call
 from eventlake.aws.sessions import client_config
@@ -236,20 +236,20 @@ def test_an_existing_bucket_keeps_the_rules_it_had(aws: AwsServer) -> None:
     s3.put_bucket_lifecycle_configuration(
         Bucket=bucket, LifecycleConfiguration={"Rules": [ARCHIVE]}
     )
-    planned = look(access, bucket, our_rules("", 14))
+    planned = read_lifecycle(access, bucket, our_rules("", 14))
     assert planned.kept == [ARCHIVE]
     assert planned.changes == our_rules("", 14)
     assert s3.get_bucket_lifecycle_configuration(Bucket=bucket)["Rules"] == [ARCHIVE]
 
-    change(access, planned)
+    apply_lifecycle(access, planned)
     rules = s3.get_bucket_lifecycle_configuration(Bucket=bucket)["Rules"]
     assert rules == [ARCHIVE, *our_rules("", 14)]
-    assert look(access, bucket, our_rules("", 14)).changes == []
+    assert read_lifecycle(access, bucket, our_rules("", 14)).changes == []
 
 
 def test_a_bucket_without_a_lifecycle_gets_one(aws: AwsServer) -> None:
     access, bucket = AwsAccess(REGION), aws.bucket()
-    change(access, look(access, bucket, our_rules("events/", 14)))
+    apply_lifecycle(access, read_lifecycle(access, bucket, our_rules("events/", 14)))
     found = aws.client("s3").get_bucket_lifecycle_configuration(Bucket=bucket)["Rules"]
     assert found == our_rules("events/", 14)
 
@@ -263,6 +263,6 @@ def test_who_may_not_change_it_is_told_what_to_grant(
         monkeypatch.setenv(name, value)
     forget_sessions()
     access = AwsAccess("eu-west-1")
-    planned = look(access, bucket, our_rules("", 14))
+    planned = read_lifecycle(access, bucket, our_rules("", 14))
     with enforced(aws), pytest.raises(InsufficientPermissions, match="s3:PutLifecycle"):
-        change(access, planned)
+        apply_lifecycle(access, planned)
