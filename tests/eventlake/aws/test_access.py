@@ -112,7 +112,7 @@ def test_trouble_of_the_service_is_tried_again(monkeypatch: pytest.MonkeyPatch) 
     ],
 )
 def test_times_in_answers_are_read_in_all_forms(text: Any, moment: datetime) -> None:
-    assert sessions._moment(text) == moment
+    assert sessions._timestamp(text) == moment
 
 
 def denied_role(reason: str = "") -> ClientError:
