@@ -283,7 +283,12 @@ class LocalStorage(Storage):
 
     def _infos(self, folder: str, recursive: bool) -> Iterator[pafs.FileInfo]:
         selector = pafs.FileSelector(self.full(folder), recursive=recursive, allow_not_found=True)
-        return iter(self.fs.get_file_info(selector))
+        try:
+            return iter(self.fs.get_file_info(selector))
+        except FileNotFoundError:
+            # Arrow tests for a missing folder after the listing failed. If another process created
+            # the folder in between, Arrow raises although missing folders are allowed.
+            return iter(self.fs.get_file_info(selector))
 
     def _relative(self, full: str) -> str:
         return full[len(self.uri) + 1 :]

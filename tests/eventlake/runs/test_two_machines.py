@@ -10,6 +10,7 @@ from tests.support.faults.machines import at_once
 from tests.support.lakes.archive import identify, track
 from tests.support.lakes.runs import Runs
 from tests.support.oracles.invariants import check_invariants, check_sweep, held_ids
+from tests.support.seeds import first_seed
 
 DAYS = ("2026-10-01", "2026-10-02", "2026-10-03")
 ENDS = ("2026-10-02", "2026-10-03", "2026-10-04")
@@ -96,7 +97,7 @@ def test_syncs_replays_and_compactions_of_four_machines_in_any_order(
 @pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("leases", [True, False], ids=["with leases", "without"])
 def test_many_such_orders(in_memory: Path, leases: bool) -> None:
-    first = time.time_ns()
+    first = first_seed()
     for seed in range(first, first + 20):
         folder = in_memory / str(seed)
         folder.mkdir()

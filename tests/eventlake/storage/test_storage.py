@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -368,3 +369,23 @@ def test_a_newer_format_is_refused() -> None:
 def test_a_damaged_file_is_refused_by_name(data: bytes) -> None:
     with pytest.raises(StateError, match=r"x\.json cannot be read as LedgerPage.*backup"):
         decode(data, LedgerPage, "x.json")
+
+
+def test_a_folder_created_while_it_is_listed_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arrow raises if a folder is missing when listed and present when it looks again."""
+    storage = LocalStorage(str(tmp_path))
+    storage.write("runs/a", b"x")
+    real, calls = storage.fs, []
+
+    class Races:
+        def get_file_info(self, selector: Any) -> Any:
+            calls.append(selector)
+            if len(calls) == 1:
+                raise FileNotFoundError("Cannot list directory")
+            return real.get_file_info(selector)
+
+    monkeypatch.setattr(LocalStorage, "fs", property(lambda _: Races()))
+    assert [file.path for file in storage.files("runs")] == ["runs/a"]
+    assert len(calls) == 2
