@@ -21,7 +21,7 @@ from eventlake.lake import Lake
 from eventlake.rules.clock import now
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.times import parse_hour, touched_days
-from eventlake.runs.failures import failure_told
+from eventlake.runs.failures import failure_reported
 from eventlake.runs.verify import ChecksFailed
 from eventlake.settings.models import Source
 from spark_resources.engines.base import SparkEngine
@@ -61,7 +61,7 @@ def sync_job(lake: Lake, source: Source) -> dg.JobDefinition:
                 days = touched_days(parse_hour(config.from_hour), parse_hour(config.to_hour))
             job = new_job(lake.settings, source, context.run_id, days=days)
             own = lake.for_source(source)
-            with failure_told(own.storage, own.catalog, job.facts()):
+            with failure_reported(own.storage, own.catalog, job.facts()):
                 yield events.of_archive()
             done, loaded = UnitReport(), Loaded()
             try:

@@ -1,4 +1,4 @@
-"""How functions of the kernel are compiled: once for a machine, then read from its cache."""
+"""Compiles kernel functions: once per machine, then from a cache."""
 
 import hashlib
 import os
@@ -41,7 +41,7 @@ def _compiled(function: Function, **options: bool) -> Function:
 
 @cache
 def cache_folder() -> str | None:
-    """A folder for the code of just this kernel, if there is one to be had.
+    """The cache folder of this version of the kernels; None if no folder is writable.
 
     Numba looks only at the file of a function, not at those of the functions it calls, so that a
     new kernel could meet the code of an old one: hence a folder for each.

@@ -1,4 +1,4 @@
-"""Lines as cells: every value of an event, with its field, and what the envelope says."""
+"""Parses lines into cells: every value of an event with its field, and its envelope."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""The fields that events have, as a tree: each gets a number when it is first seen."""
+"""The fields of events as a tree: each gets a number when it first occurs."""
 
 from typing import NamedTuple
 

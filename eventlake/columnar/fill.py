@@ -1,4 +1,4 @@
-"""Columns are counted, and then filled with the cells of all events, group by group."""
+"""Counts columns, then fills them with the cells of events, group by group."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Rows of several parts as one: all columns of a table at once, in the order that is wanted."""
+"""Joins rows of several parts, all columns at once, in a given order."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The rows of groups as Arrow messages, made where the kernel writes their columns."""
+"""Rows of groups as Arrow messages, built in the memory that holds their columns."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

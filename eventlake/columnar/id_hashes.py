@@ -1,4 +1,4 @@
-"""Message ids as 128-bit hashes, in buckets that can be worked on apart from each other."""
+"""Message ids as 128-bit hashes, in buckets that can be processed independently."""
 
 from hashlib import blake2b
 
@@ -29,7 +29,7 @@ def words(ids: pa.Array) -> np.ndarray:
 
 
 def checksum(ids: pa.Array) -> int:
-    """A sum that tells one set of ids from another, whatever their order."""
+    """A checksum of a set of ids, independent of their order."""
     total: int = int(np.sum(words(ids)[:, 1], dtype=np.uint64))
     return total
 

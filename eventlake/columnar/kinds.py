@@ -6,7 +6,7 @@ import pyarrow as pa
 
 
 class Kind(StrEnum):
-    """What inference needs to know of a value."""
+    """The kind of a value, for type inference."""
 
     INT64 = "int64"
     BIGINT_OVERFLOW = "bigint_overflow"

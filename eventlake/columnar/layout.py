@@ -1,4 +1,4 @@
-"""How columns and lists lie in memory: which fields get which, how they are written, and where."""
+"""The memory layout of columns and lists: which fields get which, their encoding and offset."""
 
 from dataclasses import dataclass
 from functools import cache

@@ -1,4 +1,4 @@
-"""Lines of raw files one after the other in memory, until there are enough to be taken apart."""
+"""Blocks of lines: raw lines in one buffer, parsed together when the block is full."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Memory by its address: bytes are read, written and copied without any check of the place.
+"""Memory by address: reads, writes and copies bytes without bounds checks.
 
 Arrays are counted whenever they are handed on, and indexing them allows for negative places; both
 cost more than all the rest where every byte of an archive is looked at. Whoever calls these

@@ -1,4 +1,4 @@
-"""Rows as Arrow writes them: a message that says where their buffers lie, and then the buffers.
+"""Arrow IPC messages: metadata with the offsets of buffers, then the buffers.
 
 Arrow makes a message of arrays, which takes objects of Python for each of them. The kernel has all
 columns of a table in one piece of memory: with some room before them, the message is made there.

@@ -1,4 +1,4 @@
-"""The hash of what an event says, whatever the order in which it says it."""
+"""The hash of the payload of an event, independent of the order of its keys."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Bytes of JSON text: eight at a time where they are plain, one by one where they are not.
+"""Scans JSON text: eight bytes at a time where possible, else byte by byte.
 
 A buffer is the address of its memory, which ends with `PADDING` zeros, so that eight bytes can be
 read at every place in it.

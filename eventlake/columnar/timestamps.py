@@ -1,4 +1,4 @@
-"""Moments that are written in one of the usual forms."""
+"""Parses timestamps in the common formats."""
 
 import numpy as np
 

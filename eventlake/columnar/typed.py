@@ -1,4 +1,4 @@
-"""Columns of a table in its types; those in which few rows have a value, without the others."""
+"""Typed columns of a table; columns with few values are stored sparsely."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Values of JSON, one after the other: where each ends, and what it is."""
+"""Scans JSON values: where each ends, and its kind."""
 
 import numpy as np
 

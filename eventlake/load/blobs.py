@@ -1,4 +1,4 @@
-"""The unit that travels between tasks: a small key and a batch of bytes nobody looks into.
+"""Blobs, the unit that is moved between tasks: a small key and opaque bytes.
 
 A blob has the rows of a table and partition, or of several partitions one after the other: then its
 key says how many rows each of them has.

@@ -1,4 +1,4 @@
-"""One dedup task: all ids of a range of buckets, against each other and against the index."""
+"""A dedup task: compares all ids of a range of buckets with each other and with the index."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

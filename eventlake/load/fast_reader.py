@@ -1,4 +1,4 @@
-"""The plain ones among the lines of a block, taken apart by the kernel, table by table."""
+"""The fast reader: parses the plain lines of a block with compiled code, table by table."""
 
 from collections.abc import Iterator, Sequence
 

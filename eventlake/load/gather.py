@@ -1,4 +1,4 @@
-"""Columns of several parts as one, by the kernel: all of them at once."""
+"""Joins the columns of several parts in row order, all at once, with compiled code."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""The records that were not loaded, read once more from their raw files: payload and reason."""
+"""Records that were not loaded, read again from their raw files: payload and reason."""
 
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any

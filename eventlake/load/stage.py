@@ -1,4 +1,4 @@
-"""One staging task: reads its files, parses each line once, and yields batches and an account."""
+"""A staging task: reads its files, parses each line once, and returns batches and counts."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -71,7 +71,7 @@ class Account:
         self._leave_out(SKIPPED, files, lines, received)
 
     def suppress(self, table: str, file: int, line: int, received: int) -> None:
-        """A row of somebody who is suppressed."""
+        """A row of a suppressed person."""
         self.seen.suppressed[table] = self.seen.suppressed.get(table, 0) + 1
         self._leave_out(SUPPRESSED, [file], [line], [received])
 

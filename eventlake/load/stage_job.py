@@ -1,4 +1,4 @@
-"""What staging tasks are told: the files of each, and what all of them share."""
+"""The input of staging tasks: the files of each, and what all of them share."""
 
 from dataclasses import dataclass
 

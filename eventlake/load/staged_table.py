@@ -1,4 +1,4 @@
-"""Staged rows of one table, of any number of partitions, made ready to be written together."""
+"""Staged rows of one table, of any number of partitions, prepared for writing."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The rows a task has gathered for one table, until they leave it as Arrow batches."""
+"""The rows of one table in a staging task, until they are sent as Arrow batches."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

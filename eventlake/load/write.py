@@ -1,4 +1,4 @@
-"""One loading task: staged batches of a table become Parquet files, one for each partition."""
+"""A load task: writes staged batches of a table as Parquet files, one per partition."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -24,8 +24,8 @@ from eventlake.storage import Storage
 from eventlake.storage.local import unique_name
 
 T = TypeVar("T")
-Told = Mapping[str, Any]
-"""Of some tables, what a job has by table or by key."""
+TaskInput = Mapping[str, Any]
+"""The part of a job that one task needs: fields by table or by key of staged rows."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,11 @@ class LoadJob:
     def record_log(self) -> RecordLog:
         return RecordLog(self.storage, self.log_folder, self.operation)
 
-    def dealt_out(self, tables: Sequence[Collection[str]]) -> "tuple[LoadJob, list[Told]]":
-        """What some tasks share, each of which loads some tables, and what there is to tell each of
-        them of these: very many tables are a lot to be told."""
+    def dealt_out(self, tables: Sequence[Collection[str]]) -> "tuple[LoadJob, list[TaskInput]]":
+        """The shared part of the job, and the input of each task for the tables that it loads.
+
+        Sending every table to every task is expensive.
+        """
         tasks: dict[str, list[int]] = {}
         for task, some in enumerate(tables):
             for table in some:
@@ -65,12 +67,12 @@ class LoadJob:
 
         by_table = ("schemas", "targets", "locations", "requested", "shadows")
         dealt = zip(*(deal(getattr(self, name)) for name in by_table), strict=True)
-        nothing: Told = {name: {} for name in by_table}
+        nothing: TaskInput = {name: {} for name in by_table}
         return replace(self, **nothing), [dict(zip(by_table, own, strict=True)) for own in dealt]
 
-    def told(self, told: Told) -> "LoadJob":
-        """The job of a task, with what was dealt out to it."""
-        return replace(self, **told)
+    def for_task(self, given: TaskInput) -> "LoadJob":
+        """The job of one task, see `dealt_out`."""
+        return replace(self, **given)
 
 
 class LoadedFile(msgspec.Struct, frozen=True):
@@ -164,7 +166,7 @@ def _write(
             has_rescued=writer.has_rescued(rows),
             **counted,
         )
-        counted = {}  # of all rows, told with the first file
+        counted = {}  # of all rows, reported with the first file
         written[key] = file if job.dry else writer.write(rows, file)
     return written
 

@@ -24,11 +24,11 @@ def full_disk(error: BaseException) -> DiskFull | None:
 
     Spark reports errors of tasks and of Java as text.
     """
-    told = str(error)
-    if getattr(error, "errno", None) not in _NUMBERS and not any(w in told for w in _WORDS):
+    text = str(error)
+    if getattr(error, "errno", None) not in _NUMBERS and not any(w in text for w in _WORDS):
         return None
     line = next(
-        (line.strip() for line in told.splitlines() if any(w in line for w in _WORDS)), told
+        (line.strip() for line in text.splitlines() if any(w in line for w in _WORDS)), text
     )
     return DiskFull(
         f"A disk is full: {line}. What was published before stays, nothing of the rest was, and "
@@ -42,17 +42,17 @@ _NOTHING_COMMITTED = sys.maxsize  # a manifest's number that no manifest comes a
 
 
 @contextmanager
-def failure_told(storage: Storage, catalog: Catalog, run: RunFacts) -> Iterator[None]:
+def failure_reported(storage: Storage, catalog: Catalog, run: RunFacts) -> Iterator[None]:
     """Errors come out as the lake's own, and are in the run's report, also if it never began."""
     try:
         yield
     except Exception as error:
-        told = as_lake_error(error) or full_disk(error)
-        if not (run.replay and isinstance(told, UsageError)):  # shown to the caller
+        refusal = as_lake_error(error) or full_disk(error)
+        if not (run.replay and isinstance(refusal, UsageError)):  # shown to the caller
             _report_unopened(storage, catalog, run, failure_of(error))
-        if told is None or told is error:
+        if refusal is None or refusal is error:
             raise
-        raise told from error
+        raise refusal from error
 
 
 def close_failed(
@@ -92,9 +92,9 @@ def failure_of(error: BaseException) -> Failure:
         return CANCELLED
     if isinstance(error, GeneratorExit):
         return Failure("Segment.Internal", "The run was stopped between two units of its work.")
-    told = error if isinstance(error, LakeError) else as_lake_error(error) or full_disk(error)
-    if told is not None:
-        return Failure(told.error_code, str(told))
+    known = error if isinstance(error, LakeError) else as_lake_error(error) or full_disk(error)
+    if known is not None:
+        return Failure(known.error_code, str(known))
     return Failure("Segment.Internal", _in_a_line(error))
 
 
@@ -113,7 +113,7 @@ def _report_unopened(storage: Storage, catalog: Catalog, run: RunFacts, failure:
 
 def _in_a_line(error: BaseException) -> str:
     """The error without the stack trace that Spark adds."""
-    told = [line for line in str(error).splitlines() if line.strip()]
-    traced = any(line.startswith("Traceback") for line in told)
-    text = told[-1].strip() if traced else " ".join(told)
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    traced = any(line.startswith("Traceback") for line in lines)
+    text = lines[-1].strip() if traced else " ".join(lines)
     return text if traced else f"{type(error).__name__}: {text}"

@@ -36,11 +36,11 @@ class CheckResult:
     severity: Severity = Severity.ERROR
 
     def __str__(self) -> str:
-        facts = ", ".join(f"{name} {_told(value)}" for name, value in self.evidence.items())
+        facts = ", ".join(f"{name} {_shown(value)}" for name, value in self.evidence.items())
         return f"{self.check} of {self.table}: {facts}"
 
 
-def _told(value: Any) -> str:
+def _shown(value: Any) -> str:
     return "; ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
 
 

@@ -10,7 +10,7 @@ import msgspec
 from eventlake.lake import Lake
 from eventlake.runs.context import Dataflow, Listener, Published, RunContext
 from eventlake.runs.dry_run import PlannedUnit, dry_replay, dry_sync
-from eventlake.runs.failures import failure_told
+from eventlake.runs.failures import failure_reported
 from eventlake.runs.replay import replay_units
 from eventlake.runs.sync import sync_units
 from eventlake.runs.unit import Window
@@ -68,7 +68,7 @@ def run_job(job: LakeJob, dataflow: Callable[[], Dataflow], listener: Listener) 
     if job.dry_run:
         yield from _planned(context, job)
         return
-    with failure_told(context.storage, context.catalog, context.facts):
+    with failure_reported(context.storage, context.catalog, context.facts):
         yield from _published(context, job)
 
 

@@ -23,7 +23,7 @@ from eventlake.load.dedup import Deduped, DedupJob, dedup
 from eventlake.load.record_log import LogJob, NotLoaded
 from eventlake.load.seen import Seen
 from eventlake.load.stage_job import RawFile, StageJob
-from eventlake.load.write import LoadedFile, LoadJob, Told, decode_files, encode_files, load
+from eventlake.load.write import LoadedFile, LoadJob, TaskInput, decode_files, encode_files, load
 from eventlake.runs.unit import evenly
 from spark_resources.dataflow.blob_store import Shelf, size
 
@@ -73,8 +73,8 @@ class ShelfDataflow:
     def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
         shelf = self._shelf
 
-        def work(part: tuple[Told, Groups]) -> list[bytes]:
-            job, groups = shared.told(part[0]), part[1]
+        def work(part: tuple[TaskInput, Groups]) -> list[bytes]:
+            job, groups = shared.for_task(part[0]), part[1]
             with job.record_log() as log, shelf.fetching() as fetch:
                 return [
                     encode_files(load(job, file_number(share), [*map(fetch, blobs)], log))

@@ -1,4 +1,4 @@
-"""The columns of a table as they lie in memory, and which of their values go to a file."""
+"""The columns of a table in memory, and which of their values go to a file."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""How data files are written, whoever writes them."""
+"""What all data files have in common, whichever writer is used."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator

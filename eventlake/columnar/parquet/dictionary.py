@@ -1,4 +1,4 @@
-"""Values that repeat: each of them once, and for every row the number of its value."""
+"""Dictionary encoding: each distinct value once, and its number for every row."""
 
 import numpy as np
 

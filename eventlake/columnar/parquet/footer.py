@@ -1,4 +1,4 @@
-"""The footer of a file: where its columns are, and what can be told of their values.
+"""The footer of a file: offsets of its columns, and statistics of their values.
 
 A field begins with a byte: how far its number is from the one before, and its type. A struct ends
 with a zero.

@@ -1,4 +1,4 @@
-"""A column of a file as pages of Parquet, packed by Snappy or left to be packed by another."""
+"""A column as Parquet pages, compressed with Snappy or left to another codec."""
 
 from typing import NamedTuple
 

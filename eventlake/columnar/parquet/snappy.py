@@ -1,4 +1,4 @@
-"""Snappy: what stood before is not written again, but told by where it stood."""
+"""Snappy compression."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Values as they are: Parquet's plain encoding, and the lowest and the highest of them."""
+"""Parquet's plain encoding, and the minimum and maximum of values."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Parquet files of one table, written by the kernel."""
+"""Writes Parquet files of one table with compiled code."""
 
 from array import array
 from collections.abc import Iterable, Sequence
@@ -302,13 +302,13 @@ def _sparse_rows(columns: TypedColumns) -> np.ndarray:
 
 
 def warm_up() -> None:
-    """Have the code of the kernel ready: from its cache or, the first time, by compiling it."""
+    """Load the compiled code from its cache, or compile it."""
     text = TypedColumns.of(pa.table({"text": ["a"]}))
     KernelFiles(text, 1).data(slice(0, 1))
 
 
 def table_files(columns: TypedColumns, files: int) -> TableFiles:
-    """What writes these rows, if they go to so many files."""
+    """The writer for these rows, if they go to `files` files."""
     # Compiled code, which only workers need.
     from eventlake.columnar.compiled import cache_folder
 

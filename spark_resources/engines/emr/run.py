@@ -15,7 +15,7 @@ from eventlake.rules import paths
 from eventlake.rules.errors import LakeError, UsageError
 from eventlake.runs.context import Listener, Published, now
 from eventlake.runs.dry_run import PlannedUnit
-from eventlake.runs.failures import close_failed, failure_of, failure_told
+from eventlake.runs.failures import close_failed, failure_of, failure_reported
 from eventlake.runs.open_runs import OpenRun, report_failure
 from eventlake.runs.publish import catch_up
 from eventlake.state.lease import myself, renewed
@@ -128,7 +128,7 @@ class EmrRun:
 
     def units(self) -> Iterator[Published]:
         """Each unit of work as soon as the job has published it."""
-        with failure_told(self.lake.storage, self.lake.catalog, self.job.facts()):
+        with failure_reported(self.lake.storage, self.lake.catalog, self.job.facts()):
             before = read_state(self.lake.storage, self.job.source.id).manifest
             try:
                 with (

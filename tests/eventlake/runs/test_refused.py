@@ -8,7 +8,7 @@ import pytest
 from eventlake.catalog.local import LocalCatalog
 from eventlake.rules import paths
 from eventlake.rules.errors import InsufficientPermissions, ServiceTrouble, UsageError
-from eventlake.runs.failures import failure_told
+from eventlake.runs.failures import failure_reported
 from eventlake.runs.sync import sync
 from eventlake.state.manifest import RunKind
 from eventlake.storage import LocalStorage
@@ -63,7 +63,7 @@ def test_what_arrow_or_a_task_says_is_understood_in_the_report(archived: Runs) -
     context = archived.context()
     with (
         pytest.raises(InsufficientPermissions) as caught,
-        failure_told(context.storage, context.catalog, context.facts),
+        failure_reported(context.storage, context.catalog, context.facts),
     ):
         sync(context)
     line = source_line(archived, "R1")
@@ -86,7 +86,7 @@ def test_what_ends_a_run_before_it_began_is_reported(
     runs: Runs, error: Exception, replay: bool, reported: bool
 ) -> None:
     facts = runs.context(RunKind.REPLAY if replay else RunKind.SYNC).facts
-    with pytest.raises(type(error)), failure_told(runs.storage, runs.catalog, facts):
+    with pytest.raises(type(error)), failure_reported(runs.storage, runs.catalog, facts):
         raise error
     assert [line[0]["error"] for line in runs.reports().values()] == [str(error)] * reported
     assert runs.storage.files(paths.open_runs(SOURCE_ID)) == []
@@ -110,7 +110,7 @@ class OnlyReports(LocalStorage):
 def test_where_nothing_but_the_report_can_be_written_it_is(runs: Runs, tmp_path: Path) -> None:
     storage = OnlyReports(str(tmp_path))
     cause = pytest.raises(ServiceTrouble, match="the cause")
-    with cause, failure_told(storage, LocalCatalog(storage), runs.context().facts):
+    with cause, failure_reported(storage, LocalCatalog(storage), runs.context().facts):
         raise ServiceTrouble("the cause")
     assert source_line(runs, "R1")["error"] == "the cause"
 
