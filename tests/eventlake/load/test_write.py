@@ -21,7 +21,7 @@ from eventlake.rules.types import TableSchema
 from eventlake.storage import LocalStorage
 
 
-def test_a_task_is_told_of_its_own_tables() -> None:
+def test_a_task_gets_its_own_tables_only() -> None:
     tables = ("page", "page_view", "order")
     keys = [rows_key(table, f"hr={hour}") for table in tables for hour in range(2)]
     job = LoadJob(
@@ -38,7 +38,7 @@ def test_a_task_is_told_of_its_own_tables() -> None:
     )
     shared, told = job.dealt_out([{"page", "order"}, {"page_view", "order"}])
     assert (shared.schemas, shared.targets, shared.locations, shared.shadows) == ({}, {}, {}, {})
-    one, two = map(shared.told, told)
+    one, two = map(shared.for_task, told)
     assert [list(dealt.schemas) for dealt in (one, two)] == [
         ["page", "order"],
         ["page_view", "order"],
