@@ -1,7 +1,7 @@
-"""How a value goes into a column that has its type already: slow, plain, and the measure of others.
+"""Casting values to column types: the simple reference for faster implementations.
 
-Numbers, whether sent as such or spelled by a text, go by the same rules. An empty text is null in
-every column but a string one, and nothing is lost by that.
+The same rules apply to numbers and to strings that contain numbers. An empty string becomes null
+in all but string columns, and counts as exact.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,12 +15,12 @@ from eventlake.rules.inference import Leaf
 from eventlake.rules.numbers import Number
 from eventlake.rules.types import LakeType
 
-# Timestamps are microseconds since 1970; decimals have six places.
+# Timestamps are microseconds since 1970; decimals have a scale of six.
 Cell = int | bool | Decimal | str | None
 
 
 class Outcome(StrEnum):
-    """What became of a value; all but exact ones are rescued, failed ones are null."""
+    """The result of a cast; lossy and failed values are rescued, failed ones become null."""
 
     EXACT = "exact"
     LOSSY = "lossy"
@@ -33,14 +33,14 @@ _BOOLEANS = {"true": True, "false": False}
 
 
 def cast(value: Leaf, type: LakeType) -> Cast:
-    """The cell for a value that is neither null nor an object, and how well it fits."""
+    """Cast a value that is neither null nor an object."""
     if value == "" and type is not LakeType.STRING:
         return None, Outcome.EXACT
     return _CASTS[type](value)
 
 
 def text_of(value: Leaf) -> str:
-    """A value as text: numbers as they were written, arrays as JSON."""
+    """A value as a string: numbers as written, arrays as JSON."""
     if isinstance(value, str):
         return value
     return msgspec.json.encode(value).decode()

@@ -1,4 +1,4 @@
-"""What time it is: the one place that asks the machine, so that a test can live through months."""
+"""The current time: the only module that reads the system clock, so that tests can simulate it."""
 
 from datetime import UTC, datetime
 
@@ -8,10 +8,10 @@ def now() -> datetime:
 
 
 def read() -> datetime:
-    """What the machine says; a simulated clock takes its place."""
+    """The system clock; tests replace this function."""
     return datetime.now(UTC)
 
 
 def new_run_id() -> str:
-    """A run is named after the moment at which it begins, in nanoseconds."""
+    """A run id is the start time of the run in nanoseconds."""
     return str(int(now().timestamp() * 1_000_000) * 1_000)

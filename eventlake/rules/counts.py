@@ -1,4 +1,4 @@
-"""What a unit of work did, counted: every row that came in is in one of the counts."""
+"""Row counts of a unit of work: every input row is in exactly one count."""
 
 from typing import Any, Self, TypeVar, cast
 
@@ -54,7 +54,7 @@ class NewColumn(msgspec.Struct, frozen=True):
 
 
 class TableReport(Counts, frozen=True):
-    """What one unit of work did to one table."""
+    """The result of one unit of work for one table."""
 
     table: str
     name: str
@@ -85,7 +85,7 @@ class TableReport(Counts, frozen=True):
 
 
 class UnitReport(Counts, frozen=True):
-    """What one unit of work did, table by table, and to the rows that have no table."""
+    """The result of one unit of work: per table, and for rows without a table."""
 
     tables: dict[str, TableReport] = {}
     rows_in: int = 0
@@ -101,7 +101,7 @@ class UnitReport(Counts, frozen=True):
         return sum(table.row_count for table in self.tables.values())
 
     def check_balance(self) -> None:
-        """The conservation law: every row that came in is accounted for, once."""
+        """Check that every input row is accounted for exactly once."""
         _balance(
             "the source",
             self.rows_in,

@@ -1,8 +1,8 @@
-"""Which texts are dates, and which moment each names: strictly ISO 8601, on a real calendar.
+"""Parsing timestamps: strict ISO 8601 with valid calendar dates.
 
 `YYYY-MM-DD`, then optionally `T` or a space and `HH:MM[:SS[.f…]]`, then optionally `Z` or an offset
 (`+02:00`, `+0200` or `+02`). A date alone has no zone. There is no year 0, no 24:00 and no 61st
-second, and the moment in UTC lies in the years 1 to 9999 too, since no reader knows others.
+second, and the time in UTC must also be in the years 1 to 9999, because readers support no others.
 """
 
 import re
@@ -22,7 +22,7 @@ _AFTER_LAST = (date.max.toordinal() + 1 - date(1970, 1, 1).toordinal()) * _MICRO
 
 
 def parse_timestamp(text: str) -> tuple[int, bool] | None:
-    """Microseconds since 1970 and whether digits other than 0 were cut; None for no date."""
+    """Microseconds since 1970, and whether nonzero digits were cut; None if not a date."""
     match = _FORM.fullmatch(text)
     midnight = _midnight(match[1]) if match else None
     if match is None or midnight is None:
@@ -38,7 +38,7 @@ def parse_timestamp(text: str) -> tuple[int, bool] | None:
 
 @lru_cache(10_000)
 def _midnight(day: str) -> int | None:
-    """When a day begins, in microseconds since 1970; None for one that is in no calendar."""
+    """The start of a day in microseconds since 1970; None for an invalid date."""
     try:
         ordinal = date.fromisoformat(day).toordinal()
     except ValueError:

@@ -1,6 +1,6 @@
-"""The rule of duplicates (spec 7): same id, received at most a window apart; the earliest is kept.
+"""The rule for duplicates (spec 7): same id, received within a window; the earliest is kept.
 
-What is in the lake already always stays, and only what is kept counts for comparison.
+Events in the lake always stay, and events are compared to kept events only.
 """
 
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ import numpy as np
 def twins_of_one_id(
     received: Sequence[int], in_lake: Sequence[int], window: int
 ) -> list[int | None]:
-    """For each event of one id, in order of arrival, the kept one it is a duplicate of.
+    """For each event of one id, in order of arrival, the kept event that it duplicates.
 
-    Kept ones are counted on from the lake's: with one in the lake, 1 is the first of `received`.
+    Numbers start with the lake's events: with one event in the lake, 1 is the first of `received`.
 
     >>> twins_of_one_id([0, 6, 10], [], window=7)
     [None, 0, None]
@@ -31,26 +31,26 @@ def twins_of_one_id(
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """Events by id (as `words`) and time; of those that come in, also where they lie."""
+    """Events by id (two words) and time; new events also have a raw position."""
 
     ids: np.ndarray
     received: np.ndarray
-    places: np.ndarray | None = None
+    positions: np.ndarray | None = None
 
     def order(self) -> np.ndarray:
-        """By id, and those of one id as they arrived: by time, then as they lie in the archive."""
-        places = self.places if self.places is not None else np.arange(len(self.ids))
-        return np.lexsort((places, self.received, self.ids[:, 1], self.ids[:, 0]))
+        """Sort by id, then by time and position in the archive."""
+        positions = self.positions if self.positions is not None else np.arange(len(self.ids))
+        return np.lexsort((positions, self.received, self.ids[:, 1], self.ids[:, 0]))
 
 
 NOTHING = Events(np.empty((0, 2), dtype=np.uint64), np.empty(0, dtype=np.int64))
 
 
 def find_twins(events: Events, in_lake: Events, window: int) -> np.ndarray:
-    """For each event, -1 if it is kept; else the kept event whose duplicate it is.
+    """For each event, -1 if it is kept, else the kept event that it duplicates.
 
-    That is a row of `events` or, counted on from their number, one of `in_lake`. The rule itself
-    looks only at ids that occur twice: few.
+    That is a row of `events` or, beyond their number, of `in_lake`. The rule is evaluated only
+    for the few ids that occur more than once.
     """
     count = len(events.ids)
     twins = np.full(count, -1, dtype=np.int64)
@@ -73,25 +73,25 @@ def find_twins(events: Events, in_lake: Events, window: int) -> np.ndarray:
 
 
 class _LakeEvents:
-    """For each of some ids, which are in order: the lake's events of that id."""
+    """The lake's events of each of some sorted ids."""
 
-    def __init__(self, in_lake: Events, asked: np.ndarray) -> None:
-        # A lake has a hundred times the ids of a sync, and hardly one of them is asked for: they
-        # are looked up among those asked, and only what is found is put in order.
+    def __init__(self, in_lake: Events, wanted: np.ndarray) -> None:
+        # A lake has a hundred times the ids of a sync, and hardly any match: look them up
+        # among the wanted ids, and sort only the matches.
         halves = in_lake.ids[:, 0]
-        at = np.searchsorted(asked[:, 0], halves)
-        at[at == len(asked)] = 0
-        found = np.flatnonzero(asked[at, 0] == halves)
+        at = np.searchsorted(wanted[:, 0], halves)
+        at[at == len(wanted)] = 0
+        found = np.flatnonzero(wanted[at, 0] == halves)
         ids = in_lake.ids[found]
         self._order = found[np.lexsort((ids[:, 1], ids[:, 0]))]
-        self._ids, self._asked = in_lake.ids[self._order], asked
-        self._first = np.searchsorted(self._ids[:, 0], asked[:, 0], side="left")
-        self._last = np.searchsorted(self._ids[:, 0], asked[:, 0], side="right")
+        self._ids, self._wanted = in_lake.ids[self._order], wanted
+        self._first = np.searchsorted(self._ids[:, 0], wanted[:, 0], side="left")
+        self._last = np.searchsorted(self._ids[:, 0], wanted[:, 0], side="right")
         self.present = self._last > self._first
 
     def rows(self, group: int) -> np.ndarray:
-        """Two ids may share the first half of their hash: the second half decides."""
+        """The rows of one id; ids may share the first half of their hash."""
         span = slice(self._first[group], self._last[group])
-        same: np.ndarray = self._ids[span, 1] == self._asked[group, 1]
+        same: np.ndarray = self._ids[span, 1] == self._wanted[group, 1]
         rows: np.ndarray = self._order[span][same]
         return rows

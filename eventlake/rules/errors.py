@@ -1,18 +1,18 @@
-"""What can go wrong, as one tree; every message says what was seen, what is allowed, what to do.
+"""The errors of the lake. A message says what was found, what is allowed, and what to do.
 
 LakeError                  exit 1, Segment.Internal
 ├── SettingsError          exit 2, Segment.InvalidSettings: lake.yaml cannot be used
 ├── UsageError             exit 2, Segment.InvalidSettings: a command was called wrongly
 │   ├── UnknownSource      no source has this slug or id
-│   └── ConsentNeeded      raw files changed after loading: a replay has to be told to go on
+│   └── ConsentNeeded      raw files changed after loading: a replay needs consent
 ├── InvalidSetting         Segment.InvalidSettings: a run found a setting wrong
 ├── InsufficientPermissions  Segment.InsufficientPermissions: an action was refused
-├── ServiceTrouble         a service did not answer as it should, however often it was asked
-├── DiskFull               there is no room to write
-├── StateError             what lies in `_state/` cannot be read, or a newer version wrote it
-├── ConservationError      rows in and rows accounted for do not balance
+├── ServiceTrouble         a service failed, also after retries
+├── DiskFull               the disk is full
+├── StateError             `_state/` is damaged or has a newer format
+├── ConservationError      input rows and accounted rows do not balance
 ├── CheckFailed            a check before publication found something wrong
-├── CommitConflict         another run committed the manifest that this one was about to write
+├── CommitConflict         another run committed the same manifest number first
 └── LeaseHeld              another run holds the lease of the source
 """
 
@@ -25,7 +25,7 @@ from typing import ClassVar
 
 
 class LakeError(Exception):
-    """Anything the lake refuses to do, with the code that sync reports carry."""
+    """Base class, with the error code for sync reports."""
 
     error_code: ClassVar[str] = "Segment.Internal"
     exit_code: ClassVar[int] = 1
@@ -33,7 +33,7 @@ class LakeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One wrong setting: where it stands, what stands there, what may stand there."""
+    """One wrong setting: its location, the value found, the values allowed."""
 
     place: str
     seen: str
@@ -56,14 +56,14 @@ class SettingsError(LakeError):
 
 
 class UsageError(LakeError):
-    """The command cannot be carried out as it was given."""
+    """The command was called with wrong arguments."""
 
     error_code = "Segment.InvalidSettings"
     exit_code = 2
 
 
 class UnknownSource(UsageError):
-    """A source was asked for that the settings do not have."""
+    """A source that is not in the settings."""
 
     def __init__(self, asked: str, known: Collection[str]) -> None:
         self.asked, self.known = asked, tuple(known)
@@ -75,39 +75,39 @@ class UnknownSource(UsageError):
 
 
 class InvalidSetting(LakeError):
-    """A setting that looked right turned out wrong when a run used it."""
+    """A setting that passed validation but failed in use."""
 
     error_code = "Segment.InvalidSettings"
 
 
 class InsufficientPermissions(LakeError):
-    """A service refused an action to whoever we are there."""
+    """A service denied an action."""
 
     error_code = "Segment.InsufficientPermissions"
 
 
 class ServiceTrouble(LakeError):
-    """A service could not be reached or failed; there is nothing to correct on our side."""
+    """A service could not be reached or failed; there is nothing to correct."""
 
 
 class ConsentNeeded(UsageError):
-    """Raw files were changed or removed after loading: a replay needs to be told that it may."""
+    """Raw files were changed or removed after loading; a replay needs explicit consent."""
 
 
 class DiskFull(LakeError):
-    """There is no room to write."""
+    """The disk is full."""
 
 
 class StateError(LakeError):
-    """The lake's own state is damaged, or of a format this version does not know."""
+    """The state of the lake is damaged or has an unknown format."""
 
 
 class ConservationError(LakeError):
-    """The rows of a run do not balance, so nothing of it may be published."""
+    """The rows of a run do not balance; nothing is published."""
 
 
 class CheckFailed(LakeError):
-    """A check of what was written failed, so nothing of it may be published."""
+    """A check of written files failed; nothing is published."""
 
 
 class CommitConflict(LakeError):
@@ -119,7 +119,7 @@ class LeaseHeld(LakeError):
 
 
 def did_you_mean(word: str, known: Collection[str]) -> str:
-    """A suggestion to append to a message, or nothing where no known word is near."""
+    """A suggestion to append to a message; empty if no known word is similar."""
     near = get_close_matches(word, known, n=1, cutoff=0.7)
     return f"; did you mean {near[0]!r}?" if near else ""
 
@@ -128,21 +128,21 @@ _RAISED = re.compile(r"(?:[\w.]+\.)(?P<name>\w+): (?P<said>.*)")
 
 
 def error_in_trace(trace: str) -> LakeError | None:
-    """The error of ours that a stack trace ends with: from Spark's workers they come as text."""
+    """The lake error at the end of a stack trace; Spark workers send errors as text."""
     known = {kind.__name__: kind for kind in _kinds(LakeError)}
-    told: LakeError | None = None
+    error: LakeError | None = None
     lines = trace.splitlines()
     for number, line in enumerate(lines):
         found = _RAISED.match(line)
         if found and (kind := known.get(found["name"])):
-            more = takewhile(_goes_on, lines[number + 1 :])
-            # Not by calling it: what the constructor takes is not in the text.
-            told = kind.__new__(kind, "\n".join([found["said"], *more]))
-    return told
+            more = takewhile(_is_message_line, lines[number + 1 :])
+            # Bypasses the constructor, whose arguments are not in the text.
+            error = kind.__new__(kind, "\n".join([found["said"], *more]))
+    return error
 
 
-def _goes_on(line: str) -> bool:
-    """Of a message; then come an empty line and the JVM's own stack trace."""
+def _is_message_line(line: str) -> bool:
+    """A message ends at an empty line or the stack trace of the JVM."""
     return bool(line.strip()) and not line.startswith("\t")
 
 

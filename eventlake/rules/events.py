@@ -1,4 +1,4 @@
-"""What must be right about an event before anything else is looked at."""
+"""The envelope of an event, and the reasons to reject a line."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,7 +11,7 @@ from eventlake.rules.dates import parse_timestamp
 
 
 class Reason(StrEnum):
-    """A cause of rejection; stored in records and reports, so values stay as they are."""
+    """A cause of rejection; stored in records and reports, so values must not change."""
 
     NOT_JSON = "not_json"
     BAD_UTF8 = "bad_utf8"
@@ -30,7 +30,7 @@ class Reason(StrEnum):
 
     @property
     def sentence(self) -> str:
-        """What is wrong, for a person."""
+        """A description for messages."""
         return _SENTENCES[self]
 
 
@@ -53,7 +53,7 @@ _SENTENCES = {
 
 
 class Reject(Exception):
-    """A line that is not loaded; the message is a sentence with what was seen."""
+    """A line that is not loaded; the message includes the value found."""
 
     def __init__(self, reason: Reason, detail: str = "") -> None:
         self.reason, self.detail = reason, detail
@@ -66,7 +66,7 @@ _SHOWN = 60
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """The type in lower case, the name of a track, the id if there is one, when it was received."""
+    """Type (lowercase), name of a track event, message id if any, and time of receipt."""
 
     type: str
     event: str | None
@@ -75,7 +75,7 @@ class Envelope:
 
 
 def open_envelope(event: dict[str, Any]) -> Envelope:
-    """The envelope of an event; raises `Reject` for one that cannot be loaded."""
+    """Read the envelope of an event; raise `Reject` if it cannot be loaded."""
     kind = event.get("type")
     event_type = kind.lower() if isinstance(kind, str) else None
     if event_type not in EVENT_TYPES:
@@ -91,18 +91,18 @@ def open_envelope(event: dict[str, Any]) -> Envelope:
 
 
 def event_name(event: dict[str, Any]) -> str | None:
-    """What a track is called: a text that is not blank, or a number as it was written."""
+    """The name of a track event: a nonblank string, or a number as written."""
     name = identifying(event.get("event"))
     return name if name and not name.isspace() else None
 
 
 def message_id(event: dict[str, Any]) -> str | None:
-    """The id of a message: a text that is not empty, or a number as it was written."""
+    """The message id: a nonempty string, or a number as written."""
     return identifying(event.get("messageId")) or None
 
 
 def identifying(value: Any) -> str | None:
-    """A value as an id or a name: a text, or a number as it was written; None for any other."""
+    """A value as an id or name: a string, or a number as written; None for others."""
     if isinstance(value, bool) or not isinstance(value, str | int | msgspec.Raw):
         return None
     return text_of(value)

@@ -1,4 +1,4 @@
-"""An event as its leaves: every value that is neither null nor an object, with the path to it."""
+"""Flattening an event: every value that is neither null nor an object, with its path."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +10,7 @@ Path = tuple[str, ...]
 
 
 def leaves(event: Event, above: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """The leaves of an event, in its order."""
+    """The leaves of an event, in their order."""
     for key, value in event.items():
         if type(value) is dict:
             yield from leaves(value, (*above, key))

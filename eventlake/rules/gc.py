@@ -1,4 +1,4 @@
-"""Python's search for cycles of objects, and where it is only in the way."""
+"""Pausing the garbage collector."""
 
 import gc
 from collections.abc import Iterator
@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """No search inside: for work that makes many objects, and leaves no cycles.
+    """Pause the collector for work that creates many objects but no reference cycles.
 
-    Each search goes through all objects that live, and more of them come all the time.
+    Each collection scans all live objects, whose number keeps growing.
     """
     collecting = gc.isenabled()
     gc.disable()

@@ -1,4 +1,4 @@
-"""What a value is, and the type a new column gets from all the kinds of value it was seen with."""
+"""Kinds of values, and the type of a new column from the kinds of its values."""
 
 from collections.abc import Collection
 
@@ -24,7 +24,7 @@ _HUGE = 10**DECIMAL_INTEGER_DIGITS
 
 
 def kind_of(value: Leaf) -> Kind:
-    """The kind of one value that is neither null nor an object; `""` is text like any other."""
+    """The kind of one value that is neither null nor an object; `""` is a string."""
     if isinstance(value, bool):
         return Kind.BOOL
     if isinstance(value, int):

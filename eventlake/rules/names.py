@@ -1,4 +1,4 @@
-"""How events and their fields are called in the lake: tables, columns, pointers.
+"""Names of tables and columns, and JSON pointers.
 
 What a person may wonder about:
 - A path is named segment by segment, so `properties.注册` is `properties_x_…`, not `properties`.
@@ -32,7 +32,7 @@ _CACHED_NAMES = 65_536
 
 
 class Naming(StrEnum):
-    """Which of the two naming conventions a source follows."""
+    """The naming convention of a source."""
 
     NATIVE = "native"
     WAREHOUSE = "warehouse"
@@ -40,14 +40,14 @@ class Naming(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StandardColumn:
-    """A column that every table has from its creation, and the top-level field it is made from."""
+    """A column of every table, and the top-level field it comes from."""
 
     native: str
     field: str
     type: LakeType
 
     def name(self, naming: Naming) -> str:
-        """What the column is called under this naming."""
+        """The name of the column in this naming convention."""
         return "id" if naming is Naming.WAREHOUSE and self.field == "messageId" else self.native
 
     @property
@@ -103,7 +103,7 @@ def column_name(
     partition_keys: tuple[str, ...] | frozenset[str] = PARTITION_KEYS,
     limit: int = NAME_LENGTH,
 ) -> str | None:
-    """The column a field goes to, or None if it may have no column and is rescued.
+    """The column of a field, or None if the field has no column and is rescued.
 
     By default no layout's partition keys can be columns; give the table's own to be exact.
     """
@@ -119,7 +119,7 @@ def column_name(
 
 @lru_cache(_CACHED_NAMES)
 def is_spelled_like_column(path: tuple[str, ...], naming: Naming = Naming.NATIVE) -> bool:
-    """Whether a field already reads like its column: of two that meet in one, such a one wins."""
+    """Whether a field has the name of its column; it then wins over others of that column."""
     named = _named_part(path, naming)
     return "_".join(named) == "_".join(map(_snake, named))
 
@@ -138,7 +138,7 @@ def table_name(event_type: str, event: str | None = None, naming: Naming = Namin
 
 
 def catalog_table(table: str, prefix: str | None) -> str:
-    """What the table is called in the catalog."""
+    """The name of a table in the catalog."""
     return _fit(f"{prefix}_{table}", NAME_LENGTH) if prefix else table
 
 
@@ -149,7 +149,7 @@ def pointer(path: tuple[str, ...]) -> str:
 
 
 def pointer_path(text: str) -> tuple[str, ...]:
-    """The path that a JSON pointer leads along: the way back from `pointer`."""
+    """The path of a JSON pointer; the inverse of `pointer`."""
     return tuple(k.replace("~1", "/").replace("~0", "~") for k in text.split("/")[1:])
 
 
@@ -158,7 +158,7 @@ def _snake(name: str) -> str:
 
 
 def _named_part(path: tuple[str, ...], naming: Naming) -> tuple[str, ...]:
-    """What of a path its column is named after."""
+    """The part of a path that names its column."""
     if naming is Naming.WAREHOUSE:
         if path == ("messageId",):
             return ("id",)
@@ -168,7 +168,7 @@ def _named_part(path: tuple[str, ...], naming: Naming) -> tuple[str, ...]:
 
 
 def _fit(name: str, limit: int) -> str:
-    """Cut a name that is too long, so that different long names stay different."""
+    """Shorten a long name so that it stays unique."""
     if len(name) <= limit:
         return name
     return f"{name[: limit - _HASH_DIGITS - 1]}_{_digest(name)}"

@@ -1,4 +1,4 @@
-"""Numbers as they were written, exact at any length: no float, no rounding context, no huge power.
+"""Exact decimal numbers of any length: no float, no rounding context, no huge powers.
 
 A text spells a number if it is one by JSON's grammar, with nothing around it: `12`, `-0.50`, `1e3`;
 not `007`, `+5`, `.5`, `1,000` or ` 12 `, which somebody may have meant otherwise.
@@ -16,13 +16,13 @@ DECIMAL_INTEGER_DIGITS = 32
 _BIGINT_DIGITS = len(str(BIGINT_MAX))
 _DECIMAL_END = 10 ** (DECIMAL_INTEGER_DIGITS + DECIMAL_PLACES)
 _FORM = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?)([0-9]+))?")
-# Further away than any line is long: what it is multiplied with no longer matters.
+# Beyond the length of any line: the exact value no longer matters.
 _ENDLESS = 10**12
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """`digits` times ten to the `exponent`; no zeros at either end, so that zero has no digits."""
+    """`digits` times ten to the `exponent`, without leading or trailing zeros; 0 has no digits."""
 
     negative: bool
     digits: str
@@ -30,7 +30,7 @@ class Number:
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """The number a text spells, or None."""
+        """Parse a number; None if the text is not a number."""
         match = _FORM.fullmatch(text)
         if match is None:
             return None
@@ -45,11 +45,11 @@ class Number:
 
     @property
     def integer_digits(self) -> int:
-        """How many digits stand before the point."""
+        """The number of digits before the decimal point."""
         return max(0, len(self.digits) + self.exponent)
 
     def to_bigint(self) -> tuple[int, bool] | None:
-        """The number cut towards zero and whether that lost nothing; None beyond 64 bits."""
+        """The number truncated toward zero, and whether that is exact; None beyond 64 bits."""
         if self.integer_digits > _BIGINT_DIGITS:
             return None
         whole = int(self._first_digits(self.integer_digits))
@@ -57,13 +57,13 @@ class Number:
         return (value, self.exponent >= 0) if BIGINT_MIN <= value <= BIGINT_MAX else None
 
     def to_decimal(self) -> tuple[Decimal, bool] | None:
-        """The number half-even at six places and whether that lost nothing; None if too large."""
+        """The number half-even at six places, and whether that is exact; None if too large."""
         if self.integer_digits > DECIMAL_INTEGER_DIGITS:
             return None
         kept = len(self.digits) + self.exponent + DECIMAL_PLACES
         scaled = int(self._first_digits(kept))
         cut = self.digits[kept:] if kept >= 0 else "0"
-        # Digits end without zeros, so that "5" is exactly a half and "51" is more than one.
+        # There are no trailing zeros: "5" is exactly a half, and "51" is more.
         if cut > "5" or (cut == "5" and scaled % 2):
             scaled += 1
         if scaled >= _DECIMAL_END:

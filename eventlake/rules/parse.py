@@ -1,4 +1,4 @@
-"""One line of the raw archive as values, exactly: strict JSON, numbers as they were written.
+"""Parsing a line of the raw archive: strict JSON, numbers as written.
 
 Objects are `dict`, arrays `list`, text `str`; integers are `int`, and every number that an `int`
 cannot give back as it was written (a fraction, an exponent, `-0`, thousands of digits) is
@@ -17,7 +17,7 @@ from eventlake.rules.events import Reason, Reject
 Event = dict[str, Any]
 
 _DECODER = msgspec.json.Decoder(float_hook=msgspec.Raw)
-# msgspec reads the number -0 as 0, the one number it does not give back.
+# msgspec reads -0 as 0, the only number that it does not preserve.
 _MINUS_ZERO = re.compile(rb"-0[,}\]\s]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SHOWN = 60
@@ -33,7 +33,7 @@ class LineLimits(Protocol):
 
 
 def parse_line(line: bytes, limits: LineLimits) -> Event:
-    """The event on a line without its line break; raises `Reject`."""
+    """Parse the event on a line (without line break); raises `Reject`."""
     if len(line) > limits.line_bytes:
         raise Reject(Reason.TOO_LONG, f"over {limits.line_bytes} bytes")
     try:
@@ -42,7 +42,7 @@ def parse_line(line: bytes, limits: LineLimits) -> Event:
         raise _too_deep(limits) from error
     if type(value) is not dict:
         raise Reject(Reason.NOT_AN_OBJECT, f"it is {_shown(line)}")
-    # There are no more levels than openings, so that most lines need not be walked.
+    # Nesting cannot exceed the number of opening brackets, so most lines need no full check.
     if line.count(b"{") + line.count(b"[") > limits.depth and _depth(value) > limits.depth:
         raise _too_deep(limits)
     return value
@@ -59,12 +59,12 @@ def _decode(line: bytes) -> Any:
 
 
 def parse_value(text: str) -> Any:
-    """One JSON value, which need not be an object, with its numbers as they were written."""
+    """Parse any JSON value, with numbers as written."""
     return _exact(text.encode())
 
 
 def _exact(line: bytes) -> Any:
-    """The slow way, which is handed the text of every number."""
+    """The slow parser, which receives the text of every number."""
     try:
         return json.loads(
             line.decode(),
@@ -91,7 +91,7 @@ def _refuse_constant(text: str) -> None:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> Event:
-    """An object whose texts are all made of characters, also those that a later key replaces."""
+    """Build an object; reject invalid strings, including those of overwritten keys."""
     for key, value in pairs:
         _refuse_surrogates((key, value))
     return dict(pairs)
@@ -106,7 +106,7 @@ def _refuse_surrogates(values: Iterable[Any]) -> None:
 
 
 def _explained(line: bytes, error: Exception) -> Reject:
-    """Why a line is refused, told by the parser that explains best."""
+    """The reason to reject a line, from the parser with the best error message."""
     try:
         line.decode()
     except UnicodeDecodeError as bad:
@@ -131,7 +131,7 @@ def _in_words(error: json.JSONDecodeError) -> str:
 
 
 def _depth(value: Any) -> int:
-    """How many objects and arrays lie in one another."""
+    """The nesting depth of a value."""
     depth, level = 0, [value]
     while level:
         depth += 1

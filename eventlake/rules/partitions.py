@@ -1,4 +1,4 @@
-"""The four layouts in which an event table may be partitioned by the hour of `receivedAt`."""
+"""The four partition layouts of event tables, by `receivedAt`."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -7,7 +7,7 @@ from functools import lru_cache
 
 
 class DatePartition(StrEnum):
-    """How a table is cut by received time; the value is what `lake.yaml` says.
+    """A partition layout; the value is the spelling in `lake.yaml`.
 
     Keys and formats are stored in folder names and in the catalog: changing one here
     orphans every table that exists.
@@ -29,25 +29,25 @@ class DatePartition(StrEnum):
         return "hr" in _FORMATS[self]
 
     def values(self, hour: datetime) -> tuple[str, ...]:
-        """The values of the keys for the partition that this time falls into."""
+        """The key values of the partition that contains a time."""
         at = _utc(hour)
         return tuple(template.format(at) for template in _FORMATS[self].values())
 
     def path(self, hour: datetime) -> str:
-        """The folders below the table's own for the partition that this time falls into."""
+        """The partition path, relative to the table, for a time."""
         return "/".join(map("=".join, zip(self.keys, self.values(hour), strict=True)))
 
     def floor(self, moment: datetime) -> datetime:
-        """When the partition that this time falls into begins, in UTC."""
+        """The start of the partition that contains a time, in UTC."""
         at = _utc(moment).replace(minute=0, second=0, microsecond=0)
         return at if self.has_hours else at.replace(hour=0)
 
     def parse(self, values: Sequence[str]) -> datetime:
-        """When the partition with these values begins, in UTC: the way back from `values`."""
+        """The start of the partition with these values, in UTC; the inverse of `values`."""
         return _parsed(self, tuple(values))
 
 
-@lru_cache(maxsize=10_000)  # the same hours, in every table
+@lru_cache(maxsize=10_000)  # all tables have the same hours
 def _parsed(layout: DatePartition, values: tuple[str, ...]) -> datetime:
     parts = dict(zip(layout.keys, values, strict=True))
     day = "-".join(parts[key] for key in ("year", "month", "day") if key in parts)
@@ -57,7 +57,7 @@ def _parsed(layout: DatePartition, values: tuple[str, ...]) -> datetime:
     return start
 
 
-# `str.format` and not `strftime`, whose %Y does not pad years below 1000 on every platform.
+# `str.format`, because %Y of `strftime` does not pad years below 1000 on every platform.
 _WHOLE_DAY = "{0.year:04}-{0.month:02}-{0.day:02}"
 _SPLIT_DAY = {"year": "{0.year:04}", "month": "{0.month:02}", "day": "{0.day:02}"}
 _HOUR = {"hr": "{0.hour:02}"}

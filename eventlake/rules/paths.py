@@ -1,16 +1,16 @@
-"""Where everything lies below the lake's root: the one place that knows paths."""
+"""Paths of all files of the lake, relative to its root."""
 
 from datetime import UTC, date, datetime, timedelta
 from hashlib import sha256
 
 OURS = ("logs", "segment-stage", "segment-data", "segment-logs", "sync_tracking_datasets")
-"""The folders below the root that belong to the lake; others are never touched."""
+"""The folders of the lake below the root; others are never modified."""
 RAW_SUFFIXES = (".gz", ".json", ".jsonl")
 STATE = "segment-data/_state"
 CATALOG = f"{STATE}/catalog"
 _DAY_MS = 86_400_000
-_APART = ","  # the parts of a name, where slashes would make folders
-_SHORT = 100  # of the 255 bytes that a file's name may have
+_SEPARATOR = ","  # separates the parts of a file name
+_MAX_TABLE = 100  # file names have at most 255 bytes
 
 
 def raw_root(source_id: str) -> str:
@@ -19,12 +19,12 @@ def raw_root(source_id: str) -> str:
 
 
 def day_folder(day: date) -> str:
-    """The archive names its folders by the day's UTC midnight in epoch milliseconds."""
+    """The name of a day folder in the archive: UTC midnight in epoch milliseconds."""
     return str(int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 1000)
 
 
 def folder_day(folder: str) -> date | None:
-    """The day of an archive folder, or None for a folder that is no day."""
+    """The day of an archive folder, or None if it is not a day folder."""
     if not (folder.isascii() and folder.isdigit()) or int(folder) % _DAY_MS:
         return None
     try:
@@ -38,7 +38,7 @@ def stage(source_id: str, run_id: str) -> str:
 
 
 def pipes(run_id: str) -> str:
-    """What a run on a cluster tells while it goes on; gone after each run, like all staging."""
+    """Messages of a run on a cluster; deleted after the run, like all staging files."""
     return f"{all_pipes()}/{run_id}"
 
 
@@ -47,7 +47,7 @@ def all_pipes() -> str:
 
 
 def shipped_code(version: str) -> str:
-    """What a cluster needs to carry out our jobs; a version is written once and never changed."""
+    """Code and packages for clusters; a version is immutable."""
     return f"{STATE}/code/{version}"
 
 
@@ -60,37 +60,37 @@ def partition_folder(source_id: str, table: str, partition: str) -> str:
 
 
 def version_folder(source_id: str, run_id: str, table: str, partition: str) -> str:
-    """Where a partition goes when it is written whole: readers follow the catalog there."""
+    """The folder of a rewritten partition; the catalog points to it."""
     return f"{versions(source_id)}/{run_id}/segment_type={table}/{partition}"
 
 
 def unpublished_name(table: str, partition: str, name: str) -> str:
-    """What a file is called as long as it waits among those of other tables and partitions."""
-    apart = partition.replace("/", _APART)
-    return f"segment_type={_short(table)}{_APART}{apart}{_APART}{name}"
+    """The name of a file in staging, among files of other tables and partitions."""
+    parts = partition.replace("/", _SEPARATOR)
+    return f"segment_type={_short(table)}{_SEPARATOR}{parts}{_SEPARATOR}{name}"
 
 
 def _short(table: str) -> str:
-    """Less than a file's name may have, since there is more in it; no table has a dash itself."""
-    if len(table) <= _SHORT:
+    """Shorten a table name to leave space for the rest; table names contain no dash."""
+    if len(table) <= _MAX_TABLE:
         return table
-    return f"{table[:_SHORT]}-{sha256(table.encode()).hexdigest()[:16]}"
+    return f"{table[:_MAX_TABLE]}-{sha256(table.encode()).hexdigest()[:16]}"
 
 
 def is_unpublished(path: str) -> bool:
-    """Whether this is where a file waits until it is published."""
-    return _APART in path.rpartition("/")[2]
+    """Whether this is the path of a file that is not published yet."""
+    return _SEPARATOR in path.rpartition("/")[2]
 
 
-def unique_path(path: str, own: str) -> str:
-    """The same for a file that waits, with something in its name that others do not have."""
+def unique_path(path: str, unique: str) -> str:
+    """The path of an unpublished file with a unique name added."""
     folder, _, name = path.rpartition("/")
-    return f"{folder}/{own}{_APART}{name}"
+    return f"{folder}/{unique}{_SEPARATOR}{name}"
 
 
 def published_name(path: str) -> str:
-    """What a file is called in the folder of its partition, wherever it lies until then."""
-    return path.rpartition("/")[2].rpartition(_APART)[2]
+    """The name of a file in its partition folder, also before publication."""
+    return path.rpartition("/")[2].rpartition(_SEPARATOR)[2]
 
 
 def reports_root() -> str:
@@ -126,7 +126,7 @@ def lease(source_id: str) -> str:
 
 
 def waiting(source_id: str) -> str:
-    """Signs of those who wait for the lease."""
+    """Marker files of runs that wait for the lease."""
     return f"{source_state(source_id)}/waiting"
 
 
@@ -143,17 +143,17 @@ def open_run(source_id: str, run_id: str) -> str:
 
 
 def abandoned(source_id: str) -> str:
-    """Where runs are noted that may have left files which nothing leads to."""
+    """Notes of runs that may have left unreferenced files."""
     return f"{source_state(source_id)}/upkeep/abandoned"
 
 
 def cleaned(source_id: str) -> str:
-    """How far it is cleaned up what manifests replaced."""
+    """The manifest number up to which replaced files are deleted."""
     return f"{source_state(source_id)}/upkeep/cleaned.json"
 
 
 def suppression() -> str:
-    """The lists of suppressed people."""
+    """The suppression lists."""
     return f"{STATE}/suppression"
 
 
@@ -162,12 +162,12 @@ def suppression_list(number: int) -> str:
 
 
 def pruned(source_id: str) -> str:
-    """Up to which number manifests may be gone."""
+    """The manifest number up to which manifests may be deleted."""
     return f"{source_state(source_id)}/upkeep/pruned.json"
 
 
 def orphans(source_id: str) -> str:
-    """Files that nothing leads to, each with when that was first seen."""
+    """Unreferenced files, each with the time of its first detection."""
     return f"{source_state(source_id)}/upkeep/orphans.json"
 
 
@@ -180,7 +180,7 @@ def upkeep_report(source_id: str, run_id: str) -> str:
 
 
 def alerts(source_id: str) -> str:
-    """What has been told of the source's troubles, and what has still to be."""
+    """Sent and pending alerts of a source."""
     return f"{source_state(source_id)}/alerts.json"
 
 
@@ -229,7 +229,7 @@ def catalog_table_file(database: str, table: str) -> str:
 
 
 def catalog_months(database: str, table: str, retyped: int = 0) -> str:
-    """Where the partitions of a table stand; a change of types gives them another folder."""
+    """The partition files of a table; changed column types start a new folder."""
     folder = f"partitions-{retyped}" if retyped else "partitions"
     return f"{catalog_table(database, table)}/{folder}"
 

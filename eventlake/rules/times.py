@@ -1,4 +1,4 @@
-"""Times as people give them: hours of UTC, `YYYY-MM-DDTHH`."""
+"""Times in commands: UTC hours, `YYYY-MM-DDTHH`."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -8,7 +8,7 @@ FORM = "%Y-%m-%dT%H"
 
 
 def parse_hour(text: str) -> datetime:
-    """An hour; a day alone is its midnight."""
+    """Parse an hour; a day means its midnight."""
     for form in (FORM, "%Y-%m-%d"):
         try:
             return datetime.strptime(text, form).replace(tzinfo=UTC)
@@ -21,7 +21,7 @@ def parse_hour(text: str) -> datetime:
 
 
 def parse_range(first: str, end: str) -> tuple[datetime, datetime]:
-    """A range whose end is not part of it."""
+    """Parse a range with an exclusive end."""
     start, stop = parse_hour(first), parse_hour(end)
     if start >= stop:
         raise UsageError(f"--from {first} is not before --to {end}, which is exclusive.")
@@ -29,5 +29,5 @@ def parse_range(first: str, end: str) -> tuple[datetime, datetime]:
 
 
 def touched_days(start: datetime, end: datetime) -> tuple[datetime, datetime]:
-    """The first and the last day of which a range holds an hour."""
+    """The first and the last day that a range touches."""
     return start, end - timedelta(hours=1)

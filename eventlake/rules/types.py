@@ -8,7 +8,7 @@ import pyarrow as pa
 
 
 class LakeType(StrEnum):
-    """A column type, spelled as the catalog spells it; `LakeType(sql)` is the way back."""
+    """A column type in the spelling of the catalog."""
 
     BIGINT = "bigint"
     BOOLEAN = "boolean"
@@ -37,7 +37,7 @@ _ARROW: dict[LakeType, pa.DataType] = {
 
 
 class Column(msgspec.Struct, frozen=True):
-    """A column of a table; `pointer` is the JSON pointer to the field it was made from."""
+    """A column of a table; `pointer` is the JSON pointer to its field."""
 
     name: str
     type: LakeType
@@ -45,7 +45,7 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class TableSchema(msgspec.Struct, frozen=True):
-    """A table of a source: `table` as in its folder, `name` as in the catalog (prefix included)."""
+    """A table of a source: `table` as in its folder, `name` as in the catalog (with prefix)."""
 
     table: str
     database: str
@@ -66,13 +66,13 @@ class TableSchema(msgspec.Struct, frozen=True):
         return {column.name: column.type for column in self.columns}
 
     def with_columns(self, new: tuple[Column, ...]) -> "TableSchema":
-        """The same table with columns appended; those it has already are left alone."""
+        """The same table with new columns appended; existing columns are unchanged."""
         known = self.types()
         added = tuple(column for column in new if column.name not in known)
         return msgspec.structs.replace(self, columns=self.columns + added)
 
     def with_types(self, types: Mapping[str, LakeType]) -> "TableSchema":
-        """The same table with other types for some of its columns."""
+        """The same table with changed types of some columns."""
         columns = tuple(
             msgspec.structs.replace(column, type=types.get(column.name, column.type))
             for column in self.columns

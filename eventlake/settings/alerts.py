@@ -1,4 +1,4 @@
-"""The settings of alerts: who is told, by which way, of what."""
+"""Settings of alerts: recipients, channels, conditions."""
 
 import re
 from collections.abc import Mapping
@@ -14,11 +14,11 @@ from eventlake.settings.fields import SettingsGroup
 _VARIABLE = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*")
 _ADDRESS = re.compile(r"[^@\s<>,;]+@[^@\s<>,;]+")
 _SECRET = {"secret": True}
-"""Marks settings of which a wrong value is not repeated in messages."""
+"""Marks settings whose values must not appear in messages."""
 
 
 class Security(StrEnum):
-    """How the way to the mail server is kept from others."""
+    """Encryption of the connection to the mail server."""
 
     STARTTLS = "starttls"
     TLS = "tls"
@@ -63,14 +63,14 @@ Switch = Annotated[bool, Field(description="allowed: true | false")]
 
 
 class Alerts(SettingsGroup):
-    """Recipients, and what they are told; without recipients nobody is told anything."""
+    """Recipients and conditions of alerts; without recipients, no alerts are sent."""
 
     email_to: Annotated[
         tuple[Address, ...],
         BeforeValidator(_several),
         Field(description="allowed: an e-mail address, or a list of them"),
     ] = ()
-    email_from: Address | None = None  # without one, the first recipient
+    email_from: Address | None = None  # default: the first recipient
     smtp_host: Annotated[
         str, Field(pattern=r"^[^\s/:@]+$", description="allowed: the name of a mail server")
     ] = "localhost"
@@ -133,13 +133,13 @@ class Alerts(SettingsGroup):
 
     @property
     def port(self) -> int:
-        """Of the mail server: the one that its security is usually found at."""
+        """Port of the mail server; the default depends on `smtp_security`."""
         usual = {Security.STARTTLS: 587, Security.TLS: 465, Security.NONE: 25}
         return self.smtp_port or usual[self.smtp_security]
 
 
 def secret_of(setting: str, value: str, environ: Mapping[str, str]) -> str:
-    """What a setting stands for: itself, or what the environment variable holds that it names."""
+    """The value of a setting, or of the environment variable that it names."""
     if not value.startswith("$"):
         return value
     if not (found := environ.get(value[1:])):

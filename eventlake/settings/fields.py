@@ -1,4 +1,4 @@
-"""The forms that single settings may have, each with the words in which it is asked for."""
+"""Types of single settings, with descriptions of allowed values."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _FORMS = {
     "spark.executor.cores": _COUNT,
     "spark.cores.max": _COUNT,
 }
-# The data flow rests on these, or another setting is the place for them.
+# Fixed because the data flow depends on them, or set elsewhere.
 _NOT_HERE = {
     "spark.master": "it is `engine`",
     "spark.pyspark.python": "it is `spark.python`",
@@ -31,7 +31,7 @@ _NOT_HERE = {
 
 
 def spark_conf(value: object) -> object:
-    """Spark's settings, as text; what is wrong with them is told all at once."""
+    """Validate Spark properties and convert them to strings; reports all problems at once."""
     if not isinstance(value, Mapping):
         return value
     conf = {str(key): _conf_text(given) for key, given in value.items()}
@@ -55,7 +55,7 @@ def _problem(key: str, text: str) -> str | None:
     return None if form.fullmatch(text) else f"`{key}` is {text!r}; allowed: {allowed}"
 
 
-# Each choice as `lake.yaml` spells it (for places: how it begins), and whether it is built.
+# Each choice as in `lake.yaml` (for URIs: the prefix), and whether this release supports it.
 STORAGES: Mapping[str, bool] = {"a folder": True, "s3://": True, "abfss://": False}
 CATALOGS: Mapping[str, bool] = {"local": True, "glue": True, "hive": False}
 ENGINES: Mapping[str, bool] = {
@@ -65,12 +65,12 @@ ENGINES: Mapping[str, bool] = {
     "emr-serverless": False,
     "databricks": False,
 }
-# Settings that will exist: they are refused kindly, not as misspelled.
+# Settings of later releases: reported as such, not as misspelled.
 LATER_SETTINGS = frozenset({"azure"})
 
 
 def refusal(choices: Mapping[str, bool], choice: str) -> str | None:
-    """Why a choice cannot be taken, or None if it can."""
+    """Why a choice is not allowed; None if it is."""
     if choices.get(choice):
         return None
     built = " | ".join(name for name, ready in choices.items() if ready)
@@ -84,7 +84,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", re.ASCII)
 _IP = re.compile(r"\d+(\.\d+){3}", re.ASCII)
 _MASTER = r"[^\s/:,]+:\d{1,5}"
-_SPARK_MASTER = re.compile(rf"spark://{_MASTER}(,{_MASTER})*", re.ASCII)  # several stand by
+_SPARK_MASTER = re.compile(rf"spark://{_MASTER}(,{_MASTER})*", re.ASCII)  # with standby masters
 
 
 def _storage(text: str) -> str:
@@ -99,9 +99,9 @@ def _storage(text: str) -> str:
     return text
 
 
-def _is_bucket(place: str) -> bool:
-    """Whether it is a bucket's name, and a prefix that keys can begin with."""
-    bucket, _, prefix = place.rstrip("/").partition("/")
+def _is_bucket(uri: str) -> bool:
+    """Whether this is a valid bucket name, optionally with a valid prefix."""
+    bucket, _, prefix = uri.rstrip("/").partition("/")
     named = _BUCKET.fullmatch(bucket) and ".." not in bucket and not _IP.fullmatch(bucket)
     return bool(named) and not {"", ".", ".."} & set(prefix.split("/") if prefix else ())
 
@@ -132,7 +132,7 @@ def _time_zone(text: str) -> str:
 
 
 def _day(value: object) -> object:
-    """Only the ISO form: pydantic itself would read `20261001` as seconds since 1970."""
+    """Accept ISO dates only; pydantic would read `20261001` as seconds since 1970."""
     if not isinstance(value, str):
         return value
     try:
@@ -247,12 +247,12 @@ PastDays = Annotated[
     int, _count("allowed: a whole number of days from 0 to 3650", least=0, most=3650)
 ]
 NameLength = Annotated[int, _count("allowed: a whole number from 32 to 1024", least=32, most=1024)]
-# Python's own parsers give up some way below a thousand levels.
+# Python parsers fail at somewhat less than a thousand levels.
 Depth = Annotated[int, _count("allowed: a whole number from 1 to 500", most=500)]
 
 
 class SettingsGroup(BaseModel):
-    """Some settings; one that is written without a value has its default."""
+    """A group of settings; a setting without a value has its default."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -1,7 +1,7 @@
-"""Finding and reading `lake.yaml`, with every problem in it told at once and in its place.
+"""Finding and reading `lake.yaml`; reports all problems at once, with line numbers.
 
-Every scalar stays text (null apart), and the settings' own types read it: `slug: no` is the text
-`no`, `glue_catalog_id: 012345678901` keeps its zero, and a date is what it says.
+Every scalar except null stays a string until its setting's type parses it: `slug: no` is the
+string `no`, `glue_catalog_id: 012345678901` keeps its zero, and dates are not converted.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,25 +27,25 @@ _MERGE = f"{_STANDARD_TAGS}merge"
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The content of a YAML file and the line on which each entry stands."""
+    """The content of a YAML file and the line of each entry."""
 
     name: str
     content: Any
     lines: Mapping[Loc, int]
 
     def line(self, loc: Loc) -> int:
-        """The line of a setting, or of what it is missing from."""
+        """The line of a setting, or of the group that it is missing from."""
         while loc not in self.lines:
             loc = loc[:-1]
         return self.lines[loc]
 
-    def place(self, loc: Loc) -> str:
-        """Where a setting stands, or where it would have to: `lake.yaml:12 sources[1].start`."""
+    def location(self, loc: Loc) -> str:
+        """The location of a setting, also of a missing one: `lake.yaml:12 sources[1].start`."""
         return f"{self.name}:{self.line(loc)} {path_of(loc)}".rstrip()
 
 
 def read_document(name: str, text: str) -> Document:
-    """Parse a file; raises with line and column where it is not YAML."""
+    """Parse a file; raise `SettingsError` with line and column if it is not YAML."""
     try:
         reading = _Reading(yaml.SafeLoader(text), name)
         root = reading.loader.get_single_node()
@@ -124,7 +124,7 @@ def settings_problems(document: Document) -> list[Problem]:
     content = document.content
     if not isinstance(content, dict):
         seen = "the file is empty" if content is None else f"{_shown(content)} instead of settings"
-        return [Problem(document.place(()), seen, "`datalake init` writes a commented example")]
+        return [Problem(document.location(()), seen, "`datalake init` writes a commented example")]
     found = [*_value_problems(document, content), *_rule_problems(document, content)]
     return [problem for _, problem in sorted(found, key=lambda placed: placed[0])]
 
@@ -133,7 +133,7 @@ Placed = tuple[int, Problem]
 
 
 def _value_problems(document: Document, content: dict[str, Any]) -> Iterator[Placed]:
-    """Top and sources are tried one by one, since a wrong part must not hide the next one."""
+    """Validate top level and sources separately: an error in one must not hide others."""
     sources = content.get("sources")
     listed = sources if isinstance(sources, list) else []
     top = {**content, "sources": [_RIGHT_SOURCE]} if listed else content
@@ -156,7 +156,7 @@ def _errors(model: type[BaseModel], data: object) -> list[ErrorDetails]:
     try:
         model.model_validate(data)
     except ValidationError as error:
-        # Rules between settings have no place of their own here: `breaches` tells them.
+        # `breaches` reports rules between settings, with locations.
         return [e for e in error.errors() if e["loc"] or e["type"] != "value_error"]
     return []
 
@@ -165,7 +165,7 @@ def _placed(document: Document, model: type[BaseModel], at: Loc, error: ErrorDet
     inner, kind = error["loc"], error["type"]
     loc = (*at, *inner)
     if isinstance(loc[-1], int) and loc not in document.lines:
-        loc = loc[:-1]  # one value where a list may stand, too
+        loc = loc[:-1]  # a single value where a list is also allowed
     if kind == "extra_forbidden" and inner[-1] in LATER_SETTINGS:
         return _at(document, loc, "not in this release", "leave it out")
     if kind == "extra_forbidden":
@@ -182,11 +182,11 @@ def _placed(document: Document, model: type[BaseModel], at: Loc, error: ErrorDet
 
 
 def _at(document: Document, loc: Loc, seen: str, allowed: str) -> Placed:
-    return document.line(loc), Problem(document.place(loc), seen, allowed)
+    return document.line(loc), Problem(document.location(loc), seen, allowed)
 
 
 def _instead(model: type[BaseModel], loc: Loc) -> str:
-    """What to write in place of a setting that does not exist there."""
+    """What to write instead of an unknown setting."""
     key, owner = str(loc[-1]), _model_at(model, loc[:-1])
     if owner is Source and key in Settings.model_fields:
         return "it stands at the top of the file, not in a source"
@@ -203,7 +203,7 @@ def _allowed(model: type[BaseModel], loc: Loc) -> str:
 
 
 def _field(model: type[BaseModel], loc: Loc) -> FieldInfo:
-    """The setting that a place is, or is in."""
+    """The setting at a location."""
     owner, field = model, str(loc[0])
     if len(loc) > 1 and (inner := _model_at(model, loc[:1])) is not model:
         owner, field = inner, str(loc[1])
@@ -216,14 +216,14 @@ def _is_secret(model: type[BaseModel], loc: Loc) -> bool:
 
 
 def _description(field: FieldInfo) -> str:
-    """How a field says what it allows; where null is allowed too, its other form says it."""
+    """The description of a field, or of its non-null type."""
     notes = [note for form in get_args(field.annotation) for note in get_args(form)]
     described = [field, *(note for note in notes if isinstance(note, FieldInfo))]
     return next(info.description for info in described if info.description)
 
 
 def _model_at(model: type[BaseModel], loc: Loc) -> type[BaseModel]:
-    """The part of the settings that a place is in."""
+    """The settings group at a location."""
     if loc and isinstance(loc[0], str):
         annotation = model.model_fields[loc[0]].annotation
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):
@@ -262,7 +262,7 @@ def load_settings(path: Path | None, env: Mapping[str, str], cwd: Path) -> Setti
 
 
 def find_settings(path: Path | None, env: Mapping[str, str], cwd: Path) -> Path:
-    """Where the settings are looked for, always absolute; nothing need be there."""
+    """The absolute path of the settings file, which may not exist."""
     named = path or Path(env.get(FILE_VARIABLE) or DEFAULT_FILE)
     return (cwd / named.expanduser()).absolute()
 

@@ -22,14 +22,14 @@ _WAREHOUSE_TABLES = frozenset(table_name(kind, naming=Naming.WAREHOUSE) for kind
 
 
 class Tracking(StrEnum):
-    """For which records the log keeps the payload."""
+    """The records whose payload the record log keeps."""
 
     REJECTED = "rejected"
     ALL = "all"
 
 
 class Limits(fields.SettingsGroup):
-    """Bounds past which only the offending line, column or table suffers."""
+    """Limits; beyond one, only the line, column or table concerned is rejected."""
 
     line_bytes: fields.Count = 1024 * 1024
     depth: fields.Depth = 64
@@ -41,7 +41,7 @@ class Limits(fields.SettingsGroup):
 
 
 class Retention(fields.SettingsGroup):
-    """How long what is no longer, or never was, data of a table is kept."""
+    """How long files that are not table data are kept."""
 
     record_log_days: fields.Days = 14
     stage_days: fields.Days = 14
@@ -52,7 +52,7 @@ class Retention(fields.SettingsGroup):
 
 
 class Compaction(fields.SettingsGroup):
-    """Which partitions of past days have so many small files that these are put together."""
+    """Which partitions of past days are compacted."""
 
     enabled: Annotated[bool, Field(description="allowed: true | false")] = True
     min_files: fields.FileCount = 3
@@ -62,15 +62,15 @@ class Compaction(fields.SettingsGroup):
 
 
 class Spark(fields.SettingsGroup):
-    """How a standalone cluster is used; nothing of it counts for other engines."""
+    """Settings of a standalone cluster; other engines ignore them."""
 
-    python: fields.Program | None = None  # of the workers; else this one's version
+    python: fields.Program | None = None  # of the workers; default: the version of this Python
     wait_minutes: fields.Minutes = 10
     conf: fields.SparkConf = Field(default_factory=dict)
 
 
 class Overridable(fields.SettingsGroup):
-    """Settings that stand at the top and may be given anew for a single source."""
+    """Top-level settings that a source can override."""
 
     region: fields.Region | None = None
     emr_cluster_id: fields.EmrClusterId | None = None
@@ -99,18 +99,18 @@ class Overridable(fields.SettingsGroup):
 
     @property
     def external_id_is_set(self) -> bool:
-        """Whether somebody chose the external id; else it is the workspace's."""
+        """Whether the external id is set; the default is the workspace id."""
         return self.external_id != self._workspace_id
 
 
 class Source(Overridable):
-    """One stream of events; what it does not say itself, it has from the top."""
+    """One event source; inherits top-level settings."""
 
     id: fields.SourceId
     slug: fields.Slug
-    raw: fields.RawFolder = ""  # filled in from the id
+    raw: fields.RawFolder = ""  # default: from the id
     enabled: Annotated[bool, Field(description="allowed: true | false")] = True
-    database: fields.CatalogName = ""  # filled in from the slug
+    database: fields.CatalogName = ""  # default: from the slug
     table_prefix: fields.CatalogName | None = None
     date_partition: Annotated[
         DatePartition, Field(description=f"allowed: {' | '.join(DatePartition)}")
@@ -136,20 +136,20 @@ class Source(Overridable):
 
     @property
     def name(self) -> str:
-        """The slug by the name rule, for places that allow no other characters."""
+        """The slug as an identifier: lowercase letters, digits and `_`."""
         return snake(self.slug)
 
     @property
     def is_scheduled(self) -> bool:
-        """Whether it is synced without being asked."""
+        """Whether it is synced by schedule."""
         return self.enabled and self.schedule != schedules.OFF
 
     def catalog_table(self, table: str) -> str:
-        """What a table of this source is called in the catalog."""
+        """The name of a table of this source in the catalog."""
         return catalog_table(table, self.table_prefix)
 
     def skips(self, table: str) -> bool:
-        """Whether a table (named without prefix) is neither written nor catalogued."""
+        """Whether a table (without prefix) is skipped."""
         return table in self.skipped_tables
 
     @cached_property
@@ -157,7 +157,7 @@ class Source(Overridable):
         return frozenset(map(self._skipped_table, self.skip_events))
 
     def _skipped_table(self, entry: str) -> str:
-        """An entry is the name of a table or of a track event."""
+        """The table of an entry: a table name or the name of a track event."""
         types = _NATIVE_TABLES if self.naming is Naming.NATIVE else _WAREHOUSE_TABLES
         if entry in types or (entry.startswith("track_") and entry == snake(entry)):
             return entry
@@ -165,7 +165,7 @@ class Source(Overridable):
 
 
 class Settings(Overridable):
-    """Everything `lake.yaml` says; use the sources' own values where both have one."""
+    """The content of `lake.yaml`; where both have a value, use the source's."""
 
     workspace_id: fields.WorkspaceId
     storage: fields.StoragePlace
@@ -176,7 +176,7 @@ class Settings(Overridable):
         tuple[Source, ...],
         Field(min_length=1, description="allowed: a list of at least one source"),
     ]
-    # Set by whoever read the file: relative places in it start from its folder.
+    # Set when the file is read: relative paths start from its folder.
     config_folder: Path = Path()
 
     @model_validator(mode="before")
@@ -208,12 +208,12 @@ class Settings(Overridable):
 
     @property
     def bucket(self) -> str:
-        """The bucket or container that the lake is in, else its folder."""
+        """The bucket or container of the lake, else its folder."""
         place = self.storage_uri.partition("://")[2]
         return place.split("/")[0] if place else self.storage_uri
 
     def for_jobs(self) -> dict[str, Any]:
-        """As jobs take them to wherever they run: without alerts, which may hold a secret."""
+        """The settings for jobs on other machines: without alerts, which may contain a secret."""
         left_out: dict[str, Any] = {"alerts": True, "sources": {"__all__": {"alerts"}}}
         return self.model_dump(mode="json", exclude=left_out)
 

@@ -1,4 +1,4 @@
-"""What must hold between settings, told over plain mappings so that half-wrong files work too."""
+"""Rules between settings, on plain mappings, so that invalid files can be checked as well."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Loc = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """Two settings that do not go together, told at the second one."""
+    """Two settings that contradict each other, reported at the second."""
 
     loc: Loc
     seen: str
@@ -23,13 +23,13 @@ class Breach:
 
 
 def path_of(loc: Loc) -> str:
-    """A setting's place among the others: `sources[1].date_partition`."""
+    """The path of a setting: `sources[1].date_partition`."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in loc)
     return text.removeprefix(".")
 
 
 def inherit(content: Mapping[str, Any], overridable: Collection[str]) -> dict[str, Any]:
-    """The same settings with the top's values written into every source that lacks them."""
+    """The same settings with top-level values copied into sources that lack them."""
     top = {key: value for key, value in content.items() if key in overridable}
     if top.get("external_id") is None and isinstance(content.get("workspace_id"), str):
         top["external_id"] = content["workspace_id"]
@@ -49,7 +49,7 @@ def _inherited(top: Mapping[str, Any], source: Mapping[str, Any]) -> dict[str, A
 
 
 def breaches(content: Mapping[str, Any]) -> Iterator[Breach]:
-    """Every rule between settings that is broken."""
+    """All violated rules between settings."""
     listed = content.get("sources")
     sources = [
         (index, source)
@@ -69,7 +69,7 @@ def breaches(content: Mapping[str, Any]) -> Iterator[Breach]:
 def _emr_breaches(
     content: Mapping[str, Any], sources: list[tuple[int, Mapping[str, Any]]]
 ) -> Iterator[Breach]:
-    """A cluster reads and writes the lake itself, and which one it is must be known."""
+    """EMR needs the lake on S3 and a cluster id."""
     if content.get("engine") != "emr":
         return
     storage = content.get("storage")
@@ -90,7 +90,7 @@ def _emr_breaches(
 
 
 def _repeated_names(sources: list[tuple[int, Mapping[str, Any]]]) -> Iterator[Breach]:
-    """Ids and slugs name sources in commands, slugs (by the name rule) also assets and jobs."""
+    """Ids and slugs identify sources in commands; slugs, as identifiers, also assets and jobs."""
     owner: dict[str, int] = {}
     for index, source in sources:
         names = [(key, source[key]) for key in ("id", "slug") if isinstance(source.get(key), str)]
@@ -128,7 +128,7 @@ def _shared_tables(sources: list[tuple[int, Mapping[str, Any]]]) -> Iterator[Bre
 
 
 def _catalog_breaches(settings: Mapping[str, Any]) -> Iterator[Breach]:
-    """Who reads tables by way of Glue reads them from S3."""
+    """Tables in Glue must be on S3."""
     storage = settings.get("storage")
     on_s3 = not isinstance(storage, str) or storage.startswith("s3://")
     if settings.get("catalog") == "glue" and not on_s3:
