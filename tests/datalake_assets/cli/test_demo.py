@@ -12,7 +12,7 @@ from datalake_assets.instance.home import claim
 from eventlake.rules.errors import LakeError
 from eventlake.runs.report_history import newest_reports
 from eventlake.sample import SampleSpec, write_archive
-from tests.support.lakes import sync_report_queries as queries
+from tests.support.lakes import small_lake as queries
 from tests.support.lakes.jobs import SampleLake
 from tests.support.terminal import Said, Terminal, everything_below, program
 

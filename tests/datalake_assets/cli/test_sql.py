@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.support.lakes import sync_report_queries as queries
+from tests.support.lakes import small_lake as queries
 from tests.support.lakes.jobs import SETTINGS, SampleLake
 from tests.support.terminal import Terminal, program
 

@@ -1,6 +1,7 @@
-"""The lake's tables in Glue, whatever others do to them before, after and meanwhile."""
+"""The catalog in Glue, and runs on it."""
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,11 +10,14 @@ from moto.core.responses import ActionResult
 from eventlake.aws.access import AwsAccess
 from eventlake.catalog.base import CatalogColumn, CatalogTable
 from eventlake.catalog.glue import GlueCatalog
-from eventlake.catalog.sync_reports import SYNC_REPORTS, ensure_reports_table
+from eventlake.catalog.sync_reports import DATABASE, NAME, SYNC_REPORTS, ensure_reports_table
 from eventlake.rules.errors import InsufficientPermissions, InvalidSetting
+from eventlake.sql import LakeSql
 from tests.support.catalogs.by_hand import HOUR, ORDERS, at, locations
-from tests.support.servers.aws import ACCOUNT
-from tests.support.servers.glue import StrictGlue, momentary, refusal
+from tests.support.lakes.glue_runs import PLACE, GlueRuns, story, told
+from tests.support.lakes.runs import Runs
+from tests.support.servers.aws import ACCOUNT, AwsServer
+from tests.support.servers.glue import StrictGlue, momentary, refusal, strict_glue
 
 PRICE = CatalogColumn("price", "decimal(38,6)", "/properties/price")
 TITLE = CatalogColumn("title", "string", "/properties/title")
@@ -444,3 +448,53 @@ def test_a_full_account_is_told_as_what_it_is(catalog: GlueCatalog, glue: Strict
     glue.before("create_database", full)
     with pytest.raises(InvalidSetting, match=r"more is over a limit.*catalog_databases"):
         catalog.ensure_database("more")
+
+
+@pytest.fixture
+def both(tmp_path: Path, aws: AwsServer, monkeypatch: pytest.MonkeyPatch) -> tuple[Runs, GlueRuns]:
+    strict_glue(aws, monkeypatch)
+    return Runs(tmp_path / "folder"), GlueRuns(tmp_path / "s3", aws)
+
+
+def test_tables_are_the_same_as_in_the_embedded_catalog(
+    both: tuple[Runs, GlueRuns], aws: AwsServer
+) -> None:
+    folder, glue = both
+    story(folder)
+    story(glue)
+    assert told(glue) == told(folder)
+    assert told(glue).keys() == {
+        "__segment_datalake.sync_reports",
+        "shop.identify",
+        "shop.page",
+        "shop.track_order",
+    }
+    for table_name in ("identify", "page", "track_order"):
+        assert glue.rows(table_name) == folder.rows(table_name)
+    client = aws.client("glue")
+    event_table = client.get_partitions(DatabaseName="shop", TableName="identify")["Partitions"]
+    reports = client.get_partitions(DatabaseName=DATABASE, TableName=NAME)["Partitions"]
+    places = [one["StorageDescriptor"]["Location"] for one in (*event_table, *reports)]
+    assert places == [
+        f"{PLACE}/segment-data/data/S1/_v/R3/segment_type=identify/day=2026-10-01/hr=07/",
+        f"{PLACE}/segment-data/reports/day=2026-10-20/source=S1/",
+    ]
+
+
+def test_sql_and_reports_read_what_glue_leads_to(both: tuple[Runs, GlueRuns]) -> None:
+    _, glue = both
+    story(glue)
+    sql = LakeSql(glue.catalog, glue.storage)
+    rows = sql.query("SELECT message_id, properties_n FROM shop.track_order ORDER BY 1").to_pylist()
+    assert [tuple(row.values()) for row in rows] == [("m1", "1"), ("m4", "3"), ("m6", "many")]
+    by_table = sql.query(
+        "SELECT table_name, sum(row_count) n FROM __segment_datalake.sync_reports "
+        "WHERE type = 'event' AND NOT replay GROUP BY 1 ORDER BY 1"
+    )
+    assert by_table.to_pylist() == [
+        {"table_name": "identify", "n": 1},
+        {"table_name": "page", "n": 1},
+        {"table_name": "track_order", "n": 4},
+    ]
+    listed = sql.query("SHOW ALL TABLES").to_pylist()
+    assert {row["name"] for row in listed} == {"identify", "page", "sync_reports", "track_order"}

@@ -32,7 +32,7 @@ from eventlake.rules.parse import parse_line
 from eventlake.rules.partitions import DatePartition
 from eventlake.settings.models import Limits
 from eventlake.storage import LocalStorage
-from tests.support.lakes.rare import all_are_rare, values_of
+from tests.support.lakes.random_archives import all_are_rare, values_of
 from tests.support.oracles.leaves import ANY, DATES, TEXTS, spelled
 
 KEYS = st.sampled_from(

@@ -16,8 +16,7 @@ from eventlake.load import blobs, table_rows
 from eventlake.rules.counts import CastCounts
 from tests.support.lakes.archive import track
 from tests.support.lakes.in_process import InProcess
-from tests.support.lakes.random_archives import Story, Sync, stories
-from tests.support.lakes.rare import all_are_rare
+from tests.support.lakes.random_archives import Story, Sync, all_are_rare, stories
 from tests.support.lakes.runs import Runs
 from tests.support.oracles.stories import (
     Told,

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 from eventlake.rules.errors import StateError, UsageError
-from tests.support.lakes.small_lake import SmallLake
-from tests.support.lakes.sync_report_queries import (
+from tests.support.lakes.small_lake import (
     FAILURES,
     LAST_SUCCESS,
     ROWS_PER_DAY,
     ROWS_PER_DAY_AND_TABLE,
+    SmallLake,
 )
 
 ONE = pa.table({"message_id": ["a"]})

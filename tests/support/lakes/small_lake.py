@@ -1,4 +1,4 @@
-"""Tables written by hand, so that tests show every row they ask for."""
+"""Tables written by hand, and queries on sync reports as users write them."""
 
 import json
 from pathlib import Path
@@ -62,3 +62,32 @@ class SmallLake:
     def ask(self, sql: str) -> list[tuple[Any, ...]]:
         answer = self.sql.query(sql)
         return list(zip(*(column.to_pylist() for column in answer.columns), strict=True))
+
+
+ROWS_PER_DAY = """SELECT day,sum(row_count)
+FROM "__segment_datalake"."sync_reports"
+WHERE source_id='9IP56Shn6' and table_name='checkout_started'
+GROUP BY day
+ORDER BY day
+"""
+
+
+ROWS_PER_DAY_AND_TABLE = """SELECT day, table_name,sum(row_count)
+FROM "__segment_datalake"."sync_reports"
+WHERE source_id='9IP56Shn6' AND type='event'
+GROUP BY day, table_name
+ORDER BY day
+"""
+
+
+LAST_SUCCESS = """SELECT max(finish_time)
+FROM "__segment_datalake"."sync_reports"
+WHERE source_id='9IP56Shn6' AND status='finished' AND date(day) = CURRENT_DATE
+LIMIT 1
+"""
+
+
+FAILURES = """SELECT run_id, status, error, error_code
+FROM "__segment_datalake"."sync_reports"
+WHERE source_id='9IP56Shn6' AND status='failed' AND date(day) >= (CURRENT_DATE - interval '2' day)
+"""
