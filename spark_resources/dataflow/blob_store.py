@@ -1,7 +1,7 @@
-"""Where all tasks share a disk, batches lie there, and what travels is where each one is.
+"""A store of staged batches on a disk that all tasks share; tasks exchange positions in its files.
 
-Through Java a batch is copied some ten times. On a cluster that is what it takes to bring it to
-another machine; on one machine it is half of the time.
+Java copies a batch about ten times. A cluster needs that to move it to another machine; on one
+machine it would take half of the time.
 """
 
 import os
@@ -20,50 +20,50 @@ from eventlake.load.blobs import Blob
 Fetch = Callable[[Blob], Blob]
 
 
-class Spot(msgspec.Struct, array_like=True):
-    """Some bytes of a file on the shelf."""
+class BlobRange(msgspec.Struct, array_like=True):
+    """A range of bytes in a file of the store."""
 
     file: str
     start: int
     size: int
 
 
-_decode = msgspec.msgpack.Decoder(Spot).decode
+_decode = msgspec.msgpack.Decoder(BlobRange).decode
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
-    """A folder that all tasks see."""
+class BlobStore:
+    """A folder that all tasks can read."""
 
     folder: str
 
     @classmethod
-    def on_this_machine(cls) -> "Shelf":
-        """In the folder that Spark has for files of its session, and removes at its end."""
+    def on_this_machine(cls) -> "BlobStore":
+        """In the folder for files of the Spark session, which Spark removes at its end."""
         return cls(os.path.join(SparkFiles.getRootDirectory(), f"batches-{uuid4().hex}"))
 
     def keep(self, blobs: Iterable[Blob]) -> list[Blob]:
-        """Put what a task has made on the shelf; if it is tried again, into another file."""
+        """Store the blobs of a task. A retry writes another file."""
         name = uuid4().hex
         os.makedirs(self.folder, exist_ok=True)
         kept: list[Blob] = []
         with (Path(self.folder) / name).open("wb") as file:
             for blob in blobs:
-                spot = Spot(name, file.tell(), len(blob.data))
+                found = BlobRange(name, file.tell(), len(blob.data))
                 file.write(blob.data)
-                kept.append(blob._replace(data=msgspec.msgpack.encode(spot)))
+                kept.append(blob._replace(data=msgspec.msgpack.encode(found)))
         return kept
 
     @contextmanager
     def fetching(self) -> Iterator[Fetch]:
-        """Take batches from the shelf."""
+        """Yield a function that reads blobs."""
         files: dict[str, int] = {}
 
         def fetch(blob: Blob) -> Blob:
-            spot = _decode(blob.data)
-            if spot.file not in files:
-                files[spot.file] = os.open(Path(self.folder) / spot.file, os.O_RDONLY)
-            return blob._replace(data=os.pread(files[spot.file], spot.size, spot.start))
+            found = _decode(blob.data)
+            if found.file not in files:
+                files[found.file] = os.open(Path(self.folder) / found.file, os.O_RDONLY)
+            return blob._replace(data=os.pread(files[found.file], found.size, found.start))
 
         try:
             yield fetch
@@ -72,10 +72,10 @@ class Shelf:
                 os.close(file)
 
     def clear(self) -> None:
-        """Remove all that lies there."""
+        """Remove all blobs."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def size(kept: Blob) -> int:
-    """The bytes of a batch on the shelf."""
+    """The size of a stored blob in bytes."""
     return _decode(kept.data).size

@@ -1,6 +1,6 @@
-"""The data flow on one machine: batches lie on a shelf, and Spark runs the tasks that use them.
+"""The data flow on one machine: batches are in a blob store, and Spark runs the tasks.
 
-Who works on what is settled here, where all that was staged is known: nothing is shuffled.
+The driver assigns blobs to tasks, since it has the position of every blob: nothing is shuffled.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -25,19 +25,19 @@ from eventlake.load.seen import Seen
 from eventlake.load.stage_job import RawFile, StageJob
 from eventlake.load.write import LoadedFile, LoadJob, TaskInput, decode_files, encode_files, load
 from eventlake.runs.unit import evenly
-from spark_resources.dataflow.blob_store import Shelf, size
+from spark_resources.dataflow.blob_store import BlobStore, size
 
 T = TypeVar("T")
 R = TypeVar("R")
 Groups = list[tuple[str, list[Blob]]]
 
 
-class ShelfDataflow:
-    """Knows of every staged batch where it lies, and deals out lists of them."""
+class LocalDataflow:
+    """Keeps the positions of all staged blobs and assigns them to tasks."""
 
-    def __init__(self, context: SparkContext, shelf: Shelf) -> None:
+    def __init__(self, context: SparkContext, store: BlobStore) -> None:
         self._context = context
-        self._shelf = shelf
+        self._store = store
         self._staged: list[Blob] = []
 
     @property
@@ -45,24 +45,24 @@ class ShelfDataflow:
         return self._context.defaultParallelism
 
     def stage(self, job: StageJob, tasks: Sequence[Sequence[RawFile]]) -> list[Seen]:
-        shelf = self._shelf
+        store = self._store
         job = replace(job, joint=True)
 
         def work(part: tuple[int, Sequence[RawFile]]) -> list[Blob]:
             from eventlake.load.stage import stage
 
-            return shelf.keep(stage(job, *part))
+            return store.keep(stage(job, *part))
 
         blobs = [blob for kept in self._each(work, enumerate(tasks)) for blob in kept]
         self._staged = [blob for blob in blobs if blob.kind != BlobKind.SEEN]
-        with shelf.fetching() as fetch:
+        with store.fetching() as fetch:
             return [Seen.decode(fetch(blob).data) for blob in blobs if blob.kind == BlobKind.SEEN]
 
     def dedup(self, job: DedupJob) -> list[Deduped]:
-        shelf = self._shelf
+        store = self._store
 
         def work(groups: Groups) -> list[bytes]:
-            with shelf.fetching() as fetch:
+            with store.fetching() as fetch:
                 return [
                     dedup(job, int(key), [*map(fetch, blobs)]).encode() for key, blobs in groups
                 ]
@@ -71,11 +71,11 @@ class ShelfDataflow:
         return [Deduped.decode(data) for results in self._each(work, tasks) for data in results]
 
     def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
-        shelf = self._shelf
+        store = self._store
 
         def work(part: tuple[TaskInput, Groups]) -> list[bytes]:
             job, groups = shared.for_task(part[0]), part[1]
-            with job.record_log() as log, shelf.fetching() as fetch:
+            with job.record_log() as log, store.fetching() as fetch:
                 return [
                     encode_files(load(job, file_number(share), [*map(fetch, blobs)], log))
                     for share, blobs in groups
@@ -99,16 +99,16 @@ class ShelfDataflow:
 
     def release(self) -> None:
         self._staged = []
-        self._shelf.clear()
+        self._store.clear()
 
     def _divide(self, shares: Shares) -> None:
         """Have a batch for each partition where they go to different tasks; they are small."""
         whole: list[Blob] = []
-        with self._shelf.fetching() as fetch:
+        with self._store.fetching() as fetch:
             for blob in self._staged:
                 parts = [blob]
                 if blob.kind == BlobKind.ROWS and shares.divides(blob):
-                    parts = self._shelf.keep(divided(fetch(blob)))
+                    parts = self._store.keep(divided(fetch(blob)))
                 whole += parts
         self._staged = whole
 

@@ -27,7 +27,7 @@ _REMEDY = (
 
 
 def require_java() -> int:
-    """The version of the Java that Spark would use; raises with the remedy if there is none."""
+    """The version of the Java that Spark uses; raises an error with the fix if there is none."""
     home = os.environ.get("JAVA_HOME")
     program = os.path.join(home, "bin", "java") if home else shutil.which("java")
     if program is None or not os.access(program, os.X_OK):
@@ -50,7 +50,7 @@ JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 
 def archive() -> Path:
-    """Where the archive is: it belongs to the PySpark of this environment."""
+    """The path of the archive for the PySpark of this environment."""
     return Path(sys.prefix) / "share" / "datalake" / f"spark-{version('pyspark')}.jsa"
 
 
@@ -58,12 +58,12 @@ def with_archive(config: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a session whose classes come from the archive, if there is one."""
     if not archive().exists():
         return dict(config)
-    # Java would tell on the terminal why it does without an archive.
+    # Without `-Xlog:disable`, Java prints why it does not use an archive.
     return _with_options(config, f"-XX:SharedArchiveFile={archive()} -Xshare:auto -Xlog:disable")
 
 
 def make_archive(config: Mapping[str, Any], work: Callable[[dict[str, Any]], None]) -> Path:
-    """Have some work done by Spark with these settings, and keep the classes that it took."""
+    """Run some work on Spark with these settings and archive the classes that it loads."""
     target = archive()
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_suffix(f".{os.getpid()}")
@@ -91,19 +91,19 @@ def _with_options(config: Mapping[str, Any], options: str) -> dict[str, Any]:
     return {**config, JAVA_OPTIONS: f"{config.get(JAVA_OPTIONS, '')} {options}".strip()}
 
 
-# Spark asks for this module on every start, and Java warns of it before any log is set up.
+# Spark adds this module on every start, and Java prints a warning before logging is set up.
 _GREETING = b"WARNING: Using incubator modules"
 
 
 @contextmanager
-def without_greeting() -> Iterator[None]:
-    """A JVM that is started inside has its words passed on, line by line, as long as it lives."""
+def filtered_stderr() -> Iterator[None]:
+    """Forward the standard error of a JVM that starts inside, line by line, less its greeting."""
     sys.stderr.flush()
     terminal = os.dup(2)
-    heard, written = os.pipe()
+    source, written = os.pipe()
     os.dup2(written, 2)
     os.close(written)
-    Thread(target=_pass_on, args=(heard, terminal), name="JVM words", daemon=True).start()
+    Thread(target=_pass_on, args=(source, terminal), name="JVM stderr", daemon=True).start()
     try:
         yield
     finally:
@@ -111,9 +111,9 @@ def without_greeting() -> Iterator[None]:
         os.dup2(terminal, 2)
 
 
-def _pass_on(heard: int, terminal: int) -> None:
-    """Ends when nobody holds the other end any more."""
-    with os.fdopen(heard, "rb") as lines, os.fdopen(terminal, "wb", buffering=0) as out:
+def _pass_on(source: int, terminal: int) -> None:
+    """Ends when the other end of the pipe is closed."""
+    with os.fdopen(source, "rb") as lines, os.fdopen(terminal, "wb", buffering=0) as out:
         for line in lines:
             if not line.startswith(_GREETING):
                 out.write(line)

@@ -13,12 +13,12 @@ from dagster_pyspark import LazyPySparkResource
 from pyspark import SparkConf, SparkContext
 
 from eventlake.runs.context import Listener
-from spark_resources.dataflow.blob_store import Shelf
+from spark_resources.dataflow.blob_store import BlobStore
 from spark_resources.dataflow.job import LakeJob, run_job
-from spark_resources.dataflow.local import ShelfDataflow
+from spark_resources.dataflow.local import LocalDataflow
 from spark_resources.engines import base
 from spark_resources.engines.base import SparkEngine
-from spark_resources.engines.java import with_archive, without_greeting
+from spark_resources.engines.java import filtered_stderr, with_archive
 from spark_resources.workers.ahead import start_ahead
 
 _LOG_SETTINGS = Path(__file__).absolute().with_name("log4j2.properties")
@@ -39,16 +39,16 @@ SPARK_CONFIG: dict[str, Any] = {
 }
 
 
-def local_dataflow(config: Mapping[str, Any]) -> ShelfDataflow:
+def local_dataflow(config: Mapping[str, Any]) -> LocalDataflow:
     """A data flow on the Spark of this process, which is started if it is not there yet."""
     # Spark starts its workers with whatever `python3` is; they need our packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if SparkContext._gateway is None:  # Java is still to be started
         _workers()
-    with without_greeting():
+    with filtered_stderr():
         # Not a session: that is for SQL, of which our tasks need none, and takes another second.
         context = SparkContext.getOrCreate(SparkConf().setAll([*config.items()]))
-    return ShelfDataflow(context, Shelf.on_this_machine())
+    return LocalDataflow(context, BlobStore.on_this_machine())
 
 
 @cache
@@ -65,7 +65,7 @@ class LocalEngine(SparkEngine):
     def run(self, job: LakeJob, listener: Listener) -> Iterator[Any]:
         return run_job(job, self.dataflow, listener)
 
-    def dataflow(self) -> ShelfDataflow:
+    def dataflow(self) -> LocalDataflow:
         return local_dataflow(self.pyspark.spark_config)
 
 

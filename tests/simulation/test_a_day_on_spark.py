@@ -19,7 +19,7 @@ from eventlake.lake import Lake
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import ServiceTrouble
 from eventlake.settings.models import Source
-from spark_resources.dataflow.local import ShelfDataflow
+from spark_resources.dataflow.local import LocalDataflow
 from spark_resources.engines.java import with_archive
 from spark_resources.engines.local import SPARK_CONFIG, LocalEngine
 from tests.support.servers.alerts import Hook
@@ -41,7 +41,7 @@ class Breakable(LocalEngine):
 
     gone: ClassVar[bool] = False
 
-    def dataflow(self) -> ShelfDataflow:
+    def dataflow(self) -> LocalDataflow:
         if self.gone:
             raise ServiceTrouble("The cluster was taken away.")
         return super().dataflow()

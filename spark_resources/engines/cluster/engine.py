@@ -39,7 +39,7 @@ from spark_resources.engines.cluster.workers import (
     packages_to_ship,
     refuse_blind,
 )
-from spark_resources.engines.java import with_archive, without_greeting
+from spark_resources.engines.java import filtered_stderr, with_archive
 from spark_resources.shipping.environment import Target
 
 
@@ -137,7 +137,7 @@ class ClusterSession:
     @cached_property
     def _jvm(self) -> Any:
         config = driver_config(self.engine, self._reached.own_address, self._spark.conf)
-        with without_greeting():
+        with filtered_stderr():
             SparkContext._ensure_initialized(conf=self._conf(with_archive(config)))
         return SparkContext._jvm
 

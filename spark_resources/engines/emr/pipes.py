@@ -27,7 +27,7 @@ from eventlake.runs.context import Listener
 from eventlake.storage import Storage
 from spark_resources.dataflow.job import LakeJob
 from spark_resources.engines.emr.client import Pace, StepStatus
-from spark_resources.engines.emr.step import Place, Places
+from spark_resources.engines.emr.step import EmrStep, EmrSteps
 from spark_resources.workers.job_events import JobDone, JobFailed, Message, from_json
 
 
@@ -148,9 +148,9 @@ class StepFailed(LakeError):
     """A step ended without its job having said that it is done."""
 
     def __init__(
-        self, place: str, state: str, reason: str, logs: Sequence[str], folder: str | None
+        self, emr_step: str, state: str, reason: str, logs: Sequence[str], folder: str | None
     ) -> None:
-        told = [f"The job on {place} ended as {state} without having said that it was done."]
+        told = [f"The job on {emr_step} ended as {state} without having said that it was done."]
         if reason:
             told.append(f"EMR says: {reason.rstrip('.')}.")
         if logs:
@@ -167,12 +167,12 @@ class Listening:
     """Until a job has said how it ended, or its step has ended without a word."""
 
     pipes: PipesFolder
-    places: Places
+    steps: EmrSteps
     listener: Listener
     pace: Pace
     ended: JobDone | JobFailed | None = field(default=None, init=False)
 
-    def heard(self, place: Place, access: AwsAccess) -> Iterator[Message | None]:
+    def heard(self, emr_step: EmrStep, access: AwsAccess) -> Iterator[Message | None]:
         """What the job says, as it says it; None where it said nothing new."""
         asked = looked = self.pace.now()
         step: StepStatus | None = None
@@ -181,13 +181,13 @@ class Listening:
             if self.ended is not None and (self.pipes.closed or step):
                 return
             if step is not None:
-                raise self._silent(place, step, access)
+                raise self._silent(emr_step, step, access)
             moment = self.pace.now()
             if moment - asked >= self.pace.step_seconds:
                 asked = moment
                 look_at_cluster = moment - looked >= self.pace.cluster_seconds
                 looked = moment if look_at_cluster else looked
-                step = self._ended_step(place, look_at_cluster)
+                step = self._ended_step(emr_step, look_at_cluster)
             if step is None:  # else one more look: the job may have spoken just before
                 yield None
                 self.pace.sleep(self.pace.messages_seconds)
@@ -203,18 +203,18 @@ class Listening:
         except ServiceTrouble as trouble:
             self.listener.warn(str(trouble))
 
-    def _ended_step(self, place: Place, look_at_cluster: bool) -> StepStatus | None:
+    def _ended_step(self, emr_step: EmrStep, look_at_cluster: bool) -> StepStatus | None:
         try:
-            status = self.places.status(place, look_at_cluster)
+            status = self.steps.status(emr_step, look_at_cluster)
         except ServiceTrouble as trouble:  # the step goes on, and so does the wait
             self.listener.warn(str(trouble))
             return None
         return status if status.ended else None
 
-    def _silent(self, place: Place, step: StepStatus, access: AwsAccess) -> LakeError:
+    def _silent(self, emr_step: EmrStep, step: StepStatus, access: AwsAccess) -> LakeError:
         """The error of a job that ended without a word: what its log ends with, if we know it."""
-        lines = StepLogs(access, place.logs).tail(self.pace.sleep) if place.logs else []
+        lines = StepLogs(access, emr_step.logs).tail(self.pace.sleep) if emr_step.logs else []
         if lines:
-            self.listener.warn("\n".join([f"The end of the log of {place}:", *lines]))
-        failed = StepFailed(str(place), step.state, step.reason, lines, place.logs)
+            self.listener.warn("\n".join([f"The end of the log of {emr_step}:", *lines]))
+        failed = StepFailed(str(emr_step), step.state, step.reason, lines, emr_step.logs)
         return as_lake_error(RuntimeError("\n".join(lines))) or failed

@@ -28,7 +28,13 @@ from spark_resources.engines.base import SparkEngine
 from spark_resources.engines.emr.client import EmrClient, Pace
 from spark_resources.engines.emr.cluster import Cluster, Json, cluster_like, slots_of
 from spark_resources.engines.emr.pipes import Listening, PipesFolder
-from spark_resources.engines.emr.step import Place, Places, refuse_unusable, spark_step, unusable
+from spark_resources.engines.emr.step import (
+    EmrStep,
+    EmrSteps,
+    refuse_unusable,
+    spark_step,
+    unusable,
+)
 from spark_resources.shipping.environment import Target, machines
 from spark_resources.shipping.ship import ship
 from spark_resources.workers.job_events import JobFailed, Message, UnitPlanned, UnitPublished
@@ -36,8 +42,8 @@ from spark_resources.workers.job_events import JobFailed, Message, UnitPlanned, 
 _ROLE = ("iam_role_arn", "external_id")
 
 
-def abroad(job: LakeJob, access: AwsAccess) -> LakeJob:
-    """A cluster has a role of its own, and knows neither ours nor its region."""
+def job_for_cluster(job: LakeJob, access: AwsAccess) -> LakeJob:
+    """The job without our role, since a cluster has its own, and with the region."""
     region = access.region_name()
     settings = {**job.settings_json, "region": region}
     settings["sources"] = [
@@ -104,7 +110,7 @@ class EmrRun:
     listener: Listener
     python: str
     pace: Pace
-    place: Place | None = field(default=None, init=False)
+    emr_step: EmrStep | None = field(default=None, init=False)
 
     @cached_property
     def lake(self) -> Lake:
@@ -119,12 +125,12 @@ class EmrRun:
         return PipesFolder(self.lake.storage, self.job.run_id)
 
     @cached_property
-    def places(self) -> Places:
-        return Places(EmrClient(self.access), self.pace, self.listener)
+    def steps(self) -> EmrSteps:
+        return EmrSteps(EmrClient(self.access), self.pace, self.listener)
 
     @cached_property
     def listening(self) -> Listening:
-        return Listening(self.pipes, self.places, self.listener, self.pace)
+        return Listening(self.pipes, self.steps, self.listener, self.pace)
 
     def units(self) -> Iterator[Published]:
         """Each unit of work as soon as the job has published it."""
@@ -158,9 +164,9 @@ class EmrRun:
         Who leaves before the end closes it: that cancels the job.
         """
         try:
-            with self._placed() as place:
-                self.listener.log(f"The job is on {place}")
-                yield from self.listening.heard(place, self.access)
+            with self._submitted() as emr_step:
+                self.listener.log(f"The job is on {emr_step}")
+                yield from self.listening.heard(emr_step, self.access)
             if isinstance(self.listening.ended, JobFailed):
                 raise self.listening.ended.error()
         finally:
@@ -168,24 +174,24 @@ class EmrRun:
                 self.pipes.remove()
 
     @contextmanager
-    def _placed(self) -> Iterator[Place]:
+    def _submitted(self) -> Iterator[EmrStep]:
         standing = self._standing()
         step = self._step(standing)
         if self.job.window is None or self.job.dry_run:
             self._hand_over(standing.id)
-            with self.places.standing(standing, step) as self.place:
-                yield self.place
+            with self.steps.standing(standing, step) as self.emr_step:
+                yield self.emr_step
             return
         name = f"datalake replay {self.job.source.slug} {self.job.run_id}"
         tags = {"datalake-source": self.job.source.id, "datalake-run": self.job.run_id}
         asked = cluster_like(standing, name, step, tags)
-        with self.places.own(standing, asked, self._hand_over) as self.place:
-            yield self.place
+        with self.steps.own(standing, asked, self._hand_over) as self.emr_step:
+            yield self.emr_step
 
     def _hand_over(self, cluster_id: str) -> None:
         """Tell the job what to do as soon as it is known where; it waits for this."""
         self.job = msgspec.structs.replace(self.job, emr_cluster_id=cluster_id)
-        self.pipes.hand_over(abroad(self.job, self.access))
+        self.pipes.hand_over(job_for_cluster(self.job, self.access))
 
     def _standing(self) -> Cluster:
         cluster_id = self.job.source.emr_cluster_id
@@ -194,7 +200,7 @@ class EmrRun:
                 f"it is missing for source {self.job.source.slug}. Set it at the top of lake.yaml "
                 "or for the source, as j-1A2B3C4D5E6F7."
             )
-        cluster = self.places.emr.describe_whole(cluster_id)
+        cluster = self.steps.emr.describe_whole(cluster_id)
         # A replay needs the cluster as a model only, but one that has ended may be long gone.
         refuse_unusable(cluster)
         return cluster
@@ -235,7 +241,7 @@ class EmrRun:
     def _is_over(self) -> bool:
         """Whether the job can do nothing more; if that cannot be found out, it can."""
         try:
-            return self.place is None or self.places.has_ended(self.place)
+            return self.emr_step is None or self.steps.has_ended(self.emr_step)
         except LakeError:
             return False
 

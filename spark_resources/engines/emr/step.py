@@ -50,7 +50,7 @@ def spark_step(
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class EmrStep:
     """A step, and the cluster that carries it out."""
 
     cluster_id: str
@@ -85,29 +85,29 @@ def refuse_unusable(cluster: Cluster) -> None:
 
 
 @dataclass(frozen=True)
-class Places:
-    """Brings steps to clusters and, whatever happens, leaves none behind."""
+class EmrSteps:
+    """Submits steps to clusters, and cancels them on failure."""
 
     emr: EmrClient
     pace: Pace
     listener: Listener
 
     @contextmanager
-    def standing(self, cluster: Cluster, step: Json) -> Iterator[Place]:
-        """One more step on a cluster that is there; cancelled if the block fails."""
-        place = Place(cluster.id, self.emr.add_step(cluster.id, step), cluster.log_uri)
-        with self._cancelled_on_failure(place):
-            yield place
+    def standing(self, cluster: Cluster, step: Json) -> Iterator[EmrStep]:
+        """Add a step to a running cluster; cancel it if the block fails."""
+        emr_step = EmrStep(cluster.id, self.emr.add_step(cluster.id, step), cluster.log_uri)
+        with self._cancelled_on_failure(emr_step):
+            yield emr_step
 
     @contextmanager
-    def own(self, like: Cluster, asked: Json, started: Callable[[str], None]) -> Iterator[Place]:
-        """A cluster for one step alone, gone after the block; its id is told at once."""
+    def own(self, like: Cluster, asked: Json, started: Callable[[str], None]) -> Iterator[EmrStep]:
+        """Start a cluster for one step, pass its id to `started`, terminate it after the block."""
         cluster_id = self.emr.start_cluster(asked)
         try:
             started(cluster_id)
-            place = Place(cluster_id, self.emr.only_step(cluster_id), like.log_uri)
-            with self._cancelled_on_failure(place):
-                yield place
+            emr_step = EmrStep(cluster_id, self.emr.only_step(cluster_id), like.log_uri)
+            with self._cancelled_on_failure(emr_step):
+                yield emr_step
         finally:
             try:
                 self.emr.end_cluster(cluster_id)
@@ -116,36 +116,36 @@ class Places:
                 self.listener.warn(f"EMR cluster {cluster_id} could not be terminated: {error}")
 
     @contextmanager
-    def _cancelled_on_failure(self, place: Place) -> Iterator[None]:
+    def _cancelled_on_failure(self, emr_step: EmrStep) -> Iterator[None]:
         try:
             yield
         except BaseException:
             with suppress(LakeError):
-                self._cancel(place)
+                self._cancel(emr_step)
             raise
 
-    def _cancel(self, place: Place) -> None:
+    def _cancel(self, emr_step: EmrStep) -> None:
         """Asked to end, the job still tells what it did; then it is made to end."""
-        if self.has_ended(place):
+        if self.has_ended(emr_step):
             return
-        self.listener.log(f"Cancelling the step on {place}")
-        self.emr.cancel(place.cluster_id, place.step_id)
+        self.listener.log(f"Cancelling the step on {emr_step}")
+        self.emr.cancel(emr_step.cluster_id, emr_step.step_id)
         until = self.pace.now() + self.pace.cancel_seconds
-        while not self.has_ended(place):
+        while not self.has_ended(emr_step):
             if self.pace.now() > until:
-                self.emr.cancel(place.cluster_id, place.step_id, kill=True)
+                self.emr.cancel(emr_step.cluster_id, emr_step.step_id, kill=True)
                 return
             self.pace.sleep(1.0)
 
-    def has_ended(self, place: Place) -> bool:
-        return self.emr.step(place.cluster_id, place.step_id).ended
+    def has_ended(self, emr_step: EmrStep) -> bool:
+        return self.emr.step(emr_step.cluster_id, emr_step.step_id).ended
 
-    def status(self, place: Place, look_at_cluster: bool) -> StepStatus:
+    def status(self, emr_step: EmrStep, look_at_cluster: bool) -> StepStatus:
         """Of the step; one that will not go on since its cluster is gone has ended, too."""
-        status = self.emr.step(place.cluster_id, place.step_id)
+        status = self.emr.step(emr_step.cluster_id, emr_step.step_id)
         if status.completed or not (status.ended or look_at_cluster):
             return status
-        cluster = self.emr.describe(place.cluster_id)
+        cluster = self.emr.describe(emr_step.cluster_id)
         if cluster.state not in ENDED_CLUSTER:
             return status
         told = [status.reason, f"Its cluster is {cluster.state}.", cluster_reason(cluster)]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from spark_resources.engines import java
-from spark_resources.engines.java import JAVA_OPTIONS, with_archive, without_greeting
+from spark_resources.engines.java import JAVA_OPTIONS, filtered_stderr, with_archive
 
 
 def test_without_an_archive_the_settings_stay_as_they_are(
@@ -48,7 +48,7 @@ def test_the_greeting_is_cut_and_all_else_comes_through(
     capfd: pytest.CaptureFixture[str], wait_for_the_pump: Callable[[], None]
 ) -> None:
     says = "echo 'WARNING: Using incubator modules: jdk.incubator.vector' >&2; echo help >&2"
-    with without_greeting():
+    with filtered_stderr():
         subprocess.run(["sh", "-c", says], check=True)
     os.write(2, b"after\n")
     wait_for_the_pump()
@@ -58,7 +58,7 @@ def test_the_greeting_is_cut_and_all_else_comes_through(
 def test_it_is_passed_on_for_as_long_as_the_program_lives(
     capfd: pytest.CaptureFixture[str], wait_for_the_pump: Callable[[], None]
 ) -> None:
-    with without_greeting():
+    with filtered_stderr():
         talker = subprocess.Popen(
             ["sh", "-c", "read line; echo late >&2"], stdin=subprocess.PIPE, text=True
         )
