@@ -8,7 +8,7 @@ import dagster as dg
 
 from datalake_assets.assets.event_tables import event_tables
 from datalake_assets.assets.keys import raw_archive, replay_job_name
-from datalake_assets.checks.published import PublishedChecks
+from datalake_assets.checks import PublishedChecks
 from datalake_assets.instance.snapshot import Snapshot, read_snapshot
 from datalake_assets.instance.terminal_log import console
 from datalake_assets.jobs.check import check_job
@@ -19,7 +19,7 @@ from datalake_assets.jobs.upkeep import (
     upkeep_job,
     upkeep_schedule,
 )
-from datalake_assets.schedules.sync import first_syncs, sync_schedule
+from datalake_assets.schedules import first_syncs, sync_schedule
 from datalake_assets.sensors.alerts import alert
 from datalake_assets.sensors.dead_runs import close_dead
 from datalake_assets.sensors.reload import reload_for_new_tables

@@ -20,11 +20,11 @@ from dagster._utils.schedules import cron_string_iterator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from datalake_assets import schedules
 from datalake_assets.assets.process import PROCESS_TAG
 from datalake_assets.definitions import build
 from datalake_assets.instance.snapshot import Snapshot
-from datalake_assets.schedules import sync
-from datalake_assets.schedules.sync import FIRST_SYNCS
+from datalake_assets.schedules import FIRST_SYNCS
 from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.schedules import TWELVE_A_DAY, next_due
@@ -106,7 +106,7 @@ def clock(tmp_path: Path, instance: dg.DagsterInstance, monkeypatch: pytest.Monk
     monkeypatch.setenv("DAGSTER_HOME", instance.root_directory)
     instance.wipe()
     clock = Clock(tmp_path / "lake", instance)
-    monkeypatch.setattr(sync, "now", lambda: clock.now)
+    monkeypatch.setattr(schedules, "now", lambda: clock.now)
     return clock
 
 

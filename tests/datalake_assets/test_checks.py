@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 import pytest
 
-from datalake_assets.checks import published
+from datalake_assets import checks
 from eventlake.rules import clock
 from eventlake.runs.context import now
 from tests.support.lakes.platform import MakePlatform, Platform, events, values
@@ -139,7 +139,7 @@ def test_any_of_them_runs_by_itself(platform: Platform) -> None:
 
 def test_a_silent_source_is_warned_of(platform: Platform, monkeypatch: pytest.MonkeyPatch) -> None:
     platform.sync("web_shop")
-    monkeypatch.setattr(published, "now", lambda: now() + timedelta(days=400))
+    monkeypatch.setattr(checks, "now", lambda: now() + timedelta(days=400))
     web, ios = verdicts(run(platform, "check_freshness"))
 
     assert (web.asset_key, web.passed, web.severity) == (REPORTS, False, dg.AssetCheckSeverity.WARN)

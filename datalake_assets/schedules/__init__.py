@@ -1,1 +1,0 @@
-"""Schedules: when syncs run."""
