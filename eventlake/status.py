@@ -1,4 +1,4 @@
-"""How a source stands right now: what its syncs did, what waits, who is at work."""
+"""The status of a source: last syncs, waiting files, runs in progress."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Raw files that the next sync would load, or why nobody can tell."""
+    """Raw files that the next sync would load, or why they cannot be listed."""
 
     files: int = 0
     bytes: int = 0
@@ -54,7 +54,7 @@ class RunInProgress:
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """A replay that nobody goes on with at the moment."""
+    """A replay that no run is continuing."""
 
     replay: OpenReplay
 
@@ -74,7 +74,7 @@ class Interrupted:
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """All that a person on call asks first."""
+    """What a person on call needs first."""
 
     source: Source
     last_sync: RunReport | None
@@ -88,7 +88,7 @@ class SourceStatus:
     requested_types: dict[str, LakeType]  # types that wait for a replay, by database.table.column
 
     def lag(self, now: datetime) -> timedelta | None:
-        """How far the newest hour in the lake lies back; an hour that still runs is no lag."""
+        """The age of the newest loaded hour; the current hour is no lag."""
         return None if self.loaded_until is None else max(now - self.loaded_until, timedelta())
 
 
@@ -124,7 +124,7 @@ def _state(lake: Lake, source: Source) -> SourceState:
     try:
         return read_state(lake.storage, source.id)
     except LakeError:
-        return SourceState(source.id)  # what cannot be read is told of what waits
+        return SourceState(source.id)  # `waiting` has the error
 
 
 def _waiting(lake: Lake, source: Source) -> Waiting:
@@ -138,7 +138,7 @@ def _waiting(lake: Lake, source: Source) -> Waiting:
 
 
 def _loaded_until(lake: Lake, source: Source) -> datetime | None:
-    """The end of the newest hour of which a loaded file has rows."""
+    """The end of the newest hour with loaded rows."""
     try:
         folders = list_archive(lake.storage, source).folders
         ledger = read_ledger(lake.storage, source.id, [paths.day_folder(day) for day in folders])
@@ -151,7 +151,7 @@ def _loaded_until(lake: Lake, source: Source) -> datetime | None:
 
 
 def _next_sync(lake: Lake, source: Source, now: datetime) -> datetime | None:
-    """When the next sync is due; a first one may be, some hours after the source was seen."""
+    """When the next sync is due; the first one may be due some hours after the source appears."""
     if not source.is_scheduled:
         return None
     first = expected_first_sync(lake.storage, source)
@@ -168,7 +168,7 @@ def _open_runs(lake: Lake, source: Source, state: SourceState) -> Iterator[RunIn
 
 
 def _days_done(run: OpenRun, state: SourceState) -> int:
-    """Of a replay that goes on, with those of the runs before."""
+    """The published days of a replay, including earlier runs of it."""
     known = state.replays.find(run.replay) if run.replay else None
     return len(known.days) if known else 0
 

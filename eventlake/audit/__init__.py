@@ -1,1 +1,1 @@
-"""The lake held against the raw archive: every line is read anew, every id is looked for."""
+"""Audits: every line of the raw archive is read again and every id is looked up in the lake."""

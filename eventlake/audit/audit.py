@@ -1,4 +1,4 @@
-"""An audit from its first look at the lake to its report."""
+"""Audits a range of a source: compares its tables with the raw archive."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from eventlake.state.suppression import Suppression
 
 @dataclass(frozen=True, slots=True)
 class TableAudit:
-    """The rows of the range that belong to a table (`name` as in the catalog), by their fate."""
+    """The rows of the range that belong to a table (`name` as in the catalog), by outcome."""
 
     table: str
     name: str
@@ -49,7 +49,7 @@ class TableAudit:
         return not (self.missing or self.unexpected or self.doubled)
 
     def check_balance(self) -> None:
-        """The conservation law, for the audit's own account."""
+        """Check that every row in is accounted for."""
         parts = (
             self.loaded,
             self.duplicates,
@@ -105,11 +105,11 @@ class Audit:
 Progress = Callable[[str], None]
 _GZIPPED_EVENT = 100  # bytes, at least
 _SHOWN = 20
-"""Partitions of which examples are looked up: each may mean another raw file to read again."""
+"""Partitions with examples: each may need another raw file to be read again."""
 
 
 def audit(lake: Lake, scope: Scope, progress: Progress = lambda _: None) -> Audit:
-    """Hold a range of a source against its raw archive. Nothing is written but to a temp folder."""
+    """Compare a range of a source with its raw archive; writes only to a temporary folder."""
     lake = lake.for_source(scope.source)
     snapshot = take_snapshot(lake, scope, progress)
     numbers = TableNumbers()
@@ -214,7 +214,7 @@ def _accounts(scope: Scope, archive: ArchiveRows, findings: Findings) -> Iterabl
 
 
 def _problems(scope: Scope, snapshot: Snapshot, tables: LakeRows) -> dict[PartitionRef, list[str]]:
-    """What is wrong with partitions, apart from the ids in them."""
+    """Problems of partitions apart from their ids."""
     problems = {place: list(told) for place, told in tables.problems.items()}
     for one in snapshot.partitions:
         found = tables.found[one.table, one.path]

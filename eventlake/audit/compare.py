@@ -1,4 +1,4 @@
-"""The verdicts on all events and rows of a bucket."""
+"""Compares events and rows, bucket by bucket, and collects the differences."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,8 +22,7 @@ from eventlake.storage import Storage, StoredFile
 def compare(raw: np.ndarray, rows: np.ndarray, window: int) -> tuple[np.ndarray, np.ndarray]:
     """A verdict on each event and on each row.
 
-    The rule itself is asked only about ids that are not simply there once on both sides: few,
-    where all is well.
+    The rule is applied only to ids that do not simply occur once on both sides.
     """
     raw_verdicts = np.full(len(raw), RawVerdict.LOADED, dtype=np.uint8)
     row_verdicts = np.full(len(rows), RowVerdict.FINE, dtype=np.uint8)
@@ -38,7 +37,7 @@ def compare(raw: np.ndarray, rows: np.ndarray, window: int) -> tuple[np.ndarray,
 
 
 def _suspects(raw: np.ndarray, rows: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Of each id that the rule has to look at, the places of its events and of its rows."""
+    """The positions of the events and rows of each id that the rule has to judge."""
     if not len(raw) + len(rows):
         return
     hi, lo = (np.concatenate([raw[half], rows[half]]) for half in ("hi", "lo"))
@@ -57,7 +56,7 @@ def _suspects(raw: np.ndarray, rows: np.ndarray) -> Iterator[tuple[np.ndarray, n
 def _simple(
     raw: np.ndarray, rows: np.ndarray, raw_ids: np.ndarray, row_ids: np.ndarray, count: int
 ) -> np.ndarray:
-    """Which ids have one event and one row that agree, or nothing but rows around the range."""
+    """Which ids have one event and one matching row, or only rows around the range."""
     events = np.bincount(raw_ids, minlength=count)
     judged = np.bincount(row_ids[rows["judged"]], minlength=count)
     once = (events == 1) & (judged == 1) & (np.bincount(row_ids, minlength=count) == 1)
@@ -82,7 +81,7 @@ PartitionRef = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Where an id stands that shows a difference: a line of a raw file, a row of a data file."""
+    """The position of an example: a line of a raw file, or a row of a data file."""
 
     kind: str
     file: int
@@ -91,7 +90,7 @@ class Example:
 
 @dataclass
 class Findings:
-    """What is known so far."""
+    """The differences found so far."""
 
     layout: DatePartition
     tables: list[str]  # by number
@@ -107,7 +106,7 @@ class Findings:
     def add(
         self, raw: np.ndarray, raw_verdicts: np.ndarray, rows: np.ndarray, row_verdicts: np.ndarray
     ) -> None:
-        """Take in the verdicts on a bucket."""
+        """Add the verdicts on a bucket."""
         pairs, counts = np.unique(
             raw["table"].astype(np.int64) * len(RawVerdict) + raw_verdicts, return_counts=True
         )
@@ -121,14 +120,14 @@ class Findings:
         for row, verdict in zip(rows[wrong], row_verdicts[wrong].tolist(), strict=True):
             file = self.data_files[row["file"]]
             kind = _KINDS[RowVerdict(verdict)]
-            if kind == UNEXPECTED and self._beyond_recall(int(row["received"])):
+            if kind == UNEXPECTED and self._cannot_be_checked(int(row["received"])):
                 self.unchecked[file.table] += 1
                 continue
             example = Example(kind, int(row["file"]), int(row["row"]))
             self._differs((file.table, file.partition), example)
 
-    def _beyond_recall(self, received: int) -> bool:
-        """Whether the row may come from a file that the archive no longer has."""
+    def _cannot_be_checked(self, received: int) -> bool:
+        """Whether the row may come from a raw file that no longer exists."""
         try:
             return bool(self.gone_hours) and hour_of(received) in self.gone_hours
         except OverflowError:  # a time that no calendar has
@@ -148,7 +147,7 @@ def ids_of(
     data: Sequence[DataFile],
     examples: Iterable[Example],
 ) -> dict[Example, str]:
-    """The id of each example; every file is opened once."""
+    """The id of each example; every file is read once."""
     by_file: dict[tuple[bool, int], dict[int, list[Example]]] = {}
     for example in examples:
         file = by_file.setdefault((example.kind == MISSING, example.file), {})

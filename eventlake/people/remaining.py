@@ -1,4 +1,4 @@
-"""Rows of suppressed people that are in the lake still: loaded before, and not replayed since."""
+"""Rows of suppressed people that remain in the lake until a replay removes them."""
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +23,7 @@ _THREADS = 8
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """So many rows in a table (`name` as in the catalog), received on a day."""
+    """The number of rows in a table (`name` as in the catalog), received on a day."""
 
     table: str
     name: str
@@ -33,7 +33,7 @@ class Remaining:
 
 @dataclass(frozen=True, slots=True)
 class ReplayRange:
-    """Days, one after the other, and the tables that have rows on any of them."""
+    """Consecutive days, and the tables that have rows on any of them."""
 
     first: date
     end: date  # the day after the last
@@ -43,7 +43,7 @@ class ReplayRange:
 def remaining(
     lake: Lake, source: Source, progress: Callable[[str], None] = lambda _: None
 ) -> list[Remaining]:
-    """By table and day; two columns of every file are read."""
+    """The remaining rows by table and day; reads two columns of every file."""
     lake = lake.for_source(source)
     suppression = Suppression.of(lake.storage, source)
     if suppression is None:

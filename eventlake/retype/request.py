@@ -118,7 +118,7 @@ def record_request(
     storage, catalog = lake.storage, lake.catalog
     run_id = new_run_id()
     facts = RunFacts.of(lake.settings, source, run_id, now())
-    # Without the lease, a unit of work that is under way would have to be done once more.
+    # Without the lease, a unit of work in progress would have to be repeated.
     with held_lease(storage, source.id, run_id, f"retype of {target.name}", waiting):
         while True:
             state = catch_up(storage, catalog, source.id)
@@ -141,7 +141,7 @@ def record_request(
 
 
 def days_to_replay(lake: Lake, target: Target) -> tuple[date, date]:
-    """The first and the last day that a replay has to be asked for to switch the table."""
+    """The first and the last day to replay for the new type to take effect."""
     source, schema = target.source, target.schema
     kept = read_state(lake.storage, source.id).start
     first = source.start or (date.fromisoformat(kept) if kept else date.min)

@@ -153,7 +153,7 @@ class Copy(NamedTuple):
 
 
 @dataclass(slots=True)
-class RawFile:
+class ArchiveFile:
     """One file of the archive and the lines in it, added up while it is written."""
 
     path: str  # below the lake's storage
@@ -192,7 +192,7 @@ class RawFile:
             )
 
 
-Load: TypeAlias = Sequence[RawFile]  # the files of one source that are published together
+Load: TypeAlias = Sequence[ArchiveFile]  # the files of one source that are published together
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ class Account:
     """
 
     sources: tuple[SampleSource, ...]
-    files: Mapping[str, tuple[RawFile, ...]]
+    files: Mapping[str, tuple[ArchiveFile, ...]]
 
     def day_by_day(self, source_id: str, folders: Iterable[date] | None = None) -> list[Load]:
         """The loads of an archive that is all there: one day folder after the other."""
@@ -252,8 +252,8 @@ def history(loads: Iterable[Load], window_days: int = 7) -> list[Expected]:
     return steps
 
 
-def _by_folder(files: Iterable[RawFile]) -> list[Load]:
-    folders: dict[date, list[RawFile]] = {}
+def _by_folder(files: Iterable[ArchiveFile]) -> list[Load]:
+    folders: dict[date, list[ArchiveFile]] = {}
     for file in files:
         folders.setdefault(file.folder, []).append(file)
     return [folders[day] for day in sorted(folders)]

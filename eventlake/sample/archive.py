@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Raw
 from msgspec.json import encode
 
-from eventlake.sample.account import Account, RawFile, Reason, Row
+from eventlake.sample.account import Account, ArchiveFile, Reason, Row
 from eventlake.sample.copies import Copies, Layout, PlannedFile, Role
 from eventlake.sample.event_types import DEBUG_PROBE
 from eventlake.sample.events import EventFactory
@@ -181,7 +181,7 @@ class _SourceArchive:
         self._copies = Copies(spec, self._factory, self._layout)
         self._repeat_every = _repeat_every(spec)
 
-    def write(self, root: Path, arrived: int | None) -> Iterator[RawFile]:
+    def write(self, root: Path, arrived: int | None) -> Iterator[ArchiveFile]:
         last = self._spec.days if arrived is None else min(self._spec.days, arrived)
         for day in range(1, last + 1):
             for file in self._layout.files(day):
@@ -196,8 +196,8 @@ class _SourceArchive:
     def _first_path(self) -> str:
         return next(self._layout.files(1)).path
 
-    def _write_file(self, root: Path, file: PlannedFile) -> RawFile:
-        written = RawFile(file.path, file.folder, file.arrival)
+    def _write_file(self, root: Path, file: PlannedFile) -> ArchiveFile:
+        written = ArchiveFile(file.path, file.folder, file.arrival)
         role = file.key.role
         if role is Role.CUT:
             rows = list(self._rows(file))
@@ -274,7 +274,7 @@ def _repeat_every(spec: SampleSpec) -> int:
     return max(1, min(_EVENTS_TO_A_COPY, spec.events_per_day // 12)) if spec.faults else 0
 
 
-def _counted(rows: Iterable[Row], written: RawFile) -> Iterator[bytes]:
+def _counted(rows: Iterable[Row], written: ArchiveFile) -> Iterator[bytes]:
     for row in rows:
         written.add(row)
         yield row.data

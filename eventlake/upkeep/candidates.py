@@ -1,4 +1,4 @@
-"""Which partitions are worth the work: many small files, and nobody is likely to add more."""
+"""Selects the partitions to compact: past days with many small files."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -8,19 +8,19 @@ from eventlake.rules.types import TableSchema
 from eventlake.settings.models import Compaction
 
 TARGET_BYTES = 256 << 20
-"""A file of a compacted partition has no more; what is larger becomes several of one size."""
+"""Maximum size of a file; larger partitions become several files of equal size."""
 MOST_FILES = 200
-"""Files of one partition that are put together at once; what is beyond stays for another run."""
+"""Files of a partition that one run merges; the rest is left to the next run."""
 UNIT_BYTES = 256 << 20
 UNIT_PARTITIONS = 200
-"""What is committed as one: little enough to be lost in a race, so much that manifests are few."""
+"""Size of a commit: small enough to repeat after a conflict, large enough for few manifests."""
 
 _MB = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A partition of a table as the catalog has it."""
+    """A partition in the catalog."""
 
     schema: TableSchema
     partition: CatalogPartition
@@ -31,12 +31,12 @@ class Candidate:
 
     @property
     def saved(self) -> int:
-        """How many files fewer there would be."""
+        """The number of files that compaction saves."""
         return self.partition.files - file_count(self.partition.bytes)
 
 
 def file_count(size: int) -> int:
-    """As few as sensible for so many bytes."""
+    """The number of files for a size in bytes."""
     return max(1, -(-size // TARGET_BYTES))
 
 
@@ -60,7 +60,7 @@ def _is_scattered(partition: CatalogPartition, rule: Compaction) -> bool:
 
 
 def within(chosen: Iterable[Candidate], most_bytes: int) -> Iterator[Candidate]:
-    """As many as fit; the first fits always."""
+    """The first candidates within a size limit; always at least one."""
     left = most_bytes
     for number, one in enumerate(chosen):
         if number and one.partition.bytes > left:
@@ -70,7 +70,7 @@ def within(chosen: Iterable[Candidate], most_bytes: int) -> Iterator[Candidate]:
 
 
 def units(chosen: Iterable[Candidate]) -> Iterator[list[Candidate]]:
-    """In portions that are committed as one."""
+    """Split into units, each of which is one commit."""
     unit: list[Candidate] = []
     size = 0
     for one in chosen:

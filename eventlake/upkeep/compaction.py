@@ -1,4 +1,4 @@
-"""Compaction of a source, unit by unit: each is committed by a manifest, like all that changes."""
+"""Compacts the partitions of a source, unit by unit; each unit is one manifest."""
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +29,7 @@ PartitionRef = tuple[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What one commit put together."""
+    """The result of a compaction."""
 
     partitions: int = 0
     rows: int = 0
@@ -43,7 +43,7 @@ class Compacted:
 
 
 def to_compact(context: RunContext, state: SourceState, at: datetime) -> list[Candidate]:
-    """The partitions that one run takes on, the worst first."""
+    """The partitions that one run compacts, in order of saved files."""
     source, rule = context.source, context.source.compaction
     if not rule.enabled:
         return []
@@ -62,7 +62,7 @@ def to_compact(context: RunContext, state: SourceState, at: datetime) -> list[Ca
 
 
 def compact(run: Run, at: datetime) -> Iterator[Compacted]:
-    """Put the small files of past days together, each unit as soon as it is in the lake."""
+    """Merge the small files of past days; yields each unit when it is committed."""
     for chosen in units(to_compact(run.context, run.state, at)):
         with run.lease("compaction"):
             done = _Unit(run, chosen).publish()
@@ -87,8 +87,8 @@ class _Unit:
         self.placer = Placer(context.source.id, context.run_id, unit)
 
     def publish(self) -> Compacted:
-        """On top of whatever others commit in the meantime: a partition that they changed is left
-        to another run; what was written of the others is still right."""
+        """Commit on top of concurrent commits; a partition that they changed is left to another
+        run."""
         while True:
             state = self.run.catch_up()
             same = self._unchanged()
@@ -104,7 +104,7 @@ class _Unit:
             return sum(map(_counted, done), Compacted())
 
     def _unchanged(self) -> list[Candidate]:
-        """Those that are as they were when they were chosen."""
+        """The partitions that have not changed since they were selected."""
         context, by_table = self.run.context, dict[str, list[Candidate]]()
         for one in self.chosen:
             by_table.setdefault(one.schema.key, []).append(one)
@@ -131,7 +131,7 @@ class _Unit:
     def _rewritten(self, one: Candidate) -> Rewritten | None:
         context = self.run.context
         partition = context.source.date_partition
-        # By the schema of now: it may have grown since the partition was chosen.
+        # The current schema: it may have new columns since the partition was selected.
         schema = self.run.state.tables[one.schema.key]
         path = partition.path(partition.parse(one.partition.values))
         folder = self.placer.version_folder(schema, path)
@@ -155,7 +155,7 @@ class _Unit:
 
 
 def _shadows(state: SourceState, done: Iterable[Rewritten]) -> Iterator[PartitionChange]:
-    """Shadows hold what they held, and still go with their partitions."""
+    """Shadows keep their content and stay with their partitions."""
     for one in done:
         key, before = one.candidate.schema.key, one.candidate.partition
         held = state.shadows.get(key, {}).get(partition_name(before.values))

@@ -1,4 +1,4 @@
-"""What a run left undone when it died is done by whoever comes next, or when somebody asks."""
+"""Completes what a crashed run left unfinished."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,12 +16,12 @@ _AS_LONG_AS_IT_TAKES = float("inf")
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What was done for a source, and who is at work on it."""
+    """What was recovered for a source, and the current lease."""
 
     source: Source
-    applied: tuple[int, ...]  # manifests that were committed, but not seen by readers yet
-    closed: tuple[str, ...]  # runs that had no report
-    freed: Lease | None  # the lease of a dead holder
+    applied: tuple[int, ...]  # manifests that were committed, but not applied
+    closed: tuple[str, ...]  # runs without a report
+    freed: Lease | None  # the lease of a crashed holder
     cleaned: CleanUp
     at_work: Lease | None
 
@@ -30,8 +30,10 @@ class Recovery:
 
 
 def recover(lake: Lake, source: Source, now: datetime) -> Recovery:
-    """Finish what is committed, close what is dead, clear away what nobody needs. Whoever lives is
-    left alone; repeated, it does nothing."""
+    """Apply committed manifests, close crashed runs and remove what is not needed.
+
+    Running processes are not affected. Idempotent.
+    """
     lake = lake.for_source(source)
     storage, catalog = lake.storage, lake.catalog
     before = read_state(storage, source.id).manifest

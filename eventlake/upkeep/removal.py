@@ -38,14 +38,14 @@ _ANY_TIME = datetime.max.replace(tzinfo=UTC)
 
 
 class Notes(msgspec.Struct, frozen=True):
-    """When each of them was first seen, by path."""
+    """When each orphan was first seen, by path."""
 
     seen: dict[str, datetime] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Orphans:
-    """Files that nothing leads to: those whose time has come, and those that wait for it."""
+    """Files that nothing refers to: due for removal, or within the grace period."""
 
     due: tuple[StoredFile, ...] = ()
     waiting: tuple[StoredFile, ...] = ()
@@ -54,7 +54,7 @@ class Orphans:
 def find_orphans(
     storage: Storage, catalog: Catalog, state: SourceState, at: datetime, days: int
 ) -> Orphans:
-    """Look, and change nothing; while somebody commits, nothing is judged."""
+    """Find orphans without changing anything; returns none while a commit is being applied."""
     if storage.exists(paths.manifest(state.source_id, state.manifest + 1)):
         return Orphans()
     known, before = _notes(storage, state.source_id).seen, at - timedelta(days=days)
@@ -66,7 +66,7 @@ def find_orphans(
 
 
 def remove_orphans(storage: Storage, source_id: str, found: Orphans, at: datetime) -> Removed:
-    """Remove those that are due, and note when the others were first seen."""
+    """Remove those that are due, and record when the others were first seen."""
     storage.each(lambda file: storage.delete(file.path), found.due)
     known = _notes(storage, source_id).seen
     seen = {file.path: known.get(file.path, at) for file in found.waiting}
@@ -82,7 +82,7 @@ def orphans(storage: Storage, catalog: Catalog, state: SourceState) -> Iterator[
         for schema in state.tables.values()
         for partition in catalog.partitions(schema.database, schema.name)
     }
-    # What is replaced or abandoned has its own time.
+    # Replaced and abandoned files have their own grace period.
     folders |= {place for manifest in replacing(storage, state) for place in vacated(manifest)}
     folders |= state_places(state)
     pending = _pending_runs(storage, state)
@@ -96,7 +96,7 @@ def orphans(storage: Storage, catalog: Catalog, state: SourceState) -> Iterator[
 
 
 def _written(storage: Storage, state: SourceState) -> Iterator[StoredFile]:
-    """Files that runs of this lake have written: where others may keep tables, by their names."""
+    """Files that runs of this lake have written, by the pattern of their names."""
     source_id = state.source_id
     own = {schema.table for schema in state.tables.values() if schema.owns_folder}
     places = [paths.versions(source_id), *(paths.table_folder(source_id, table) for table in own)]
@@ -112,7 +112,7 @@ def _run_of(path: str) -> str:
 
 
 def _pending_runs(storage: Storage, state: SourceState) -> set[str]:
-    """Runs that may commit what they have written, or are cleaned up after by and by."""
+    """Runs that may still commit their files, or whose files are cleaned up separately."""
     source_id = state.source_id
     notes = abandoned_runs(storage, source_id, _ANY_TIME)
     return open_run_ids(storage, source_id) | {note.run_id for note in notes}
@@ -125,7 +125,7 @@ def _notes(storage: Storage, source_id: str) -> Notes:
 
 
 def kept_from(source: Source, at: datetime) -> date:
-    """The first day whose index stays: all that today's events are compared with, and more."""
+    """The first day whose index is kept: at least the dedup window."""
     return (at - timedelta(days=max(source.retention.index_days, source.dedup_days + 1))).date()
 
 
@@ -135,7 +135,7 @@ def spare_days(state: SourceState, source: Source, at: datetime) -> list[str]:
 
 
 def drop_index_days(run: Run, at: datetime) -> list[str]:
-    """Commit that they are gone; their files go after the grace time, like all that is replaced."""
+    """Commit the removal of old index days; their files are removed after the grace period."""
     source = run.context.source
     if not spare_days(run.state, source, at):
         return []
@@ -157,11 +157,11 @@ def drop_index_days(run: Run, at: datetime) -> list[str]:
 
 
 KEPT = 500
-"""The last ones stay, for people who want to know what happened: some weeks of twelve a day."""
+"""The newest manifests are kept for analysis: some weeks at twelve a day."""
 
 
 def spare_manifests(storage: Storage, state: SourceState) -> list[StoredFile]:
-    """Those whose work is done: applied, cleaned up after, and asked for by no run or replay."""
+    """Manifests that are applied, cleaned up and not needed by any run or replay."""
     last = _last_spare(storage, state)
     replays = state.replays
     needed = {*replays.days.values()} | {d.manifest for r in replays.open for d in r.days.values()}
@@ -173,7 +173,7 @@ def spare_manifests(storage: Storage, state: SourceState) -> list[StoredFile]:
 
 
 def prune_manifests(storage: Storage, state: SourceState) -> Removed:
-    """Remove them, after it is noted that their numbers are taken for ever."""
+    """Remove old manifests, after recording that their numbers must not be reused."""
     spare = spare_manifests(storage, state)
     if not spare:
         return Removed()
@@ -183,7 +183,7 @@ def prune_manifests(storage: Storage, state: SourceState) -> Removed:
 
 
 def _last_spare(storage: Storage, state: SourceState) -> int:
-    """The last number that nobody reads in order."""
+    """The last manifest that is not needed."""
     began = [run.after_manifest for run in open_runs(storage, state.source_id)]
     cleaned = cleaned_up_to(storage, state.source_id)
     return min(state.manifest - KEPT, cleaned, *began)
@@ -195,7 +195,7 @@ def _number(file: StoredFile) -> int | None:
 
 
 def expired_logs(storage: Storage, settings: Settings, source: Source, at: datetime) -> list[str]:
-    """Folders of runs that began before the time for which logs are kept, and are over."""
+    """Log folders of ended runs that started before the retention period."""
     before = at - timedelta(days=source.retention.record_log_days)
     still_open = open_run_ids(storage, source.id)
     root = paths.tracked_runs(settings.workspace_id, source.id)
@@ -218,6 +218,6 @@ def _began(storage: Storage, folder: str) -> datetime:
         metadata = None
     if metadata is not None:
         return metadata.started_at
-    # Somebody was stopped in the middle of removing it, or wrote into it himself.
+    # A removal was interrupted, or the folder has foreign files.
     written = (file.modified_ns for file in storage.files(folder))
     return datetime.fromtimestamp(max(written, default=0) / 1e9, UTC)

@@ -1,4 +1,4 @@
-"""The upkeep of a source: small files put together, and what nobody needs any more removed."""
+"""Upkeep of a source: compacts small files and removes what is not needed."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -39,7 +39,7 @@ class Amount(msgspec.Struct, frozen=True):
 
 
 def areas(settings: Settings, source: Source) -> dict[str, str]:
-    """The folders of a source that runs fill, by what they are called in reports."""
+    """The folders of a source, by their name in reports."""
     return {
         "data": f"segment-data/data/{source.id}",
         "record log": paths.tracked_runs(settings.workspace_id, source.id),
@@ -59,11 +59,11 @@ def measured(storage: Storage, settings: Settings, source: Source) -> dict[str, 
 
 
 KEPT = 100
-"""Of each source; one a day is more than a quarter of a year."""
+"""Reports per source that are kept."""
 
 
 class UpkeepReport(msgspec.Struct, frozen=True):
-    """Files and bytes by kind: what lay there before and after, and what was removed."""
+    """Files and bytes by area before and after, and what was removed."""
 
     source_id: str
     run_id: str
@@ -74,10 +74,10 @@ class UpkeepReport(msgspec.Struct, frozen=True):
     after: dict[str, Amount]
     removed: dict[str, Amount]  # by reason
     compacted: Compacted
-    index_days: tuple[str, ...] = ()  # that left the id index
-    orphans: Amount = Amount()  # seen, and waiting for their time
+    index_days: tuple[str, ...] = ()  # removed from the id index
+    orphans: Amount = Amount()  # within the grace period
     warnings: tuple[str, ...] = ()
-    dry_run: bool = False  # nothing was done: this is what would be
+    dry_run: bool = False  # a plan: nothing was done
 
     @property
     def seconds(self) -> float:
@@ -85,7 +85,7 @@ class UpkeepReport(msgspec.Struct, frozen=True):
 
 
 def write_report(storage: Storage, report: UpkeepReport) -> None:
-    """Put it beside the others, of which the oldest go."""
+    """Write a report and remove the oldest ones."""
     storage.write(paths.upkeep_report(report.source_id, report.run_id), encode(report))
     known = storage.files(paths.upkeep_reports(report.source_id))
     for file in sorted(known, key=lambda file: file.path)[:-KEPT]:
@@ -103,8 +103,8 @@ _AS_LONG_AS_IT_TAKES = float("inf")
 
 
 @dataclass
-class _Heard:
-    """Passes on what a run has to say, and remembers what is in the way of it."""
+class _Recorder:
+    """Forwards messages and records warnings."""
 
     listener: Listener
     warnings: list[str] = field(default_factory=list)
@@ -118,7 +118,7 @@ class _Heard:
 
 
 class UpkeepFailed(LakeError):
-    """Parts of an upkeep failed; the others were done, and its report tells of both."""
+    """Parts of an upkeep failed; the report covers these and the completed ones."""
 
     def __init__(self, report: UpkeepReport, problems: Sequence[str]) -> None:
         self.report = report
@@ -126,9 +126,9 @@ class UpkeepFailed(LakeError):
 
 
 def upkeep(context: RunContext, at: datetime) -> UpkeepReport:
-    """All that is due. What one part of it fails at does not keep the others from being done."""
-    heard = _Heard(context.listener)
-    upkeep = _Upkeep(Run(replace(context, listener=heard)), at, heard)
+    """Do all upkeep that is due; if one part fails, the others are still done."""
+    recorder = _Recorder(context.listener)
+    upkeep = _Upkeep(Run(replace(context, listener=recorder)), at, recorder)
     report = upkeep.report()
     if upkeep.problems:
         raise UpkeepFailed(report, upkeep.problems)
@@ -139,7 +139,7 @@ def upkeep(context: RunContext, at: datetime) -> UpkeepReport:
 class _Upkeep:
     run: Run
     at: datetime
-    heard: _Heard
+    recorder: _Recorder
     problems: list[str] = field(default_factory=list)
     compacted: Compacted = field(default_factory=Compacted)
     index_days: tuple[str, ...] = ()
@@ -153,7 +153,7 @@ class _Upkeep:
         with self.run.unreported():
             before = measured(storage, settings, source)
             for what, do in self._parts():
-                with self._told(what):
+                with self._recorded(what):
                     do()
             self._tidy()
             after = measured(storage, settings, source)
@@ -169,7 +169,7 @@ class _Upkeep:
             compacted=self.compacted,
             index_days=self.index_days,
             orphans=_amount(self.orphans),
-            warnings=(*self.heard.warnings, *self.problems),
+            warnings=(*self.recorder.warnings, *self.problems),
         )
         write_report(storage, report)
         return report
@@ -183,7 +183,7 @@ class _Upkeep:
         yield "Retention of manifests", self._manifests
 
     @contextmanager
-    def _told(self, what: str) -> Iterator[None]:
+    def _recorded(self, what: str) -> Iterator[None]:
         try:
             yield
         except (LakeError, OSError) as error:
@@ -192,7 +192,7 @@ class _Upkeep:
     def _compact(self) -> None:
         for done in compact(self.run, self.at):
             self.compacted += done
-            self.heard.log(
+            self.recorder.log(
                 f"Compacted {done.partitions} partitions: {done.files_before} files are "
                 f"{done.files_after}"
             )
@@ -229,7 +229,7 @@ class _Upkeep:
         self.removed["manifests"] = prune_manifests(storage, self.run.catch_up())
 
     def _tidy(self) -> None:
-        """Folders in which nothing is left."""
+        """Remove empty folders."""
         context = self.run.context
         source_id = context.source.id
         for folder in (f"segment-data/data/{source_id}", paths.id_indexes(source_id)):
@@ -237,7 +237,7 @@ class _Upkeep:
 
 
 def planned_upkeep(context: RunContext, at: datetime) -> UpkeepReport:
-    """What an upkeep would do now; nothing is changed."""
+    """What an upkeep would do now, without changing anything."""
     storage, settings, source = context.storage, context.settings, context.source
     state = read_state(storage, source.id)
     chosen = to_compact(context, state, at)
