@@ -18,9 +18,9 @@ from eventlake.runs.unit import Window
 from eventlake.sample import (
     IOS_PROD,
     WEB_SHOP,
+    ArchiveFile,
     Expected,
     Load,
-    RawFile,
     SampleSource,
     SampleSpec,
     history,
@@ -124,9 +124,9 @@ class Arrivals:
     sample: SampleSource
     spec: SampleSpec
     story: Story
-    arrived: list[RawFile] = field(default_factory=list)  # and not loaded yet
+    arrived: list[ArchiveFile] = field(default_factory=list)  # and not loaded yet
     loads: list[Load] = field(default_factory=list)  # those that the lake has, in order
-    _coming: list[tuple[datetime, str, RawFile | None]] = field(default_factory=list)
+    _coming: list[tuple[datetime, str, ArchiveFile | None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._waiting = self.root.with_name(f"{self.root.name}-{self.sample.slug}")
@@ -145,7 +145,7 @@ class Arrivals:
             self._coming.append((self._not_before(at(number + 0.99)), held, None))
         self._coming.sort(key=lambda item: item[:2], reverse=True)
 
-    def _arrival(self, file: RawFile) -> datetime:
+    def _arrival(self, file: ArchiveFile) -> datetime:
         """Soon after the last event in it; stragglers some days later."""
         last = int(file.path.rsplit("/", 1)[-1].split("_")[1])
         moment = datetime.fromtimestamp(last / 1000, UTC) + timedelta(minutes=20)
