@@ -178,7 +178,7 @@ def test_it_is_answered_when_the_switch_is_over(small: SmallLake) -> None:
 
 def test_one_that_does_not_end_is_told(small: SmallLake) -> None:
     sql = LakeSql(Switching(small.storage, over_after=99), small.storage)
-    with pytest.raises(StateError, match=r"shop\.orders are just getting other types.*recover"):
+    with pytest.raises(StateError, match=r"shop\.orders are changing their types.*recover"):
         sql.query("SELECT * FROM shop.orders")
 
 
