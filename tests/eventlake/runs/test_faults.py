@@ -8,18 +8,11 @@ from pathlib import Path
 import pytest
 
 from eventlake.storage import local
-from tests.support.faults.cases import (
-    CASES,
-    CHANGES_OF_TYPES,
-    COMPACTIONS,
-    REPLAYS,
-    SYNCS,
-    Bucket,
-    Folders,
-)
+from tests.support.faults.cases import CASES, CHANGES_OF_TYPES, COMPACTIONS, REPLAYS, SYNCS
 from tests.support.faults.failing_storage import Fault, Faults
 from tests.support.faults.faults import Case, break_off, hold, make_good, snapshot, sweep
 from tests.support.faults.machines import killed_step
+from tests.support.faults.places import Bucket, Folders
 from tests.support.lakes.archive import identify, track
 from tests.support.lakes.runs import Runs
 from tests.support.lakes.watching import (

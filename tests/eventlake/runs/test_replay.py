@@ -17,7 +17,6 @@ from eventlake.runs.unit import Window
 from eventlake.state import lease
 from eventlake.state.manifest import RunKind, commit, read_manifest
 from eventlake.storage import LocalStorage
-from tests.support.faults.cases import Folders
 from tests.support.faults.failing_storage import (
     Broken,
     FailingStorage,
@@ -28,6 +27,7 @@ from tests.support.faults.failing_storage import (
 )
 from tests.support.faults.faults import break_off
 from tests.support.faults.flows import FIRST, Counting, cancel, load_days
+from tests.support.faults.places import Folders
 from tests.support.lakes.archive import identify, page, track
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.retyping import days_of_a_replay, order, request_type, seen

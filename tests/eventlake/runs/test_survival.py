@@ -31,9 +31,9 @@ from eventlake.runs import placement
 from eventlake.state.manifest import Manifest, RunKind, read_manifest
 from eventlake.upkeep.recovery import recover
 from eventlake.upkeep.upkeep import UpkeepFailed
-from tests.support.faults.cases import Folders
 from tests.support.faults.failing_storage import Fault, Faults
 from tests.support.faults.faults import Step, break_off
+from tests.support.faults.places import Folders
 from tests.support.lakes.archive import Line, as_line, identify, track
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.retyping import request_type

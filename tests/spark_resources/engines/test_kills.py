@@ -12,9 +12,10 @@ from py4j.protocol import Py4JJavaError
 
 from eventlake.runs import placement
 from spark_resources.engines.local import LocalEngine
-from tests.support.faults.cases import SYNCS, Folders
+from tests.support.faults.cases import SYNCS
 from tests.support.faults.failing_storage import Deadly, Faults
 from tests.support.faults.faults import Case, break_off, make_good, snapshot, sweep
+from tests.support.faults.places import Folders
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.runs import Runs
 from tests.support.repo import ROOT, injected

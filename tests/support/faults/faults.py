@@ -14,8 +14,8 @@ from eventlake.rules import paths
 from eventlake.runs.clean_up import clean_up
 from eventlake.state import lease
 from eventlake.state.manifest import read_manifest
-from tests.support.faults.cases import Place
 from tests.support.faults.failing_storage import Broken, Fault, Faults, lying, needed
+from tests.support.faults.places import Place
 from tests.support.lakes.retyping import named
 from tests.support.lakes.runs import SOURCE_ID, Runs
 from tests.support.repo import injected
