@@ -1,4 +1,4 @@
-"""Where is my event? All that logs, index and tables know of one message id."""
+"""Finds an event by message id in record logs, id index and tables."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +28,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class LakeRow:
-    """A row of an event table, and the file that the catalog leads to."""
+    """A row of an event table, and its data file."""
 
     database: str
     table_name: str
@@ -54,7 +54,7 @@ class _DataFile:
 
 
 def days_around(days: Iterable[str], reach: int) -> set[str]:
-    """These days and those at most so many days from one of them."""
+    """These days, and those within a number of days of one of them."""
     near: set[str] = set()
     for day in map(date.fromisoformat, days):
         first = max(day.toordinal() - reach, 1)
@@ -128,7 +128,7 @@ def _rows(storage: Storage, file: _DataFile, message_id: str) -> Iterator[LakeRo
 
 
 class Fate(StrEnum):
-    """What has become, since then, of a record that was loaded."""
+    """The current state of a loaded record."""
 
     IN_LAKE = "in the lake"
     REPLACED = "replaced by another file"
@@ -153,7 +153,7 @@ class Occurrence:
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """Where was looked: so many logs since the oldest run, so many days of the index."""
+    """The scope of the search: logs since the oldest run, and days of the index."""
 
     runs: int
     since: datetime | None
@@ -162,7 +162,7 @@ class Searched:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one source has of an id: every occurrence in its logs, every row in its tables."""
+    """All occurrences of an id in the logs and tables of a source."""
 
     source: Source
     occurrences: tuple[Occurrence, ...]
@@ -174,7 +174,7 @@ class Found:
 
 
 def find(lake: Lake, source: Source, message_id: str) -> Found:
-    """Look in all logs of a source, and in the lake as it is now."""
+    """Search all logs of a source, and its current tables."""
     lake = lake.for_source(source)
     logs = run_logs(lake, source)
     records = _records(lake, logs, message_id)
@@ -194,7 +194,7 @@ def find(lake: Lake, source: Source, message_id: str) -> Found:
 def _records(
     lake: Lake, logs: Sequence[RunLog], message_id: str
 ) -> list[tuple[RunLog, BatchType, dict[str, Any]]]:
-    """What the logs say, in order of time."""
+    """The occurrences in the logs, by time."""
     owner = {file.path: log for log in logs for file in log.files}
     files = [file for log in logs for file in log.files]
     found = [

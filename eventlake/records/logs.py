@@ -68,7 +68,7 @@ def run_logs(lake: Lake, source: Source) -> list[RunLog]:
 
 
 def run_log(lake: Lake, sources: Iterable[Source], run: str) -> RunLog:
-    """The log of the run with this id, or with this id of Dagster's."""
+    """The log of a run, by its id or its Dagster run id."""
     sources = list(sources)
     if (found := _by_folder(lake, sources, run)) is not None:
         return found
@@ -200,7 +200,7 @@ def read(storage: Storage, files: Iterable[LogFile]) -> Iterator[pa.Table]:
 
 
 def first(records: Iterable[pa.Table], most: int) -> Iterator[pa.Table]:
-    """No more than so many."""
+    """At most a number of records."""
     for table in records:
         yield table[:most]
         most -= min(most, len(table))
@@ -209,7 +209,7 @@ def first(records: Iterable[pa.Table], most: int) -> Iterator[pa.Table]:
 
 
 def sample(storage: Storage, files: Sequence[LogFile], size: int) -> Iterator[pa.Table]:
-    """So many records, evenly spread over all of them: the same ones every time."""
+    """A number of records, evenly spread over all of them, and deterministic."""
     counts = storage.each(lambda file: file.rows(storage), files)
     wanted = _spread(sum(counts), size)
     for file, rows in zip(files, counts, strict=True):
@@ -241,7 +241,7 @@ def search(
 
 
 def _records(storage: Storage, file: LogFile, identifier: str) -> pa.Table:
-    """Those of one file; most files are left after a look at their identifiers."""
+    """The matching records of one file; reads only the identifiers of most files."""
     with storage.open_input(file.path) as stream:
         parquet = pq.ParquetFile(stream, pre_buffer=True)
         hits = pc.equal(parquet.read(["identifier"])["identifier"], identifier)
@@ -291,7 +291,7 @@ def check_target(path: Path) -> None:
 
 
 def download(records: Iterable[pa.Table], path: Path) -> int:
-    """Write records to a file, whole or not at all; how many they were."""
+    """Write records to a file atomically; returns their number."""
     check_target(path)
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     rows = 0
@@ -308,7 +308,7 @@ def download(records: Iterable[pa.Table], path: Path) -> int:
 
 @contextmanager
 def _csv(out: BinaryIO) -> Iterator[Write]:
-    """Texts are quoted, so that an empty one is not taken for none."""
+    """Strings are quoted, so that empty strings differ from nulls."""
     with pc_csv.CSVWriter(out, SCHEMA) as writer:
         yield writer.write_table
 

@@ -1,4 +1,4 @@
-"""The generator's own books: what every raw file holds, and what a lake must make of it."""
+"""The expected results of a sample: the content of every raw file, and of the lake."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

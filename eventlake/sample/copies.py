@@ -1,4 +1,4 @@
-"""The same message id again: which event is repeated how, and in which file."""
+"""Duplicates in the sample: which event is repeated, how, and in which file."""
 
 from collections import defaultdict
 from collections.abc import Iterator

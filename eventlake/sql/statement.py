@@ -67,12 +67,12 @@ class Statement:
 
     @property
     def lists_tables(self) -> bool:
-        """Whether it may ask what tables there are; too often is only slower."""
+        """Whether it may list tables; a false positive is only slower."""
         return bool(_LISTING.search(self.sql))
 
 
 def parse(connection: duckdb.DuckDBPyConnection, sql: str) -> Statement:
-    """Understand a statement, or refuse it with the reason."""
+    """Parse a statement; raises UsageError if it is not a single read-only statement."""
     try:
         statements = connection.extract_statements(sql)
         if len(statements) != 1:
@@ -114,7 +114,7 @@ def resolve(catalog: Catalog, databases: Collection[str], mention: Mention) -> C
 
 
 def unknown_table(catalog: Catalog, databases: Collection[str], mention: Mention) -> UsageError:
-    """That there is no such table, with those of nearly the same name."""
+    """An error for an unknown table, with similar names."""
     names = [table.full_name for database in databases for table in catalog.tables(database)]
     near = difflib.get_close_matches(str(mention), names, cutoff=0.5)
     near += [n for n in names if n.partition(".")[2] == mention.table and n not in near]
@@ -154,7 +154,7 @@ def needed_partitions(
             sql = _select(connection, reference, condition)
             places.update(place for (place,) in connection.sql(sql).fetchall())
     except duckdb.Error:
-        return list(partitions)  # the statement itself will tell what is wrong
+        return list(partitions)  # running the statement raises the error
     finally:
         connection.unregister(_KEYS)
     return [partitions[place] for place in sorted(places)]

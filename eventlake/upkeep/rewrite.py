@@ -1,4 +1,4 @@
-"""One partition written anew: as few files as sensible, in the table's columns of today."""
+"""Rewrites a partition into few files with the current columns of its table."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -25,13 +25,13 @@ MOST_BYTES = 128 << 20
 they take about four times as much."""
 
 _LEAST = 1024
-"""Rows that are read of a file at once, however many files there are."""
+"""Minimum of rows per read of a file."""
 _UNKNOWN = -(2**63)
 
 
 @dataclass
 class _Rows:
-    """A file that is read on and on: its next rows, and when these were received."""
+    """A reader of a file: its next rows, and their timestamps."""
 
     batches: Iterator[pa.RecordBatch]
     schema: pa.Schema
@@ -43,14 +43,14 @@ class _Rows:
         self.advance()
 
     def advance(self) -> None:
-        """To the next rows; none are left at the end of the file."""
+        """Read the next rows; empty at the end of the file."""
         batch = next((batch for batch in self.batches if len(batch)), None)
         self.rows = self.schema.empty_table() if batch is None else filled(batch, self.schema)
         received = self.rows[self.received_column].cast(pa.int64())
         self.received = received.combine_chunks().to_numpy()
 
     def take(self, count: int) -> tuple[pa.Table, np.ndarray]:
-        """The first of these rows; what is left comes next."""
+        """Take the first rows."""
         taken = self.rows[:count], self.received[:count]
         if count == len(self.rows):
             self.advance()
@@ -198,7 +198,7 @@ def _checksum(ids: pa.Array) -> int:
 
 
 def _nulls(footer: pq.FileMetaData) -> dict[str, int]:
-    """By column, as the statistics of a file tell it."""
+    """Null counts by column, from the statistics of a file."""
     found: dict[str, int] = {}
     for group in range(footer.num_row_groups):
         for number in range(footer.num_columns):
@@ -211,12 +211,12 @@ def _nulls(footer: pq.FileMetaData) -> dict[str, int]:
 
 
 class NotAsPublished(LakeError):
-    """A partition's folder holds something else than the catalog says: it is left alone."""
+    """The folder of a partition does not match the catalog; it is not compacted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A partition in its new folder, where nobody looks yet."""
+    """A rewritten partition that is not published yet."""
 
     candidate: Candidate
     location: str
@@ -242,7 +242,7 @@ class Rewritten:
 def rewrite(
     storage: Storage, source: Source, candidate: Candidate, location: str, stem: str
 ) -> Rewritten:
-    """Write a partition anew into a folder, into files whose names begin with a stem."""
+    """Rewrite a partition into a folder; file names begin with `stem`."""
     files = _published(storage, candidate)
     # Those that were small from the beginning first; names tell which came before which.
     small = sorted(sorted(files, key=lambda file: file.size)[:MOST_FILES], key=lambda f: f.path)
