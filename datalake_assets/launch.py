@@ -27,8 +27,8 @@ from datalake_assets.instance.snapshot import (
 )
 from datalake_assets.sensors.reload import LOCATION
 from eventlake.lake import Lake
+from eventlake.rules.clock import FORM
 from eventlake.rules.errors import UsageError, did_you_mean
-from eventlake.rules.times import FORM
 from eventlake.rules.types import TableSchema
 from eventlake.runs.plan import list_archive
 from eventlake.runs.unit import Window

@@ -27,8 +27,8 @@ from datalake_assets.assets.running import (
 from datalake_assets.instance.snapshot import SourceSnapshot, refresh_snapshot
 from eventlake.checks.published import check_published
 from eventlake.lake import Lake
+from eventlake.rules.clock import parse_hour
 from eventlake.rules.counts import UnitReport
-from eventlake.rules.times import parse_hour
 from eventlake.rules.types import TableSchema
 from eventlake.runs.context import Published
 from eventlake.runs.unit import Window

@@ -15,7 +15,7 @@ from datalake_assets.cli.text import number, plain, plural
 from eventlake.audit.audit import Audit, PartitionAudit
 from eventlake.audit.audit import audit as carry_out
 from eventlake.audit.scope import FIRST, LAST, Scope
-from eventlake.rules.times import parse_hour, parse_range
+from eventlake.rules.clock import parse_hour, parse_range
 from eventlake.runs.unit import Window
 
 _SHOWN = 20

@@ -11,7 +11,7 @@ from datalake_assets.cli.output import note, working
 from datalake_assets.cli.runs import prepare, reported, tell
 from datalake_assets.launch import launch_replay, refuse_replay
 from eventlake.lake import Lake
-from eventlake.rules.times import parse_range
+from eventlake.rules.clock import parse_range
 from eventlake.runs.unit import Window
 from eventlake.settings.models import Source
 

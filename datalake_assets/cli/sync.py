@@ -13,8 +13,8 @@ from datalake_assets.cli.output import note, working
 from datalake_assets.cli.runs import Done, prepare, reported, tell
 from datalake_assets.launch import launch_sync
 from eventlake.lake import Lake
+from eventlake.rules.clock import parse_range, touched_days
 from eventlake.rules.errors import UsageError
-from eventlake.rules.times import parse_range, touched_days
 from eventlake.settings.models import Source
 
 

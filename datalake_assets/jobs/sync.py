@@ -18,9 +18,8 @@ from datalake_assets.instance.snapshot import refresh_snapshot
 from eventlake.checks.freshness import check_freshness
 from eventlake.checks.published import PARTIAL_CHECKS, Loaded, TableChecks
 from eventlake.lake import Lake
-from eventlake.rules.clock import now
+from eventlake.rules.clock import now, parse_hour, touched_days
 from eventlake.rules.counts import UnitReport
-from eventlake.rules.times import parse_hour, touched_days
 from eventlake.runs.failures import failure_reported
 from eventlake.runs.verify import ChecksFailed
 from eventlake.settings.models import Source

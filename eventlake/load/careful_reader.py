@@ -16,8 +16,7 @@ from eventlake.columnar.memory import address
 from eventlake.columnar.payload_hash import path_hash, payload_of
 from eventlake.columnar.text import PADDING
 from eventlake.load.parts import PartColumn
-from eventlake.rules.events import Reason, Reject
-from eventlake.rules.flatten import Event, Path, leaves, rescued_members
+from eventlake.rules.events import Event, Path, Reason, Reject, leaves, rescued_members
 from eventlake.rules.names import Naming, column_name, is_spelled_like_column, pointer
 from eventlake.settings.models import Limits
 

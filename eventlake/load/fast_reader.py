@@ -23,8 +23,7 @@ from eventlake.load.careful_reader import STAMPS
 from eventlake.load.columns import Block, columns_of
 from eventlake.load.parts import Part, RareField
 from eventlake.rules.dates import parse_timestamp
-from eventlake.rules.events import EVENT_TYPES
-from eventlake.rules.flatten import Path
+from eventlake.rules.events import EVENT_TYPES, Path
 from eventlake.rules.names import Naming, table_name
 from eventlake.settings.models import Limits
 

@@ -12,7 +12,7 @@ from eventlake.columnar.kinds import Encoding, Kind
 from eventlake.load.blobs import HASH, ORIGINS, PAYLOAD
 from eventlake.load.encoding import joined, kinds_of
 from eventlake.load.seen import RawPosition
-from eventlake.rules.flatten import Path
+from eventlake.rules.events import Path
 
 HASHED_ORIGINS = ORIGINS.append(pa.field(HASH, pa.uint32()))
 """With a hash of the payload, which is not staged."""

@@ -28,8 +28,7 @@ from eventlake.load.seen import (
 )
 from eventlake.load.stage_job import RawFile, StageJob
 from eventlake.load.table_rows import CarefulRow, TableRows, arranged
-from eventlake.rules.events import Reason, Reject, open_envelope
-from eventlake.rules.flatten import Event
+from eventlake.rules.events import Event, Reason, Reject, open_envelope
 from eventlake.rules.gc import gc_paused
 from eventlake.rules.names import table_name
 from eventlake.rules.parse import parse_line

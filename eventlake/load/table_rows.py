@@ -37,8 +37,7 @@ from eventlake.load.seen import (
     split_positions,
 )
 from eventlake.load.stage_job import StageJob
-from eventlake.rules.events import Reject, open_envelope
-from eventlake.rules.flatten import Event, Path
+from eventlake.rules.events import Event, Path, Reject, open_envelope
 from eventlake.rules.names import pointer
 from eventlake.rules.partitions import HOUR_US, DatePartition, partition_of
 

@@ -1,5 +1,6 @@
-"""The envelope of an event, and the reasons to reject a line."""
+"""Events: the envelope, the reasons to reject a line, and flattening."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -8,6 +9,9 @@ import msgspec
 
 from eventlake.rules.casts import text_of
 from eventlake.rules.dates import parse_timestamp
+
+Event = dict[str, Any]
+Path = tuple[str, ...]
 
 
 class Reason(StrEnum):
@@ -113,3 +117,17 @@ def _seen(value: Any) -> str:
         return "there is none"
     text = msgspec.json.encode(value).decode()
     return f"it is {text if len(text) <= _SHOWN else text[:_SHOWN] + '…'}"
+
+
+def leaves(event: Event, above: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """The leaves of an event, in their order."""
+    for key, value in event.items():
+        if type(value) is dict:
+            yield from leaves(value, (*above, key))
+        elif value is not None:
+            yield (*above, key), value
+
+
+def rescued_members(values: dict[str, Any]) -> list[str]:
+    """Rescued values as members of the JSON object in `rescued_data`: `"<pointer>":<value>`."""
+    return [msgspec.json.encode({at: value}).decode()[1:-1] for at, value in values.items()]

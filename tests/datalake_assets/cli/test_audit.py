@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlake.rules.times import parse_range
+from eventlake.rules.clock import parse_range
 from eventlake.runs.unit import Window
 from tests.support.lakes.jobs import SampleLake, drained
 from tests.support.terminal import Terminal, everything_below, program

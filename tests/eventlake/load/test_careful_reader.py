@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlake.load.careful_reader import Refused, TableColumns, TakenApart
-from eventlake.rules.events import Reason
-from eventlake.rules.flatten import leaves
+from eventlake.rules.events import Reason, leaves
 from eventlake.rules.names import Naming, pointer
 from eventlake.settings.models import Limits
 from tests.support.oracles.leaves import ANY, json_of

@@ -12,7 +12,7 @@ from datalake_assets.assets.running import new_job
 from eventlake.lake import Lake
 from eventlake.load.blobs import Blob, BlobKind, Shares, rows_key
 from eventlake.load.write import LoadedFile, LoadJob
-from eventlake.rules.times import parse_range
+from eventlake.rules.clock import parse_range
 from eventlake.runs.context import Silent
 from eventlake.runs.dry_run import planned_run
 from eventlake.runs.unit import Window

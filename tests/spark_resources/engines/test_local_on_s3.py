@@ -11,8 +11,8 @@ import pytest
 from datalake_assets.assets.running import new_job
 from eventlake.aws.access import forget_sessions
 from eventlake.lake import Lake
+from eventlake.rules.clock import parse_range
 from eventlake.rules.errors import InsufficientPermissions
-from eventlake.rules.times import parse_range
 from eventlake.runs.report_history import newest_reports
 from eventlake.runs.unit import Window
 from eventlake.sample import IOS_PROD, Account, SampleSpec, write_archive
