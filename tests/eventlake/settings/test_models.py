@@ -19,8 +19,8 @@ WEB = {"id": "web01", "slug": "web"}
 
 
 def settings(*sources: dict[str, Any], **top: Any) -> Settings:
-    """The least that can be said, and what the test adds."""
-    return settings_of("./lake", *(sources or (WEB,)), **top)
+    """Minimal settings plus those of the test."""
+    return settings_of(top.pop("storage", "./lake"), *(sources or (WEB,)), **top)
 
 
 def test_a_source_that_says_only_its_id_and_slug_has_the_documented_defaults() -> None:
