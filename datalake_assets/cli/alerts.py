@@ -25,7 +25,7 @@ def alerts(
     test: Annotated[
         bool, typer.Option("--test", help="Send a test message to every recipient.")
     ] = False,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many messages.")] = _SHOWN,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of messages.")] = _SHOWN,
     as_json: AsJson = False,
 ) -> None:
     """Show open problems and sent messages; or send a test message to the recipients.

@@ -100,12 +100,12 @@ def show_findings(found: list[Finding]) -> None:
     table = Table.grid(padding=(0, 2, 0, 0))
     for one in found:
         sign = Text(one.sign, styles[one.level])
-        table.add_row(sign, Text(one.what, "bold", no_wrap=True), Text(one.told))
+        table.add_row(sign, Text(one.what, "bold", no_wrap=True), Text(one.message))
     out().print(table)
 
 
 def _as_dict(finding: Finding) -> dict[str, str]:
-    return {"what": finding.what, "level": finding.level, "seen": finding.told}
+    return {"what": finding.what, "level": finding.level, "seen": finding.message}
 
 
 def check_tables(lake: Lake, slug: str | None, as_json: bool) -> int:

@@ -142,13 +142,13 @@ def records(
     ] = None,
     id: Annotated[str | None, typer.Option("--id", help="Only records of this identifier.")] = None,
     sample: Annotated[
-        int | None, typer.Option(min=1, help="So many, evenly spread over all.")
+        int | None, typer.Option(min=1, help="Number of records, evenly spread over all.")
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Write them to a file: .csv, .jsonl or .parquet.")
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help=f"At most so many. Default: {SHOWN} on a terminal.")
+        int | None, typer.Option(min=1, help=f"Maximum number. Default: {SHOWN} on a terminal.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

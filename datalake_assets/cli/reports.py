@@ -17,7 +17,7 @@ from eventlake.runs.report_history import RunReport, newest_reports
 def reports(
     context: typer.Context,
     source: SourceOption = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many runs.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of runs.")] = 20,
     failed: Annotated[bool, typer.Option("--failed", help="Only runs that failed.")] = False,
     run: Annotated[
         str | None, typer.Option(help="The tables of one run, by its id or Dagster's.")

@@ -16,7 +16,7 @@ from eventlake.sql import LakeSql
 def sql(
     context: typer.Context,
     query: Annotated[str, typer.Argument(metavar="SQL", help="One statement; - reads stdin.")],
-    rows: Annotated[int, typer.Option(min=0, help="Show at most so many rows; 0: all.")] = 50,
+    rows: Annotated[int, typer.Option(min=0, help="Maximum number of rows to show; 0: all.")] = 50,
     as_json: Annotated[bool, typer.Option("--json", help="Print all rows as JSON.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print all rows as CSV.")] = False,
 ) -> None:

@@ -29,7 +29,7 @@ def check_job(lake: Lake) -> dg.JobDefinition:
         wrong = [finding for finding in found if finding.error]
         shown = {"findings": dg.MetadataValue.md(as_markdown(found))}
         if wrong:
-            told = "\n".join(f"{finding.what}: {finding.told}" for finding in wrong)
+            told = "\n".join(f"{finding.what}: {finding.message}" for finding in wrong)
             raise dg.Failure(told, shown, allow_retries=False)
         ensure_reports_table(lake.catalog)
         context.add_output_metadata(shown)
@@ -46,7 +46,7 @@ def check_job(lake: Lake) -> dg.JobDefinition:
 
 
 def _log(context: dg.OpExecutionContext, finding: Finding) -> None:
-    line = f"{finding.sign} {finding.what}: {finding.told}"
+    line = f"{finding.sign} {finding.what}: {finding.message}"
     if finding.error:
         context.log.error(line)
     elif finding.warning:
@@ -58,7 +58,7 @@ def _log(context: dg.OpExecutionContext, finding: Finding) -> None:
 def as_markdown(found: Sequence[Finding]) -> str:
     """A table; a pipe in a cell would end it."""
     rows = [
-        f"| {one.sign} | {one.what} | {' '.join(one.told.split()).replace('|', chr(92) + '|')} |"
+        f"| {one.sign} | {one.what} | {' '.join(one.message.split()).replace('|', chr(92) + '|')} |"
         for one in found
     ]
     return "\n".join(["| | looked at | found |", "|---|---|---|", *rows])

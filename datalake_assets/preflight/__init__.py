@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from datalake_assets.preflight.archive import Schedules, archive_findings
 from datalake_assets.preflight.aws import account_findings, catalog_finding, glue_findings, uses_aws
-from datalake_assets.preflight.finding import Finding, looked
+from datalake_assets.preflight.finding import Finding, finding_of
 from datalake_assets.preflight.storage import folder_finding
 from eventlake.lake import Lake
 from eventlake.rules.errors import (
@@ -95,14 +95,14 @@ def require(found: Iterable[Finding]) -> None:
 
 
 def java_finding() -> Finding:
-    return looked("Java", lambda: f"version {require_java()}")
+    return finding_of("Java", lambda: f"version {require_java()}")
 
 
 def _alert_findings(sources: Iterable[Source]) -> Iterator[Finding]:
     from eventlake.alerts.delivery import distinct
 
     for way, channel, _ in distinct(sources, os.environ):
-        yield looked(f"alerts by {way}", partial(_try_channel, channel))
+        yield finding_of(f"alerts by {way}", partial(_try_channel, channel))
 
 
 def _try_channel(channel: "Channel") -> str:

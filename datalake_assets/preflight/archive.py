@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from datalake_assets.preflight.finding import Finding, Remark, looked
+from datalake_assets.preflight.finding import Finding, Remark, finding_of
 from eventlake.lake import Lake
 from eventlake.runs.plan import list_archive, plan_sync
 from eventlake.runs.report_history import newest_reports
@@ -42,8 +42,8 @@ def archive_findings(
     lake: Lake, source: Source, schedules: Schedules | None = None
 ) -> Iterator[Finding]:
     """The archive and the tables; of syncs and schedules only what keeps data away."""
-    archive = looked(f"archive of {source.slug}", lambda: _archive(lake, source))
-    tables = looked(f"tables of {source.slug}", lambda: _tables(lake, source))
+    archive = finding_of(f"archive of {source.slug}", lambda: _archive(lake, source))
+    tables = finding_of(f"tables of {source.slug}", lambda: _tables(lake, source))
     yield archive
     yield tables
     if archive.error or tables.error:
@@ -98,7 +98,7 @@ def _tables(lake: Lake, source: Source) -> str:
 
 
 def _last_sync(lake: Lake, source: Source) -> Iterator[Finding]:
-    def look() -> str:
+    def check() -> str:
         runs = newest_reports(lake, {source.id})
         last = next((run for run in runs if not run.is_replay), None)
         if last is None or not last.failed:
@@ -108,6 +108,6 @@ def _last_sync(lake: Lake, source: Source) -> Iterator[Finding]:
             f"{last.source.error}"
         )
 
-    found = looked(f"last sync of {source.slug}", look)
-    if found.told:
+    found = finding_of(f"last sync of {source.slug}", check)
+    if found.message:
         yield found

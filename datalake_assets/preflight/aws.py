@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from datalake_assets.preflight.finding import Finding, looked
+from datalake_assets.preflight.finding import Finding, finding_of
 from eventlake.aws.access import AwsAccess
 from eventlake.aws.refusals import role_call
 from eventlake.catalog import sync_reports
@@ -33,14 +33,14 @@ def _account(source: Source) -> Finding:
     access = AwsAccess.of(source)
     what = f"{'role' if access.role_arn else 'AWS account'} of {source.slug}"
 
-    def look() -> str:
+    def check() -> str:
         with role_call(access):
             identity = access.client("sts").get_caller_identity()
         _refuse_other_account(source, identity["Account"])
         told = f" with external id {access.external_id}" if access.role_arn else ""
         return f"{identity['Arn']}{told}"
 
-    return looked(what, look)
+    return finding_of(what, check)
 
 
 def _refuse_other_account(source: Source, account: str) -> None:
@@ -69,21 +69,21 @@ _CHANGES: Mapping[str, Mapping[str, Any]] = {
 
 
 def catalog_finding(lake: Lake) -> Finding:
-    def look() -> str:
+    def check() -> str:
         databases = lake.catalog.databases()
         tables = sum(len(lake.catalog.tables(database)) for database in databases)
         return f"{lake.settings.catalog}, {len(databases)} databases, {tables} tables"
 
-    return looked("catalog", look)
+    return finding_of("catalog", check)
 
 
 def glue_findings(lake: Lake, sources: Sequence[Source]) -> Iterator[Finding]:
     """Of the databases that runs of these sources change."""
     reports = sync_reports.DATABASE
-    yield looked(f"database {reports}", partial(_reports, lake.for_source(sources[0])))
+    yield finding_of(f"database {reports}", partial(_reports, lake.for_source(sources[0])))
     for database, source in {source.database: source for source in sources}.items():
         own = lake.for_source(source)
-        yield looked(f"database {database}", partial(_changeable, own, database))
+        yield finding_of(f"database {database}", partial(_changeable, own, database))
 
 
 def _reports(lake: Lake) -> str:

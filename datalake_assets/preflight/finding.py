@@ -1,4 +1,4 @@
-"""What a look at something comes to."""
+"""The result of one preflight check."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from eventlake.rules.errors import LakeError, UsageError
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at: in order, worth a warning, or what a run would trip over."""
+    """What was checked, and whether it is in order, worth a warning, or an error for runs."""
 
     what: str
     seen: str = ""
@@ -25,19 +25,19 @@ class Finding:
         return {"error": "✗", "warning": "!", "ok": "✓"}[self.level]
 
     @property
-    def told(self) -> str:
-        """What was seen; of what is wrong, with the remedy."""
+    def message(self) -> str:
+        """What was found; of an error, the message with the fix."""
         return str(self.error or self.seen)
 
 
 class Remark(Exception):
-    """What was looked at is no error, but somebody should know of it."""
+    """Not an error, but worth a warning."""
 
 
-def looked(what: str, look: Callable[[], str]) -> Finding:
-    """The finding of a look, which tells what it saw, or raises what is wrong."""
+def finding_of(what: str, check: Callable[[], str]) -> Finding:
+    """Run a check, which returns what it found or raises what is wrong."""
     try:
-        return Finding(what, look())
+        return Finding(what, check())
     except Remark as remark:
         return Finding(what, str(remark), warning=True)
     except OSError as error:

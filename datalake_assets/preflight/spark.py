@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from datalake_assets.preflight.finding import Finding, Remark, looked
+from datalake_assets.preflight.finding import Finding, Remark, finding_of
 from eventlake.aws.access import AwsAccess
 from eventlake.aws.refusals import aws_call
 from eventlake.lake import Lake
@@ -35,10 +35,10 @@ def cluster_findings(lake: Lake, sources: Sequence[Source]) -> Iterator[Finding]
         clusters.setdefault(source.emr_cluster_id or "", source)  # settings without one are refused
     for cluster_id, source in clusters.items():
         access = AwsAccess.of(source)
-        found = looked(f"cluster {cluster_id}", partial(_cluster, access, cluster_id))
+        found = finding_of(f"cluster {cluster_id}", partial(_cluster, access, cluster_id))
         yield found
         if found.error is None:
-            yield looked(f"steps of {cluster_id}", partial(_steps, access, cluster_id))
+            yield finding_of(f"steps of {cluster_id}", partial(_steps, access, cluster_id))
 
 
 def _cluster(access: AwsAccess, cluster_id: str) -> str:
@@ -111,7 +111,7 @@ def spark_cluster_findings(lake: Lake) -> Iterator[Finding]:
             "storage, from there": _storage,
         }
         for what, look in looks.items():
-            found = looked(what, partial(look, session))
+            found = finding_of(what, partial(look, session))
             yield found
             if found.level != "ok":
                 return

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from datalake_assets.preflight.finding import Finding, looked
+from datalake_assets.preflight.finding import Finding, finding_of
 from eventlake.aws.refusals import aws_call
 from eventlake.lake import Lake
 from eventlake.rules import paths
@@ -30,14 +30,14 @@ def bucket_findings(lake: Lake) -> Iterator[Finding]:
     """The bucket first: where it cannot be reached, nothing in it can."""
     storage = lake.storage
     assert isinstance(storage, S3Storage)
-    reached = looked("storage", lambda: _bucket(storage))
+    reached = finding_of("storage", lambda: _bucket(storage))
     yield reached
     if reached.error:
         return
     for folder in _WRITTEN:
-        yield looked(folder, partial(probe, storage, folder))
+        yield finding_of(folder, partial(probe, storage, folder))
     if lake.settings.engine == "emr":
-        yield looked("Pipes messages", lambda: probe(storage, paths.pipes("check")))
+        yield finding_of("Pipes messages", lambda: probe(storage, paths.pipes("check")))
     if _staging_stays(storage):
         yield Finding("lifecycle", _NO_RULE, warning=True)
 
@@ -103,7 +103,7 @@ def _prefix(rule: "Rule") -> str:
 
 
 def folder_finding(settings: Settings) -> Finding:
-    def look() -> str:
+    def check() -> str:
         folder = Path(settings.storage_uri)
         standing = next(place for place in (folder, *folder.parents) if place.exists())
         if not standing.is_dir():
@@ -115,4 +115,4 @@ def folder_finding(settings: Settings) -> Finding:
             )
         return str(folder)
 
-    return looked("storage", look)
+    return finding_of("storage", check)

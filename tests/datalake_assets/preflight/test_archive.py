@@ -39,7 +39,7 @@ def lake_in(folder: Path, **source: Any) -> Lake:
 
 def look(lake: Lake, schedules: Schedules | None = None) -> dict[str, str]:
     found = archive_findings(lake, lake.settings.sources[0], schedules)
-    return {finding.what: f"{finding.sign} {finding.told}" for finding in found}
+    return {finding.what: f"{finding.sign} {finding.message}" for finding in found}
 
 
 def test_no_raw_folder(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ TWO = [
 def accounts(lake: Lake) -> dict[str, str]:
     """What is told of each source's role, after its sign."""
     found = account_findings(lake, lake.settings.sources)
-    return {finding.what: f"{finding.sign} {finding.told}" for _, finding in found}
+    return {finding.what: f"{finding.sign} {finding.message}" for _, finding in found}
 
 
 def test_without_a_role_it_is_whoever_the_environment_says(make_lake: MakeLake) -> None:
@@ -114,7 +114,7 @@ def lake(aws: AwsServer, make_lake: MakeLake) -> Lake:
 
 def look(lake: Lake) -> dict[str, str]:
     found = [catalog_finding(lake), *glue_findings(lake, lake.settings.sources)]
-    return {finding.what: f"{finding.sign} {finding.told}" for finding in found}
+    return {finding.what: f"{finding.sign} {finding.message}" for finding in found}
 
 
 def test_all_that_stays_is_the_table_of_reports(aws: AwsServer, lake: Lake) -> None:

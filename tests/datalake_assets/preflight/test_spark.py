@@ -21,7 +21,7 @@ def on(make_lake: MakeLake) -> Callable[[str], Lake]:
 
 def look(lake: Lake) -> dict[str, str]:
     found = cluster_findings(lake, lake.settings.sources)
-    return {finding.what: f"{finding.sign} {finding.told}" for finding in found}
+    return {finding.what: f"{finding.sign} {finding.message}" for finding in found}
 
 
 def test_a_cluster_in_order(aws: AwsServer, on: Callable[[str], Lake]) -> None:

@@ -52,7 +52,7 @@ def test_a_bucket_in_order_is_as_it_was_afterwards(aws: AwsServer, lake: Lake) -
         "segment-data": "✓",
         "sync_tracking_datasets": "✓",
     }
-    assert found[0].told == f"s3://{LAKE} in eu-west-1"
+    assert found[0].message == f"s3://{LAKE} in eu-west-1"
     assert keys(aws) == []
 
 
@@ -102,8 +102,8 @@ def test_a_right_that_is_missing_is_told_with_the_statement_to_grant(
     with enforced(aws):
         staging = next(f for f in bucket_findings(lake) if f.what == "segment-stage")
     assert staging.sign == "✗"
-    assert staging.told.startswith(f"Datalake does not have permissions to {words} S3 bucket")
-    assert f'"Action": "{denied}"' in staging.told or f'"{denied}", ' in staging.told
+    assert staging.message.startswith(f"Datalake does not have permissions to {words} S3 bucket")
+    assert f'"Action": "{denied}"' in staging.message or f'"{denied}", ' in staging.message
 
 
 def test_staging_that_nothing_removes_is_worth_a_warning(aws: AwsServer, lake: Lake) -> None:

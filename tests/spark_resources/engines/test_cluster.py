@@ -130,7 +130,7 @@ def test_the_check_looks_at_the_cluster_as_runs_will_use_it(
 ) -> None:
     write_archive(tmp_path, SAMPLE)
     lake = Lake.open(settings(cluster, str(tmp_path)))
-    found = {one.what: one.told for one in findings(lake, lake.settings.sources)}
+    found = {one.what: one.message for one in findings(lake, lake.settings.sources)}
     assert found["Spark master"].startswith(f"{cluster.url}, ")
     assert found["Spark executors"].endswith("each with 1 core and 1,024 MB")
     assert found["Python of the workers"].endswith("with the packages that are installed here")

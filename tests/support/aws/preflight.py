@@ -55,4 +55,4 @@ def told(found: Iterable[Finding], what: str) -> str:
     """What is told of the one thing that is not in order."""
     [wrong] = [finding for finding in found if finding.sign != "✓"]
     assert wrong.what == what
-    return wrong.told
+    return wrong.message
