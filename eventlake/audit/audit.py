@@ -215,11 +215,11 @@ def _accounts(scope: Scope, archive: ArchiveRows, findings: Findings) -> Iterabl
 
 def _problems(scope: Scope, snapshot: Snapshot, tables: LakeRows) -> dict[PartitionRef, list[str]]:
     """Problems of partitions apart from their ids."""
-    problems = {place: list(told) for place, told in tables.problems.items()}
+    problems = {place: list(found) for place, found in tables.problems.items()}
     for one in snapshot.partitions:
         found = tables.found[one.table, one.path]
         whole = scope.window.start <= one.window.start and one.window.end <= scope.window.end
         if whole and found != one.rows:
-            told = f"the catalog says {one.rows:,} rows, its files have {found:,}"
-            problems.setdefault((one.table, one.path), []).append(told)
+            problem = f"the catalog says {one.rows:,} rows, its files have {found:,}"
+            problems.setdefault((one.table, one.path), []).append(problem)
     return problems

@@ -53,7 +53,7 @@ _MOST = 4096
 
 
 def bucket_bits(rows: int) -> int:
-    """Into how many buckets so many rows go, as a power of two."""
+    """The number of buckets for a number of rows, as a power of two."""
     buckets = min(max(-(-rows // ROWS_PER_BUCKET), 1), _MOST)
     return (buckets - 1).bit_length()
 
@@ -144,8 +144,8 @@ class LakeRows:
                     self.found[place] += int(rows["judged"].sum())
                     yield rows
         except (pa.ArrowException, OSError, KeyError) as error:
-            told = f"{file.path} cannot be read: {' '.join(str(error).split())}"
-            self.problems.setdefault(place, []).append(told)
+            problem = f"{file.path} cannot be read: {' '.join(str(error).split())}"
+            self.problems.setdefault(place, []).append(problem)
 
     def _rows(
         self, file: DataFile, batch: pa.RecordBatch, names: list[str], first: int

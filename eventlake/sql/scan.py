@@ -17,7 +17,7 @@ from eventlake.rules.errors import StateError
 from eventlake.storage import Storage, StoredFile
 
 _MANY = 50
-"""From so many partitions below one folder on, listing the whole folder is cheaper."""
+"""With this many partitions below one folder, listing the whole folder is cheaper."""
 
 
 def partition_files(

@@ -81,9 +81,9 @@ class _Input:
     def of(cls, file: pq.ParquetFile, received_column: str) -> "_Input":
         groups = [file.metadata.row_group(n) for n in range(file.metadata.num_row_groups)]
         column = file.schema_arrow.get_field_index(received_column)
-        told = [group.column(column).statistics for group in groups]
-        known = all(one is not None and one.has_min_max for one in told)
-        first = min((one.min_raw for one in told), default=0) if known else _UNKNOWN
+        statistics = [group.column(column).statistics for group in groups]
+        known = all(one is not None and one.has_min_max for one in statistics)
+        first = min((one.min_raw for one in statistics), default=0) if known else _UNKNOWN
         return cls(file, first, max((group.total_byte_size for group in groups), default=0))
 
 
