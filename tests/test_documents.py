@@ -50,6 +50,16 @@ def program(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
 
 
+def test_every_command_of_the_readme_is_run_by_a_test() -> None:
+    made = [words for words in COMMANDS if words[0] == "make"]
+    steps = (ROOT / ".ci/run").read_text()
+    assert [
+        words for words in made if words != ["make", "dev"] and " ".join(words) not in steps
+    ] == []
+    others = [words for words in COMMANDS if words[0] != "make"]
+    assert len(others) == len(ON_THE_DEMO) + len(ON_YOUR_OWN)
+
+
 @pytest.mark.parametrize(("command", "rest"), INLINE, ids=lambda value: str(value).strip())
 def test_a_command_of_the_tables_has_the_options_it_is_shown_with(
     command: str, rest: str, capsys: pytest.CaptureFixture[str]

@@ -30,13 +30,15 @@ def flow(
             if before_stage:
                 before_stage(job)
             found = super().stage(job, tasks)
-            return (after_stage(job, found) if after_stage else None) or found
+            changed = after_stage(job, found) if after_stage else None
+            return found if changed is None else changed
 
         def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
             if before_load:
                 before_load(job)
             written = super().load(job, shares)
-            return (after_load(job, written) if after_load else None) or written
+            changed = after_load(job, written) if after_load else None
+            return written if changed is None else changed
 
     if slots:
         Flow.slots = slots
