@@ -263,27 +263,27 @@ def suitable_encoding(values: list[Any]) -> tuple[str, bool]:
     return ("SNAPPY", True) if 2 * len(set(known)) <= len(known) else ("ZSTD", False)
 
 
-@pytest.mark.parametrize("writer", [KernelFiles, LargeFiles])
+@pytest.mark.parametrize("files_of", [KernelFiles, LargeFiles])
 @pytest.mark.parametrize(
     "values", COLUMNS, ids=lambda values: f"{len(values)} like {values[0]!r:.16}"
 )
 def test_how_a_column_is_encoded_follows_its_values(
-    writer: type[KernelFiles | LargeFiles],
+    files_of: type[KernelFiles | LargeFiles],
     values: list[Any],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(writer, "SMALL", 0)
     table = pa.table({"column": column(values)})
-    file = written(writer(TypedColumns.of(table), 1), slice(0, len(table)))
+    file = written(files_of(TypedColumns.of(table), 1), slice(0, len(table)))
     chunk = pq.read_metadata(BytesIO(file)).row_group(0).column(0)
     compression, dictionary = suitable_encoding(values)
     assert chunk.compression == compression
     # The library behind the other writer has no dictionaries of decimals, and one for nulls only.
-    if writer is KernelFiles or not isinstance(values[0], Decimal | None):
+    if files_of is KernelFiles or not isinstance(values[0], Decimal | None):
         assert chunk.has_dictionary_page is dictionary
     assert pq.read_table(BytesIO(file)) == table
-    if writer is KernelFiles:
+    if files_of is KernelFiles:
         check_chunks(file)
         check_statistics(file, table)
     (tmp_path / "file.parquet").write_bytes(file)
