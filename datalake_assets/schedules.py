@@ -11,7 +11,7 @@ import dagster as dg
 import msgspec
 
 from datalake_assets.assets.keys import sync_job_name
-from datalake_assets.assets.process import is_dead
+from datalake_assets.assets.running import is_dead
 from eventlake.lake import Lake
 from eventlake.runs.context import now
 from eventlake.settings.models import Source

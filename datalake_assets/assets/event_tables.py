@@ -10,19 +10,21 @@ from datalake_assets.assets import metadata
 from datalake_assets.assets.events import RunEvents, check_result
 from datalake_assets.assets.keys import (
     ACCEPT_TAG,
+    REPLAY,
     SOURCE_TAG,
+    days,
     raw_archive_key,
     reports_key,
     schema_key,
     table_key,
+    window_of,
 )
-from datalake_assets.assets.partitions import REPLAY, days, window_of
-from datalake_assets.assets.process import record_process
 from datalake_assets.assets.running import (
     DagsterListener,
     as_dagster_failure,
     forwarding_errors,
     new_job,
+    record_process,
 )
 from datalake_assets.instance.snapshot import SourceSnapshot, refresh_snapshot
 from eventlake.checks.published import check_published

@@ -1,15 +1,13 @@
-"""Names of assets, jobs and tags.
+"""Asset keys, job names, tags and partitions. Partitions are days in UTC; the lake keeps its hours."""
 
-`<database>/<table>` is an event table, `<database>/<table>_schema` its catalog entry. A source has
-`<source>/raw_archive` and `<source>/upkeep`. A table whose name could be taken for one of these
-(an event "Raw Archive" or "Update Schema") is `<database>/tables/<table>`.
-"""
+from datetime import date
 
 import dagster as dg
 
 from eventlake.catalog.sync_reports import DATABASE, NAME
 from eventlake.lake import Lake
 from eventlake.rules.types import TableSchema
+from eventlake.runs.unit import Window
 from eventlake.settings.models import Source
 
 RAW_ARCHIVE, SYNC, UPKEEP = "raw_archive", "sync", "upkeep"
@@ -95,3 +93,24 @@ def raw_archive(lake: Lake, source: Source) -> dg.AssetSpec:
         kinds={"json"},
         metadata={"dagster/uri": lake.storage.full(source.raw)},
     )
+
+
+# Before a source's first day is known. It is only the left end of what the UI offers: events are
+# recorded by day, so a later start forgets nothing.
+FALLBACK_START = date(2024, 1, 1)
+
+REPLAY = dg.BackfillPolicy.single_run()
+"""One replay, one run."""
+
+
+def days(start: date | None) -> dg.DailyPartitionsDefinition:
+    """All days of a source, today included."""
+    first = start or FALLBACK_START
+    return dg.DailyPartitionsDefinition(start_date=f"{first}", timezone="UTC", end_offset=1)
+
+
+def window_of(keys: dg.PartitionKeyRange, partitions: dg.DailyPartitionsDefinition) -> Window:
+    """The range of a run; works for one day, for a range and for direct invocation alike."""
+    first = partitions.time_window_for_partition_key(keys.start)
+    last = partitions.time_window_for_partition_key(keys.end)
+    return Window(first.start, last.end)

@@ -11,10 +11,9 @@ from typing import Annotated
 
 import typer
 
-from datalake_assets.cli.answers import show_answer
 from datalake_assets.cli.check import look, show_findings
 from datalake_assets.cli.dev import DEMO
-from datalake_assets.cli.output import fail, say, working
+from datalake_assets.cli.output import fail, say, show_answer, working
 from datalake_assets.cli.reports import show_reports
 from datalake_assets.cli.runs import Done, exit_code, prepare, reported, show_runs
 from datalake_assets.cli.text import plural, span

@@ -9,9 +9,8 @@ import msgspec
 import pyarrow as pa
 import typer
 
-from datalake_assets.cli.answers import shown
 from datalake_assets.cli.invocation import AsJson, chosen_sources, invocation
-from datalake_assets.cli.output import grid, note, print_json, say, show, warn
+from datalake_assets.cli.output import grid, note, print_json, say, show, shown, warn
 from datalake_assets.cli.text import moment, number, plain, plural
 from eventlake.lake import Lake
 from eventlake.load.record_log import SCHEMA, BatchType

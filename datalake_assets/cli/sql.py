@@ -6,9 +6,8 @@ from typing import Annotated
 import pyarrow as pa
 import typer
 
-from datalake_assets.cli.answers import print_csv, show_answer, unique_names
 from datalake_assets.cli.invocation import invocation
-from datalake_assets.cli.output import print_json
+from datalake_assets.cli.output import print_csv, print_json, show_answer, unique_names
 from eventlake.rules.errors import UsageError
 from eventlake.sql import LakeSql
 

@@ -7,12 +7,12 @@ import dagster as dg
 
 from datalake_assets.assets.events import RunEvents, check_evaluation
 from datalake_assets.assets.keys import SOURCE_TAG, sync_job_name
-from datalake_assets.assets.process import record_process
 from datalake_assets.assets.running import (
     DagsterListener,
     as_dagster_failure,
     forwarding_errors,
     new_job,
+    record_process,
 )
 from datalake_assets.instance.snapshot import refresh_snapshot
 from eventlake.checks.freshness import check_freshness

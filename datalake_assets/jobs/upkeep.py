@@ -11,8 +11,7 @@ from dagster._core.storage.dagster_run import FINISHED_STATUSES
 
 from datalake_assets.assets.keys import SOURCE_TAG, upkeep_job_name, upkeep_key
 from datalake_assets.assets.metadata import upkeep_numbers
-from datalake_assets.assets.process import record_process
-from datalake_assets.assets.running import DagsterListener, as_dagster_failure
+from datalake_assets.assets.running import DagsterListener, as_dagster_failure, record_process
 from eventlake.lake import Lake
 from eventlake.runs.context import now
 from eventlake.settings.models import Source

@@ -22,7 +22,7 @@ from spark_resources.engines.java import require_java
 __all__ = ["Finding", "before_run", "findings", "require"]
 
 if TYPE_CHECKING:
-    from eventlake.alerts.channels.base import Channel
+    from eventlake.alerts.channels import Channel
 
 _FOUND_BY_RUNS = (InsufficientPermissions, InvalidSetting, ServiceTrouble)
 
@@ -106,7 +106,7 @@ def _alert_findings(sources: Iterable[Source]) -> Iterator[Finding]:
 
 
 def _try_channel(channel: "Channel") -> str:
-    from eventlake.alerts.channels.base import NotSent
+    from eventlake.alerts.channels import NotSent
 
     try:
         return channel.check()

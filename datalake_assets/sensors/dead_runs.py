@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from datalake_assets.assets.process import holder_of, is_dead
+from datalake_assets.assets.running import holder_of, is_dead
 from eventlake.lake import Lake
 from eventlake.rules.errors import LakeError
 from eventlake.runs.context import now

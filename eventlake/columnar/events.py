@@ -7,8 +7,8 @@ import numpy as np
 
 from eventlake.columnar.compiled import compiled
 from eventlake.columnar.fields import FULL, NONE, ROOT, Fields, below, field_of, is_key
+from eventlake.columnar.hash_kernels import folded, value_hash
 from eventlake.columnar.memory import byte
-from eventlake.columnar.payload_hash import folded, value_hash
 from eventlake.columnar.text import PADDING, after_space, mixed
 from eventlake.columnar.timestamps import UNREAD, is_to_the_millisecond, moment
 from eventlake.columnar.values import (

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from eventlake.columnar.hash_kernels import path_hash, payload_of
 from eventlake.columnar.memory import address
-from eventlake.columnar.payload_hash import path_hash, payload_of
 from eventlake.columnar.text import PADDING
 from eventlake.load.parts import PartColumn
 from eventlake.rules.events import Event, Path, Reason, Reject, leaves, rescued_members

@@ -28,8 +28,8 @@ from eventlake.columnar.fill import (
     fill_columns,
 )
 from eventlake.columnar.group_messages import GroupMessages, RowOrigins
+from eventlake.columnar.hash_kernels import BLOCK, hash_ids
 from eventlake.columnar.id_hashes import ID_BYTES, hash_id
-from eventlake.columnar.id_kernel import BLOCK, hash_ids
 from eventlake.columnar.kinds import ARROW_TYPES, Encoding, Kind
 from eventlake.columnar.layout import (
     Layout,

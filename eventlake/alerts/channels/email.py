@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from email.message import EmailMessage
 from email.utils import format_datetime, parseaddr
 
-from eventlake.alerts.channels.base import TIMEOUT, NotSent
+from eventlake.alerts.channels import TIMEOUT, NotSent
 from eventlake.alerts.state import Message
 from eventlake.rules.errors import InvalidSetting
 from eventlake.settings.alerts import Alerts, Security, secret_of

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from eventlake.alerts.channels.base import TIMEOUT, NotSent
+from eventlake.alerts.channels import TIMEOUT, NotSent
 from eventlake.alerts.state import Message
 from eventlake.aws.access import AwsAccess
 from eventlake.aws.answers import answer_of

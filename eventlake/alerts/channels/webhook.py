@@ -12,7 +12,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from eventlake.alerts.channels.base import TIMEOUT, NotSent
+from eventlake.alerts.channels import TIMEOUT, NotSent
 from eventlake.alerts.state import Message
 from eventlake.rules.errors import InvalidSetting
 from eventlake.settings.alerts import secret_of

@@ -9,8 +9,7 @@ import msgspec
 import pytest
 
 from datalake_assets.assets.keys import SOURCE_TAG
-from datalake_assets.assets.process import PROCESS_TAG
-from datalake_assets.assets.running import new_job
+from datalake_assets.assets.running import PROCESS_TAG, new_job
 from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.runs.open_runs import OpenRun

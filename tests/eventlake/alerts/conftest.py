@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from eventlake.alerts import delivery as delivery
-from eventlake.alerts.channels.base import Channel
+from eventlake.alerts.channels import Channel
 from tests.support.alerts.lakes import BEGIN, FakeChannel, WatchedLake
 
 

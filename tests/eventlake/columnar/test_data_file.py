@@ -13,8 +13,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from eventlake.columnar.hash_kernels import BLOCK, hash_ids
 from eventlake.columnar.id_hashes import hash_id
-from eventlake.columnar.id_kernel import BLOCK, hash_ids
 from eventlake.columnar.memory import address
 from eventlake.columnar.messages import body_size, buffers_of, message_form
 from eventlake.columnar.parquet.data_file import (

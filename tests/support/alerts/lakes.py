@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from eventlake.alerts.channels.base import NotSent
+from eventlake.alerts.channels import NotSent
 from eventlake.alerts.delivery import Evaluation
 from eventlake.alerts.rules import Observed, state_after
 from eventlake.alerts.run_status import CheckRun, EndedRun, Outcome, StatusLookup, unknown
