@@ -1,4 +1,4 @@
-"""Asset keys, job names, tags and partitions. Partitions are days in UTC; the lake keeps its hours."""
+"""Asset keys, job names, tags, and partitions: days in UTC, while the lake keeps its hours."""
 
 from datetime import date
 
