@@ -15,7 +15,7 @@ from eventlake.sample.spec import WEB_SHOP, SampleSpec
 from eventlake.settings.models import Settings
 from spark_resources.dataflow.job import LakeJob, run_job
 from spark_resources.engines.java import make_archive
-from spark_resources.engines.local import SPARK_CONFIG, local_dataflow
+from spark_resources.engines.session import SPARK_CONFIG, local_dataflow
 
 _SAMPLE = SampleSpec(days=1, events_per_day=600)
 

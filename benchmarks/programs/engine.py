@@ -10,7 +10,7 @@ from eventlake.settings.file import load_settings
 from spark_resources.dataflow.job import LakeJob, run_job
 from spark_resources.dataflow.local import LocalDataflow
 from spark_resources.engines.java import with_archive
-from spark_resources.engines.local import SPARK_CONFIG, local_dataflow
+from spark_resources.engines.session import SPARK_CONFIG, local_dataflow
 
 
 def main(settings_file: Path) -> None:

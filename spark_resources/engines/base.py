@@ -1,7 +1,7 @@
-"""The interface of engines, the Spark settings they share, and the engine of the settings."""
+"""The interface of engines, and the engine that the settings name."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import dagster as dg
@@ -17,23 +17,6 @@ class SparkEngine(dg.ConfigurableResource, ABC):  # type: ignore[type-arg]
     @abstractmethod
     def run(self, job: LakeJob, listener: Listener) -> Iterator[Any]:
         """Run a job; yields each unit as `run_job` does."""
-
-
-DATAFLOW: Mapping[str, str] = {
-    # A row is a batch of events: few of them at a time between the JVM and Python.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "16",
-    # Groups are large or few; making partitions fewer would only take slots away.
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.session.timeZone": "UTC",
-}
-# The JVM only moves batches: compiling itself to perfection, and collecting garbage in many
-# threads, would take the processor from those who do the work.
-FRUGAL_JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-# What is shuffled and kept is packed already.
-PACKED: Mapping[str, str] = {
-    "spark.shuffle.compress": "false",
-    "spark.sql.inMemoryColumnarStorage.compressed": "false",
-}
 
 
 def engine_of(settings: Settings) -> SparkEngine:

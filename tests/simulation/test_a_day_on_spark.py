@@ -21,7 +21,8 @@ from eventlake.rules.errors import ServiceTrouble
 from eventlake.settings.models import Source
 from spark_resources.dataflow.local import LocalDataflow
 from spark_resources.engines.java import with_archive
-from spark_resources.engines.local import SPARK_CONFIG, LocalEngine
+from spark_resources.engines.local import LocalEngine
+from spark_resources.engines.session import SPARK_CONFIG
 from tests.support.servers.alerts import Hook
 from tests.support.simulation.clock import Clock
 from tests.support.simulation.machine import Machine, Synced

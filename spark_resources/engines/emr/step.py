@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from eventlake.rules.errors import InvalidSetting, LakeError
 from eventlake.runs.context import Listener
-from spark_resources.engines.base import DATAFLOW
 from spark_resources.engines.emr.client import (
     ENDED_CLUSTER,
     EmrClient,
@@ -15,6 +14,7 @@ from spark_resources.engines.emr.client import (
     cluster_reason,
 )
 from spark_resources.engines.emr.cluster import Cluster, Json, is_supported, why_not
+from spark_resources.engines.session import DATAFLOW
 from spark_resources.shipping.ship import Shipped
 
 # Two tasks each. The rows are in Python's memory, not in that of the JVM.

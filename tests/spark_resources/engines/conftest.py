@@ -13,7 +13,8 @@ from dagster_pyspark import LazyPySparkResource
 from pyspark.sql import SparkSession
 
 from spark_resources.engines.java import with_archive
-from spark_resources.engines.local import SPARK_CONFIG, LocalEngine
+from spark_resources.engines.local import LocalEngine
+from spark_resources.engines.session import SPARK_CONFIG
 from spark_resources.shipping import environment, ship
 from spark_resources.shipping.environment import Target
 from tests.support.servers.hive import Hive

@@ -74,7 +74,7 @@ ELSEWHERE = "import sys; sys.prefix = sys.argv.pop(1); from spark_resources impo
 START = (
     "from pyspark.sql import SparkSession;"
     "from spark_resources.engines.java import JAVA_OPTIONS, with_archive;"
-    "from spark_resources.engines.local import SPARK_CONFIG;"
+    "from spark_resources.engines.session import SPARK_CONFIG;"
     "config = with_archive(SPARK_CONFIG);"
     "config[JAVA_OPTIONS] += f' -Xlog:class+load:file={sys.argv.pop(1)}';"
     "session = SparkSession.builder.config(map=config).getOrCreate();"
@@ -82,7 +82,7 @@ START = (
 )
 # An archive fits only the class path it was made with; Java would warn of that.
 OTHER_CLASS_PATH = (
-    "from spark_resources.engines.local import SPARK_CONFIG;"
+    "from spark_resources.engines.session import SPARK_CONFIG;"
     "SPARK_CONFIG['spark.driver.extraClassPath'] = sys.prefix;"
 )
 

@@ -10,7 +10,8 @@ from dagster_pyspark import LazyPySparkResource
 
 from eventlake.runs import placement
 from spark_resources.engines.java import with_archive
-from spark_resources.engines.local import SPARK_CONFIG, LocalEngine
+from spark_resources.engines.local import LocalEngine
+from spark_resources.engines.session import SPARK_CONFIG
 from tests.support.faults.cases import CASES
 from tests.support.faults.machines import KillingStorage, Kills
 from tests.support.lakes.runs import Runs
