@@ -1,4 +1,4 @@
-"""The Java that Spark runs on: its version, its class archive, its standard error.
+"""The Java that Spark runs on: version, class archive, standard error; settings all engines share.
 
 The class archive (CDS) halves the start time of Spark. `make setup` creates it
 (`spark_resources.warm_up`). Without an archive, or with one of another Java version, Spark starts
@@ -24,6 +24,22 @@ _REMEDY = (
     f"Spark needs Java {NEEDED} or newer. Install it (`apt-get install openjdk-17-jre-headless`, "
     "`brew install openjdk@17`, or run `make setup`, which does), or set JAVA_HOME to one you have."
 )
+
+DATAFLOW: Mapping[str, str] = {
+    # A row is a batch of events: few of them at a time between the JVM and Python.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "16",
+    # Groups are large or few; making partitions fewer would only take slots away.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+}
+# The JVM only moves batches: compiling itself to perfection, and collecting garbage in many
+# threads, would take the processor from those who do the work.
+FRUGAL_JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+# What is shuffled and kept is packed already.
+PACKED: Mapping[str, str] = {
+    "spark.shuffle.compress": "false",
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
+}
 
 
 def require_java() -> int:

@@ -1,4 +1,4 @@
-"""Spark settings that engines share, and the session on this machine. Imports no Dagster."""
+"""The Spark session on this machine. Imports no Dagster, which takes as long to load."""
 
 import os
 import sys
@@ -12,24 +12,8 @@ from pyspark import SparkConf, SparkContext
 
 from spark_resources.dataflow.blob_store import BlobStore
 from spark_resources.dataflow.local import LocalDataflow
-from spark_resources.engines.java import filtered_stderr
+from spark_resources.engines.java import DATAFLOW, FRUGAL_JAVA, filtered_stderr
 from spark_resources.workers.ahead import start_ahead
-
-DATAFLOW: Mapping[str, str] = {
-    # A row is a batch of events: few of them at a time between the JVM and Python.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "16",
-    # Groups are large or few; making partitions fewer would only take slots away.
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.session.timeZone": "UTC",
-}
-# The JVM only moves batches: compiling itself to perfection, and collecting garbage in many
-# threads, would take the processor from those who do the work.
-FRUGAL_JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-# What is shuffled and kept is packed already.
-PACKED: Mapping[str, str] = {
-    "spark.shuffle.compress": "false",
-    "spark.sql.inMemoryColumnarStorage.compressed": "false",
-}
 
 _LOG_SETTINGS = Path(__file__).absolute().with_name("log4j2.properties")
 

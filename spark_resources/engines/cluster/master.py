@@ -10,7 +10,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark import SparkConf
 
-from spark_resources.engines import session
+from spark_resources.engines import java
 from spark_resources.engines.cluster.errors import trouble, unusable
 
 _MOST_CORES = 2
@@ -91,22 +91,22 @@ def refuse_too_small(workers: Sequence[Worker], shape: Shape, engine: str) -> No
     )
 
 
-_LOG_SETTINGS = Path(session.__file__).absolute().with_name("log4j2.properties")
+_LOG_SETTINGS = Path(java.__file__).absolute().with_name("log4j2.properties")
 
 
 def driver_config(engine: str, own_address: str, chosen: Mapping[str, str]) -> dict[str, str]:
     """For the JVM of this process, before it is known what the workers have."""
     logging = f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
     return {
-        **session.DATAFLOW,
-        **session.PACKED,
+        **java.DATAFLOW,
+        **java.PACKED,
         "spark.master": engine,
         "spark.app.name": "datalake",
         "spark.python.daemon.module": "spark_resources.workers.start",
         "spark.driver.host": own_address,  # where executors find us
         "spark.driver.memory": "2g",
-        "spark.driver.extraJavaOptions": " ".join([logging, *session.FRUGAL_JAVA]),
-        "spark.executor.extraJavaOptions": " ".join(session.FRUGAL_JAVA),
+        "spark.driver.extraJavaOptions": " ".join([logging, *java.FRUGAL_JAVA]),
+        "spark.executor.extraJavaOptions": " ".join(java.FRUGAL_JAVA),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         **chosen,

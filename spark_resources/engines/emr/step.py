@@ -14,7 +14,7 @@ from spark_resources.engines.emr.client import (
     cluster_reason,
 )
 from spark_resources.engines.emr.cluster import Cluster, Json, is_supported, why_not
-from spark_resources.engines.session import DATAFLOW
+from spark_resources.engines.java import DATAFLOW
 from spark_resources.shipping.ship import Shipped
 
 # Two tasks each. The rows are in Python's memory, not in that of the JVM.
