@@ -187,7 +187,7 @@ def split_key(key: str) -> tuple[str, str]:
 
 
 def joint_key(table: str, rows: Mapping[str, int]) -> str:
-    """The key of a blob with so many rows of each of these partitions, in this order."""
+    """The key of a blob: the number of rows of each partition, in order."""
     return "\n".join([table, *(f"{name}{_ROWS}{count}" for name, count in rows.items())])
 
 

@@ -30,7 +30,7 @@ class RareValues:
     values: pa.Array
 
     def taken(self, order: np.ndarray, rows: int) -> "RareValues":
-        """The values of those of so many rows that are in this order."""
+        """The values of the selected rows, in the given order."""
         place = np.full(rows, -1)
         place[order] = np.arange(len(order))
         moved = place[self.rows]

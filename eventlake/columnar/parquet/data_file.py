@@ -39,7 +39,7 @@ class Footers:
         self._known: dict[bytes, tuple[str, ...]] = {}  # by what comes before the number of rows
 
     def read(self, end: bytes | memoryview, rows: int) -> Footer | None:
-        """What the end of a file says, which should have so many rows; None if it is too short."""
+        """The footer at the end of a file with the expected number of rows; None if the file is too short."""
         footer = _footer(end)
         if footer is None:
             return None

@@ -64,7 +64,7 @@ def _row(column: Column, values: Values, number: int) -> int:
 
 @inlined
 def _put_runs(column: Column, values: Values, start: int, end: int, out: int, at: int) -> int:
-    row = np.int64(start)  # all before it are told
+    row = np.int64(start)  # all rows before it are written
     number = np.int64(0)
     while number < values.count:
         found = _row(column, values, number)

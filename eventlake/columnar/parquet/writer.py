@@ -103,7 +103,7 @@ def after_groups(columns: int) -> bytes:
 
 
 def _count(structs: int) -> bytes:
-    """What a list of so many structs begins with."""
+    """The header of a list of structs."""
     return bytes([structs << 4 | _STRUCT]) if structs < 15 else b"\xfc" + varint(structs)
 
 
