@@ -39,7 +39,7 @@ class Footers:
         self._known: dict[bytes, tuple[str, ...]] = {}  # by what comes before the number of rows
 
     def read(self, end: bytes | memoryview, rows: int) -> Footer | None:
-        """The footer at the end of a file with the expected number of rows; None if the file is too short."""
+        """The footer of a file with this number of rows; None if `end` is too short for it."""
         footer = _footer(end)
         if footer is None:
             return None
