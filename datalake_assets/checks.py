@@ -1,61 +1,24 @@
-"""Checks of what is published: from the UI for any table, and by jobs of their own."""
+"""Asset checks of published tables: in the UI for any table, and as scheduled jobs."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import dagster as dg
 
 from datalake_assets.assets.events import check_evaluation, check_result
 from datalake_assets.assets.keys import SOURCE_TAG, check_tables_job_name, reports_key, table_key
-from datalake_assets.assets.running import as_dagster_failure
-from datalake_assets.instance.snapshot import Snapshot
+from datalake_assets.assets.running import as_dagster_failure, op_job
 from eventlake.checks.freshness import check_freshness
 from eventlake.checks.published import TableChecks
 from eventlake.checks.view import SOURCE_RULES, TABLE_RULES
 from eventlake.lake import Lake
 from eventlake.rules.types import TableSchema
 from eventlake.runs.context import now
-from eventlake.runs.verify import CheckResult
 from eventlake.settings.models import Source
-
-ONCE_A_DAY = "30 4 * * *"
-EVERY_HOUR = "10 * * * *"
-FRESHNESS_JOB = "check_freshness"
-
-
-@dataclass(frozen=True)
-class PublishedChecks:
-    """The checks, their jobs, by id of the source, and when these run."""
-
-    sources: tuple[Source, ...]
-    by_source: dict[str, dg.AssetChecksDefinition]
-    jobs: dict[str, dg.JobDefinition]
-    freshness: dg.JobDefinition
-
-    @classmethod
-    def of(cls, lake: Lake, snapshot: Snapshot) -> Self:
-        sources = lake.settings.sources
-        known = {source.id: snapshot.of(source.id).tables_of(source) for source in sources}
-        return cls(
-            sources,
-            {source.id: table_checks(lake, source, known[source.id]) for source in sources},
-            {source.id: check_tables_job(lake, source) for source in sources},
-            freshness_job(lake),
-        )
-
-    def schedules(self, running: bool) -> Iterator[dg.ScheduleDefinition]:
-        """Once a day all tables of a source; every hour, whether a source has fallen silent."""
-        for source in self.sources:
-            if source.enabled:
-                told = f"Once a day: all that is published of {source.slug}."
-                yield _schedule(self.jobs[source.id], ONCE_A_DAY, running, told)
-        told = "Every hour: whether a source has fallen silent."
-        yield _schedule(self.freshness, EVERY_HOUR, running, told)
 
 
 def table_checks(lake: Lake, source: Source, tables: list[TableSchema]) -> dg.AssetChecksDefinition:
-    """All of them as checks that can be executed one by one: one op, whatever is selected."""
+    """All checks of a source; one op executes any selection of them."""
     keys = {table_key(table): table.key for table in tables}
     specs = [
         dg.AssetCheckSpec(name, asset=key, description=rule)
@@ -88,45 +51,37 @@ def table_checks(lake: Lake, source: Source, tables: list[TableSchema]) -> dg.As
 
 
 def check_tables_job(lake: Lake, source: Source) -> dg.JobDefinition:
-    """The same for all tables. No job of assets: that would book each check three times."""
+    """The same for all tables. Not an asset job: that would record each check three times."""
 
     @dg.op(
         name=f"check_{source.name}_tables",
-        description="What is published, held against what the manifests say.",
+        description="Compares what is published with the manifests.",
         out=dg.Out(dg.Nothing),
     )
-    def look(context: dg.OpExecutionContext) -> Iterator[Any]:
+    def check_all(context: dg.OpExecutionContext) -> Iterator[Any]:
+        failed = 0
         with as_dagster_failure():
-            failed: list[CheckResult] = []
             for result in TableChecks(lake, source, now()).run():
                 yield check_evaluation(result)
                 if not result.passed:
-                    failed.append(result)
+                    failed += 1
                     context.log.warning(f"{result}")
-        context.log.info(f"{len(failed)} checks did not pass.")
+        context.log.info(f"{failed} checks did not pass.")
         yield dg.Output(None)
 
-    @dg.job(
-        name=check_tables_job_name(source),
-        description=f"Checks all that is published of {source.slug}: {', '.join(TABLE_RULES)}.",
-        tags={SOURCE_TAG: source.slug},
-        executor_def=dg.in_process_executor,
-    )
-    def check_tables() -> None:
-        look()
-
-    return check_tables
+    description = f"Once a day: checks all published tables of {source.slug}."
+    return op_job(check_all, check_tables_job_name(source), description, lake, source)
 
 
 def freshness_job(lake: Lake) -> dg.JobDefinition:
-    """All sources at once: it costs next to nothing, and is worth knowing soon."""
+    """All sources at once: it is cheap, and early notice is worth it."""
 
     @dg.op(
-        name="look_for_silence",
-        description="How old the newest event of each source is, and how old it may be.",
+        name="check_freshness_of_sources",
+        description="The age of the newest event of each source, compared with its usual age.",
         out=dg.Out(dg.Nothing),
     )
-    def look(context: dg.OpExecutionContext) -> Iterator[Any]:
+    def check_all(context: dg.OpExecutionContext) -> Iterator[Any]:
         with as_dagster_failure():
             for source in lake.settings.sources:
                 result = check_freshness(lake, source, now())
@@ -135,26 +90,5 @@ def freshness_job(lake: Lake) -> dg.JobDefinition:
                     context.log.warning(f"{result}")
         yield dg.Output(None)
 
-    @dg.job(
-        name=FRESHNESS_JOB,
-        description="Whether a source has been silent for longer than it usually is.",
-        executor_def=dg.in_process_executor,
-    )
-    def check_for_silence() -> None:
-        look()
-
-    return check_for_silence
-
-
-def _schedule(
-    job: dg.JobDefinition, cron: str, running: bool, description: str
-) -> dg.ScheduleDefinition:
-    status = dg.DefaultScheduleStatus
-    return dg.ScheduleDefinition(
-        name=f"{job.name}_schedule",
-        job=job,
-        cron_schedule=cron,
-        execution_timezone="UTC",
-        default_status=status.RUNNING if running else status.STOPPED,
-        description=description,
-    )
+    description = "Every hour: whether a source has had no new events for longer than usual."
+    return op_job(check_all, "check_freshness", description, lake)

@@ -1,37 +1,47 @@
-"""The code location: everything Dagster knows of the lake that `lake.yaml` describes."""
+"""The code location: the lake that `lake.yaml` describes, as Dagster definitions."""
 
 import os
 import warnings
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 
 from datalake_assets.assets.event_tables import event_tables
-from datalake_assets.assets.keys import raw_archive, replay_job_name
-from datalake_assets.checks import PublishedChecks
+from datalake_assets.assets.keys import raw_archive, replay_job_name, run_tags
+from datalake_assets.checks import check_tables_job, freshness_job, table_checks
+from datalake_assets.instance.home import VARIABLE, reserve_names
 from datalake_assets.instance.snapshot import Snapshot, read_snapshot
 from datalake_assets.instance.terminal_log import console
-from datalake_assets.jobs.check import check_job
-from datalake_assets.jobs.sync import SCHEDULES_VARIABLE, sync_job
-from datalake_assets.jobs.upkeep import (
+from datalake_assets.jobs import (
+    SCHEDULES_VARIABLE,
+    check_job,
     dagster_upkeep_job,
+    sync_job,
     upkeep_asset,
     upkeep_job,
-    upkeep_schedule,
 )
-from datalake_assets.schedules import first_syncs, sync_schedule
+from datalake_assets.schedules import first_syncs, fixed_schedule, sync_schedule
 from datalake_assets.sensors.alerts import alert
 from datalake_assets.sensors.dead_runs import close_dead
 from datalake_assets.sensors.reload import reload_for_new_tables
 from eventlake.lake import Lake
 from eventlake.settings.file import load_settings
+from eventlake.settings.models import Source
 from spark_resources.engines.base import SparkEngine, engine_of
+
+NIGHTLY_UPKEEP = "30 3 * * *"
+"""UTC: the day before is over, and most of its late files have arrived."""
+NIGHTLY_CHECKS = "30 4 * * *"
+HOURLY = "10 * * * *"
 
 
 @dg.definitions
 def defs() -> dg.Definitions:
-    """Read the settings and the snapshot of tables; nothing else, and nothing at import."""
+    """Read the settings and the snapshot of tables, and nothing at import."""
     lake = Lake.open(load_settings(None, os.environ, Path.cwd()))
+    if home := os.environ.get(VARIABLE):
+        reserve_names(lake.settings, Path(home))
     running = os.environ.get(SCHEDULES_VARIABLE) == "on"
     return build(lake, read_snapshot(lake), schedules_running=running)
 
@@ -42,16 +52,20 @@ def build(
     engine: SparkEngine | None = None,
     schedules_running: bool = False,
 ) -> dg.Definitions:
-    """The definitions of a lake in which these tables are known."""
-    # Dagster copies sensors that have several jobs, and warns of a parameter that it sets itself.
+    """The definitions of a lake with the tables of a snapshot."""
+    # When Dagster copies sensors with several jobs, it warns of a parameter that it sets itself.
     warnings.filterwarnings("ignore", "Parameter `owners` of .*SensorDefinition", dg.BetaWarning)
     sources = lake.settings.sources
-    tables = {source.id: event_tables(lake, source, snapshot.of(source.id)) for source in sources}
+    known = {source.id: snapshot.of(source.id) for source in sources}
+    tables = {source.id: event_tables(lake, source, known[source.id]) for source in sources}
+    checks = {s.id: table_checks(lake, s, known[s.id].tables_of(s)) for s in sources}
     syncs = {source.id: sync_job(lake, source) for source in sources}
     scheduled = {source.id: syncs[source.id] for source in sources if source.is_scheduled}
     upkeeps = {source.id: upkeep_job(lake, source) for source in sources}
-    own_upkeep = dagster_upkeep_job(lake)
-    checks = PublishedChecks.of(lake, snapshot)
+    own_upkeep, freshness = dagster_upkeep_job(lake), freshness_job(lake)
+    table_jobs = {source.id: check_tables_job(lake, source) for source in sources}
+    enabled = [source.id for source in sources if source.enabled]
+    running = schedules_running
     return dg.Definitions(
         assets=[
             *(raw_archive(lake, source) for source in sources),
@@ -63,37 +77,44 @@ def build(
             *syncs.values(),
             *upkeeps.values(),
             own_upkeep,
-            *checks.jobs.values(),
-            checks.freshness,
+            *table_jobs.values(),
+            freshness,
             *(
-                dg.define_asset_job(
-                    replay_job_name(source),
-                    # A replay has checks of its own; those of what is published have jobs.
-                    selection=dg.AssetSelection.assets(*tables[source.id].keys)
-                    - dg.AssetSelection.checks(checks.by_source[source.id]),
-                    description=f"Replay of {source.slug}: load days again from the archive.",
-                )
+                _replay_job(lake, source, tables[source.id], checks[source.id])
                 for source in sources
             ),
         ],
-        asset_checks=[*checks.by_source.values()],
+        asset_checks=[*checks.values()],
         schedules=[
             *(
-                sync_schedule(lake, source, scheduled[source.id], schedules_running)
+                sync_schedule(lake, source, scheduled[source.id], running)
                 for source in sources
                 if source.id in scheduled
             ),
-            *(upkeep_schedule(upkeeps[s.id], schedules_running) for s in sources if s.enabled),
-            upkeep_schedule(own_upkeep, schedules_running),
-            *checks.schedules(schedules_running),
+            *(fixed_schedule(upkeeps[id], NIGHTLY_UPKEEP, running) for id in enabled),
+            fixed_schedule(own_upkeep, NIGHTLY_UPKEEP, running),
+            *(fixed_schedule(table_jobs[id], NIGHTLY_CHECKS, running) for id in enabled),
+            fixed_schedule(freshness, HOURLY, running),
         ],
         sensors=[
             reload_for_new_tables(lake, snapshot),
             close_dead(lake),
             alert(lake),
-            *([first_syncs(lake, scheduled, schedules_running)] if scheduled else ()),
+            *([first_syncs(lake, scheduled, running)] if scheduled else ()),
         ],
         resources={"engine": engine or engine_of(lake.settings)},
         executor=dg.in_process_executor,
         loggers={"console": console},
+    )
+
+
+def _replay_job(
+    lake: Lake, source: Source, tables: dg.AssetsDefinition, checks: dg.AssetChecksDefinition
+) -> Any:
+    # A replay evaluates the checks of published tables itself: selected, they would read the lake.
+    return dg.define_asset_job(
+        replay_job_name(source),
+        selection=dg.AssetSelection.assets(*tables.keys) - dg.AssetSelection.checks(checks),
+        description=f"Replay of {source.slug}: load days again from the archive.",
+        run_tags=run_tags(lake, source),
     )

@@ -1,4 +1,4 @@
-"""Syncs and replays from the command line: through Dagster, so that the UI shows them."""
+"""Launches syncs and replays from the command line as Dagster runs, which the UI shows."""
 
 import os
 from collections.abc import Mapping
@@ -7,10 +7,8 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import dagster as dg
-from dagster_shared.error import SerializableErrorInfo
 
 from datalake_assets.assets.keys import (
-    SOURCE_TAG,
     replay_job_name,
     reports_key,
     schema_key,
@@ -18,6 +16,7 @@ from datalake_assets.assets.keys import (
     table_key,
     upkeep_job_name,
 )
+from datalake_assets.assets.running import run_error
 from datalake_assets.definitions import build
 from datalake_assets.instance.snapshot import (
     Snapshot,
@@ -30,7 +29,7 @@ from eventlake.lake import Lake
 from eventlake.rules.clock import FORM
 from eventlake.rules.errors import UsageError, did_you_mean
 from eventlake.rules.types import TableSchema
-from eventlake.runs.plan import list_archive
+from eventlake.runs.archive import list_archive
 from eventlake.runs.unit import Window
 from eventlake.settings.models import Source
 from eventlake.state.source_state import SourceState, read_state
@@ -39,7 +38,7 @@ from eventlake.state.source_state import SourceState, read_state
 def refuse_replay(
     lake: Lake, source: Source, window: Window, tables: tuple[str, ...] | None
 ) -> list[TableSchema]:
-    """The tables of a replay; what is asked for in vain is refused before anything begins."""
+    """The tables of a replay; raises if the request cannot be met."""
     lake = lake.for_source(source)
     state = read_state(lake.storage, source.id)
     _refuse_hours(source, window)
@@ -48,8 +47,8 @@ def refuse_replay(
     for table in tables or ():
         if source.skips(table):
             raise UsageError(
-                f"Table {table!r} is skipped (`skip_events` of source {source.slug!r}). To have "
-                "its rows, take it off that list; to take them out of the lake, replay all tables."
+                f"Table {table!r} is skipped (`skip_events` of source {source.slug!r}). To load "
+                "its rows, take it off that list; to remove them from the lake, replay all tables."
             )
         if table not in known:
             raise UsageError(
@@ -60,7 +59,7 @@ def refuse_replay(
 
 
 def first_day(lake: Lake, source: Source, state: SourceState) -> date | None:
-    """Before its first sync a source begins with the oldest folder of its archive."""
+    """The first day of a source; before its first sync, that of the oldest raw folder."""
     return list_archive(lake.storage, source).start(source, state)
 
 
@@ -73,7 +72,7 @@ def _refuse_hours(source: Source, window: Window) -> None:
 
 
 def _refuse_days(source: Source, first: date | None, window: Window) -> None:
-    """Dagster's partitions are the days from the source's first to today."""
+    """Dagster's partitions are the days from the first day of the source to today."""
     asked_first, asked_last = map(date.fromisoformat, window.days)
     today = datetime.now(UTC).date()
     if first is not None and asked_first < first:
@@ -90,7 +89,7 @@ def _refuse_days(source: Source, first: date | None, window: Window) -> None:
 
 RANGE_TAGS = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 _INTERRUPTS = ("KeyboardInterrupt", "DagsterExecutionInterruptedError")
-# With this the UI shows a run among those of its job.
+# Makes the UI list the run with its job.
 _REPOSITORY_TAG = {".dagster/repository": f"__repository__@{LOCATION}"}
 
 
@@ -110,7 +109,7 @@ def launch_sync(
     hours: tuple[datetime, datetime] | None = None,
     warnings: bool = True,
 ) -> Outcome:
-    """A sync of one source, here and now; warnings may be kept off the terminal."""
+    """Sync one source in this process; `warnings=False` keeps warnings off the terminal."""
     job = _definitions(lake).resolve_job_def(sync_job_name(source))
     config = {} if hours is None else _hours(*hours)
     run_config = {
@@ -127,7 +126,7 @@ def launch_replay(
     tables: tuple[str, ...] | None = None,
     accept_changes: bool = False,
 ) -> Outcome:
-    """A replay of a range of one source, of some of its tables or of all."""
+    """Replay a range of one source in this process, for some or all tables."""
     chosen = refuse_replay(lake, source, window, tables)
     refresh_snapshot(lake)
     definitions = build(lake, _with_first_day(lake, source, read_snapshot(lake)))
@@ -148,12 +147,12 @@ def launch_replay(
 
 
 def launch_upkeep(lake: Lake, source: Source) -> Outcome:
-    """The upkeep of one source, here and now."""
+    """Run the upkeep of one source in this process."""
     return execute(_definitions(lake).resolve_job_def(upkeep_job_name(source)), source, {})
 
 
 def _with_first_day(lake: Lake, source: Source, snapshot: Snapshot) -> Snapshot:
-    """The source has its days also before its first sync."""
+    """The snapshot with the first day of a source, also before its first sync."""
     lake = lake.for_source(source)
     known, state = snapshot.of(source.id), read_state(lake.storage, source.id)
     first = first_day(lake, source, state)
@@ -182,27 +181,27 @@ def execute(
             run_config={"loggers": {"console": {"config": {}}}, **run_config},
             instance=instance,
             raise_on_error=False,
-            tags={SOURCE_TAG: source.slug, **_REPOSITORY_TAG, **(tags or {})},
+            tags={**_REPOSITORY_TAG, **(tags or {})},
             asset_selection=asset_selection,
         )
     if result.success:
         return Outcome(result.run_id, succeeded=True)
     if _was_interrupted(result):
         raise KeyboardInterrupt
-    error, exit_code = _failure(result)
-    return Outcome(result.run_id, False, error, exit_code)
+    error = run_error(result.all_events)
+    return Outcome(result.run_id, False, error.message, error.exit_code)
 
 
 def _instance() -> dg.DagsterInstance:
-    """The instance of $DAGSTER_HOME, but what a run prints stays on the terminal.
+    """The instance of $DAGSTER_HOME, without capture of the output of runs.
 
-    Otherwise it would go through a file and a `tail` on it: late, and lost when interrupted.
+    With capture, output would reach the terminal late, and not at all after an interrupt.
     """
     no_files = {
         "module": "dagster._core.storage.noop_compute_log_manager",
         "class": "NoOpComputeLogManager",
     }
-    # Of the public ways to an instance this one takes overrides; nothing about it is temporary.
+    # The only public way to an instance with overrides; nothing about it is temporary.
     return dg.DagsterInstance.local_temp(os.environ["DAGSTER_HOME"], {"compute_logs": no_files})
 
 
@@ -211,27 +210,3 @@ def _was_interrupted(result: dg.ExecuteInProcessResult) -> bool:
     errors = [e.step_failure_data.error for e in result.all_events if e.is_step_failure]
     names = [error.cls_name for error in errors if error]
     return any(name in _INTERRUPTS for name in names)
-
-
-def _failure(result: dg.ExecuteInProcessResult) -> tuple[str, int]:
-    """What failed, in the words of the error itself."""
-    for event in result.all_events:
-        if event.is_step_failure:
-            data = event.step_failure_data
-            told = data.user_failure_data
-            if told is not None:
-                code = told.metadata.get("exit_code", dg.MetadataValue.int(1)).value
-                return told.description or "", code if isinstance(code, int) else 1
-            return _cause(data.error), 1
-        if event.event_type is dg.DagsterEventType.RUN_FAILURE:
-            return _cause(event.job_failure_data.error), 1
-    return "The run failed before it began; see the run in the UI.", 1
-
-
-def _cause(error: SerializableErrorInfo | None) -> str:
-    """The error that Dagster's own are wrapped around."""
-    if error is None:
-        return "The run failed; see the run in the UI."
-    while error.cause is not None:
-        error = error.cause
-    return error.message.strip()

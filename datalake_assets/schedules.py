@@ -1,7 +1,7 @@
-"""When syncs are launched: by the schedule of their source, the first one some hours after it came.
+"""Schedules: syncs, with the first sync of a new source, and daily or hourly jobs.
 
-A sync takes all that is new, however much. So a tick that was missed is no loss, and one that
-comes while a sync is under way asks for nothing: there is never a second one in the queue.
+A sync loads everything that is new. So nothing is lost if a tick is missed, and a tick requests no
+run while a sync is queued or running.
 """
 
 from collections.abc import Mapping
@@ -21,23 +21,40 @@ FIRST_SYNCS = "first_syncs"
 _STATUS = dg.DagsterRunStatus
 _OVER = (_STATUS.SUCCESS, _STATUS.FAILURE, _STATUS.CANCELED, _STATUS.MANAGED)
 _NOT_OVER = [status for status in _STATUS if status not in _OVER]
-_ABOUT_TO_BE = timedelta(minutes=10)
-"""A run that was made longer ago and never queued, was left behind by a process that died."""
+_MAX_CREATION = timedelta(minutes=10)
+"""A run that was created longer ago and never queued is left over from a crashed process."""
+
+
+def fixed_schedule(
+    job: dg.JobDefinition, cron: str, running: bool = False
+) -> dg.ScheduleDefinition:
+    """A schedule in UTC; switched on in the UI, or with `datalake dev --schedules`."""
+    return dg.ScheduleDefinition(
+        name=f"{job.name}_schedule",
+        job=job,
+        cron_schedule=cron,
+        execution_timezone="UTC",
+        default_status=_schedule_status(running),
+        description=job.description,
+    )
+
+
+def _schedule_status(running: bool) -> dg.DefaultScheduleStatus:
+    return dg.DefaultScheduleStatus.RUNNING if running else dg.DefaultScheduleStatus.STOPPED
 
 
 def sync_schedule(
     lake: Lake, source: Source, job: dg.JobDefinition, running: bool = False
 ) -> dg.ScheduleDefinition:
-    """Switched on in the UI, or with `datalake dev --schedules`."""
-    status = dg.DefaultScheduleStatus
+    """Syncs a source by the schedule in its settings."""
 
     @dg.schedule(
         name=f"{sync_job_name(source)}_schedule",
         job=job,
         cron_schedule=source.schedule,
         execution_timezone=source.schedule_timezone,
-        default_status=status.RUNNING if running else status.STOPPED,
-        description=f"New raw files of {source.slug} into the lake.",
+        default_status=_schedule_status(running),
+        description=f"Loads new raw files of {source.slug}.",
     )
     def schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         moment = context.scheduled_execution_time.astimezone(UTC)
@@ -50,7 +67,7 @@ def sync_schedule(
 def first_syncs(
     lake: Lake, jobs: Mapping[str, dg.JobDefinition], running: bool = False
 ) -> dg.SensorDefinition:
-    """Syncs a new source when its time has come, whenever its schedule would (`jobs` by id)."""
+    """Starts the first sync of new sources, independent of their schedules; `jobs` by id."""
     status = dg.DefaultSensorStatus
     sources = {source.id: source for source in lake.settings.sources if source.id in jobs}
 
@@ -59,21 +76,21 @@ def first_syncs(
         jobs=list(jobs.values()),
         minimum_interval_seconds=60,
         default_status=status.RUNNING if running else status.STOPPED,
-        description="The first sync of a source that was added: after two hours, or as it is set.",
+        description="The first sync of a new source: `first_sync_hours` after it was added.",
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         begun = set(msgspec.json.decode(context.cursor or "[]", type=list[str]))
         requests: list[dg.RunRequest] = []
-        told: list[str] = []
+        lines: list[str] = []
         for id in sources.keys() - begun:
             source = sources[id]
             try:
                 due = first_sync_due(lake.for_source(source).storage, source, now())
-            except Exception as error:  # others have their turn; its schedule has it told
-                told.append(f"{source.slug} could not be looked at: {error}")
+            except Exception as error:  # reported by its syncs; the others go on
+                lines.append(f"{source.slug} could not be read: {error}")
                 continue
             if due is not None and now() < due:
-                told.append(_first(source, due))
+                lines.append(_first(source, due))
                 continue
             begun.add(id)
             if due is not None and not under_way(lake, source, context.instance, now()):
@@ -82,7 +99,7 @@ def first_syncs(
         cursor = msgspec.json.encode(sorted(begun)).decode()
         if requests:
             return dg.SensorResult(run_requests=requests, cursor=cursor)
-        skip = " ".join(told) or "Every source has had its first sync."
+        skip = " ".join(lines) or "Every source has had its first sync."
         return dg.SensorResult(skip_reason=skip, cursor=cursor)
 
     return sensor
@@ -92,31 +109,31 @@ def _waits(lake: Lake, source: Source, moment: datetime) -> str | None:
     """Why it is too early for a sync, if it is."""
     try:
         due = first_sync_due(lake.for_source(source).storage, source, moment)
-    except Exception:  # a sync that fails tells it: in its report, and to those who are alerted
+    except Exception:  # the sync itself reports it
         return None
     return _first(source, due) if due is not None and moment < due else None
 
 
 def _first(source: Source, due: datetime) -> str:
     return (
-        f"{source.slug} is new: its first sync comes at {due:%Y-%m-%d %H:%M} UTC. To have it now: "
-        f"`datalake sync --source {source.slug}`; `first_sync_hours: 0` does without the wait."
+        f"{source.slug} is new: its first sync is at {due:%Y-%m-%d %H:%M} UTC. To sync now: "
+        f"`datalake sync --source {source.slug}`; `first_sync_hours: 0` switches the wait off."
     )
 
 
 def under_way(
     lake: Lake, source: Source, instance: dg.DagsterInstance, moment: datetime
 ) -> str | None:
-    """Which sync of the source is queued or at work, in words; a dead one is not."""
+    """A description of the sync of the source that is queued or running, unless it is dead."""
     runs = dg.RunsFilter(job_name=sync_job_name(source), statuses=_NOT_OVER)
     for record in instance.get_run_records(runs):
         run, made = record.dagster_run, record.create_timestamp.astimezone(UTC)
-        left = run.status is _STATUS.NOT_STARTED and moment - made > _ABOUT_TO_BE
+        left = run.status is _STATUS.NOT_STARTED and moment - made > _MAX_CREATION
         if not left and not _is_known_dead(lake, run):
             return (
                 f"Sync {run.run_id.split('-')[0]} of {source.slug} ({run.status.value.lower()} "
-                f"since {made:%Y-%m-%d %H:%M} UTC) is not done yet; it takes all that is new when "
-                "it begins, and the next tick what comes after."
+                f"since {made:%Y-%m-%d %H:%M} UTC) is not done yet; it loads all files that are "
+                "there when it begins, and the next sync loads later ones."
             )
     return None
 
@@ -124,5 +141,5 @@ def under_way(
 def _is_known_dead(lake: Lake, run: dg.DagsterRun) -> bool:
     try:
         return is_dead(lake, run)
-    except Exception:  # of a run on another machine the lake would know, if it could be read
+    except Exception:  # the lake cannot be read, so a run of another machine may be alive
         return False

@@ -3,15 +3,18 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import takewhile
+from itertools import islice
 
+from eventlake.alerts.history import current_troubles
+from eventlake.alerts.state import Trouble
 from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.errors import LakeError
 from eventlake.rules.schedules import next_due
 from eventlake.rules.types import LakeType
+from eventlake.runs.archive import Ignored, list_archive
 from eventlake.runs.open_runs import OpenRun, open_runs
-from eventlake.runs.plan import list_archive, plan_sync
+from eventlake.runs.plan import freed_warnings, plan_sync
 from eventlake.runs.report_history import RunReport, newest_reports
 from eventlake.runs.unit import Window
 from eventlake.settings.models import Source
@@ -22,6 +25,7 @@ from eventlake.state.replays import OpenReplay
 from eventlake.state.source_state import SourceState, read_state, refuse_changed_layout
 
 HOUR = timedelta(hours=1)
+_REPORTS = 50  # to look through
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,7 @@ class Waiting:
     files: int = 0
     bytes: int = 0
     problem: str | None = None
+    ignored: tuple[Ignored, ...] = ()  # which no sync will take
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +83,17 @@ class SourceStatus:
 
     source: Source
     last_sync: RunReport | None
-    failures: tuple[RunReport, ...]  # since the last sync that finished, newest first
+    last_load: RunReport | None  # the last sync that had rows
+    failing: Trouble | None  # failed syncs in a row
     loaded_until: datetime | None
     waiting: Waiting
     lease: Lease | None
     open_runs: tuple[RunInProgress, ...]
     interrupted: tuple[Interrupted, ...]
     next_sync: datetime | None  # by schedule
+    moved: str | None  # where its tables are, if not where it writes now
     requested_types: dict[str, LakeType]  # types that wait for a replay, by database.table.column
+    to_replay: tuple[str, ...]  # what replays have set free, and how to load it
 
     def lag(self, now: datetime) -> timedelta | None:
         """The age of the newest loaded hour; the current hour is no lag."""
@@ -95,29 +103,39 @@ class SourceStatus:
 def source_status(lake: Lake, source: Source, now: datetime) -> SourceStatus:
     """Read everything, change nothing."""
     lake = lake.for_source(source)
-    syncs = (run for run in newest_reports(lake, {source.id}) if not run.is_replay)
-    last = next(syncs, None)
-    failures: tuple[RunReport, ...] = ()
-    if last is not None and last.failed:
-        failures = (last, *takewhile(lambda run: run.failed, syncs))
+    last_sync, last_load = _last_syncs(lake, source)
     state = _state(lake, source)
     running = tuple(_open_runs(lake, source, state))
     return SourceStatus(
         source=source,
-        last_sync=last,
-        failures=failures,
-        loaded_until=_loaded_until(lake, source),
+        last_sync=last_sync,
+        last_load=last_load,
+        failing=current_troubles(lake, source, now).get("sync_failures"),
+        loaded_until=_loaded_until(lake, source, now),
         waiting=_waiting(lake, source),
         lease=read_lease(lake.storage, source.id),
         open_runs=running,
         interrupted=tuple(_interrupted(state, running)),
         next_sync=_next_sync(lake, source, now),
+        moved=state.tables_elsewhere(source),
         requested_types={
             f"{t}.{c}": type
             for t, types in state.requested_types.items()
             for c, type in types.items()
         },
+        to_replay=tuple(freed_warnings(source, state.freed)),
     )
+
+
+def _last_syncs(lake: Lake, source: Source) -> tuple[RunReport | None, RunReport | None]:
+    """The last sync, and the last that loaded files."""
+    last: RunReport | None = None
+    for run in islice(newest_reports(lake, {source.id}), _REPORTS):
+        if not run.is_replay:
+            last = last or run
+            if run.source.rows_in and not run.failed:
+                return last, run
+    return last, None
 
 
 def _state(lake: Lake, source: Source) -> SourceState:
@@ -131,20 +149,23 @@ def _waiting(lake: Lake, source: Source) -> Waiting:
     try:
         state = read_state(lake.storage, source.id)
         refuse_changed_layout(source, state)
-        units = plan_sync(lake.storage, source, state).units
+        plan = plan_sync(lake.storage, source, state)
     except LakeError as error:
         return Waiting(problem=str(error))
-    return Waiting(sum(len(unit.files) for unit in units), sum(unit.bytes for unit in units))
+    files = sum(len(unit.files) for unit in plan.units)
+    return Waiting(files, sum(unit.bytes for unit in plan.units), ignored=plan.ignored)
 
 
-def _loaded_until(lake: Lake, source: Source) -> datetime | None:
-    """The end of the newest hour with loaded rows."""
+def _loaded_until(lake: Lake, source: Source, now: datetime) -> datetime | None:
+    """The end of the newest hour with loaded rows; those from the future are no sign of life."""
     try:
         folders = list_archive(lake.storage, source).folders
         ledger = read_ledger(lake.storage, source.id, [paths.day_folder(day) for day in folders])
     except LakeError:
         return None
-    newest = max((hour for entry in ledger.values() for hour in entry.hours), default=None)
+    this_hour = now.isoformat()[:13]
+    hours = (hour for entry in ledger.values() for hour in entry.hours if hour <= this_hour)
+    newest = max(hours, default=None)
     if newest is None:
         return None
     return datetime.fromisoformat(newest).replace(tzinfo=UTC) + HOUR

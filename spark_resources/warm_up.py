@@ -1,7 +1,6 @@
-"""Whatever makes later starts quick is done once: `python -m spark_resources.warm_up`.
+"""Prepares fast starts once: `python -m spark_resources.warm_up`.
 
-A small sync into a lake that is thrown away compiles the kernel, and leaves Spark's classes in an
-archive.
+A small sync into a temporary lake compiles the kernels and archives the classes of Spark.
 """
 
 from datetime import UTC, datetime

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import trustme
 
+from eventlake.aws.access import forget_sessions
+from tests.support.aws.enforced import Become, User
 from tests.support.repo import injected
 from tests.support.servers.alerts import PASSWORD, Hook, MailBox, mail_server, web_hook
 from tests.support.servers.aws import AwsServer, fresh_sessions, running_server
@@ -31,6 +33,20 @@ def aws(aws_server: AwsServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsS
     aws_server.reset()
     with fresh_sessions():
         yield aws_server
+
+
+@pytest.fixture
+def become(aws: AwsServer, monkeypatch: pytest.MonkeyPatch) -> Become:
+    """From the call on, this process has the keys of a new user without some permissions."""
+
+    def become(*denied: str, name: str = "dagster") -> User:
+        user = User(aws, denied, name)
+        for variable, value in user.environment.items():
+            monkeypatch.setenv(variable, value)
+        forget_sessions()
+        return user
+
+    return become
 
 
 @pytest.fixture(scope="session")

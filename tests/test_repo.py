@@ -1,11 +1,9 @@
 """The repository as a whole: pins, make targets, Dagster's files, docs."""
 
-import ast
 import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
@@ -13,22 +11,14 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-ROOT = Path(__file__).parent.parent
+from tests.support.repo import ROOT
+
 PACKAGES = ("eventlake", "spark_resources", "datalake_assets")
-MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
-
-
-def imports(path: Path) -> Iterator[str]:
-    """The dotted names a module imports anywhere in it, also inside functions."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module
 
 
 def test_annotations_are_real_objects_since_dagster_reads_them() -> None:
-    assert [path for path in MODULES if "__future__" in imports(path)] == []
+    modules = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    assert [path for path in modules if "from __future__" in path.read_text("utf-8")] == []
 
 
 def pins(name: str) -> dict[str, str]:
@@ -44,34 +34,27 @@ def test_the_pins_have_hashes_and_come_from_whatever_registry_is_set_up(name: st
     assert [line for line in lines if not allowed.fullmatch(line)] == []
 
 
-def test_every_dependency_is_pinned_within_its_range() -> None:
+def test_every_dependency_is_pinned_within_its_range_and_the_second_spark_to_the_clusters() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     declared = map(Requirement, project["dependencies"] + project["optional-dependencies"]["dev"])
     pinned = pins("requirements.txt")
     assert [
         str(need) for need in declared if not need.specifier.contains(pinned[need.name.lower()])
     ] == []
-
-
-def test_the_second_spark_is_the_one_of_the_clusters() -> None:
     assert pins("requirements-spark40.txt")["pyspark"].startswith("4.0.")
 
 
-def test_make_alone_tells_what_every_target_does() -> None:
+def test_make_alone_lists_every_target_and_ci_runs_existing_ones() -> None:
     text = (ROOT / "Makefile").read_text()
     targets = set(re.findall(r"^([a-z][a-z0-9-]*):", text, flags=re.MULTILINE))
     listed = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert set(re.findall(r"^  make (\S+)  +\S", listed, flags=re.MULTILINE)) == targets
     assert {"setup", "demo", "dev", "test", "lint", "types"} <= targets
+    steps = set(re.findall(r"^run make (\S+)$", (ROOT / ".ci/run").read_text(), re.MULTILINE))
+    assert "test" in steps and steps <= targets
 
 
-def test_ci_runs_targets_that_exist() -> None:
-    steps = re.findall(r"^run make (\S+)$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
-    assert "test" in steps
-    subprocess.run(["make", "--dry-run", *steps], cwd=ROOT, check=True)
-
-
-def test_dagster_takes_our_settings_and_calls_nobody(
+def test_dagster_reads_our_instance_file_and_sends_no_telemetry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
@@ -87,15 +70,9 @@ def test_dagster_takes_our_settings_and_calls_nobody(
 
 def test_the_workspace_names_our_code_location() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["dagster"]
-    workspace = yaml.safe_load((ROOT / "workspace.yaml").read_text())
-    assert workspace["load_from"] == [
-        {
-            "python_module": {
-                "module_name": project["module_name"],
-                "location_name": project["code_location_name"],
-            }
-        }
-    ]
+    [location] = yaml.safe_load((ROOT / "workspace.yaml").read_text())["load_from"]
+    names = {"module_name": project["module_name"], "location_name": project["code_location_name"]}
+    assert location == {"python_module": names}
 
 
 def test_the_drawing_of_the_rooms_is_current() -> None:

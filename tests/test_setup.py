@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.support.repo import ROOT
+
 TOOLS = ("bash", "cat", "dirname", "env", "head", "id", "sed", "sh")
 
 
@@ -34,9 +35,6 @@ class Machine:
     def has_java(self, version: str) -> Path:
         return self.has("java", f"""echo 'openjdk version "{version}" 2025-04-15' >&2""")
 
-    def setup(self, **environ: str) -> subprocess.CompletedProcess[str]:
-        return self.bash("scripts/setup", **environ)
-
     def bash(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [self.bin / "bash", *arguments],
@@ -56,8 +54,9 @@ def machine(tmp_path: Path) -> Machine:
     return machine
 
 
-def refused(machine: Machine, result: subprocess.CompletedProcess[str]) -> str:
-    """What it said when it gave up; it must have left nothing behind."""
+def refused(machine: Machine, **environ: str) -> str:
+    """The message of a set-up that fails and changes nothing."""
+    result = machine.bash("scripts/setup", **environ)
     assert result.returncode == 2, result.stdout + result.stderr
     assert [path.name for path in machine.repo.iterdir()] == ["scripts"]
     return result.stderr
@@ -65,30 +64,30 @@ def refused(machine: Machine, result: subprocess.CompletedProcess[str]) -> str:
 
 def test_a_python_too_old_is_named_with_what_is_needed(machine: Machine) -> None:
     machine.has("python3", "case $2 in *print*) echo 3.9 ;; *) exit 1 ;; esac")
-    said = refused(machine, machine.setup())
+    said = refused(machine)
     assert "Python 3.11 or newer is needed; found: python3 (3.9)" in said
     assert "make setup PYTHON=" in said
 
 
-def test_a_python_without_venv_is_told_which_package_to_add(machine: Machine) -> None:
+def test_for_a_python_without_venv_the_package_is_named(machine: Machine) -> None:
     machine.has(
         "python3",
         "case $2 in *ensurepip*) exit 1 ;; *_info\\[*) echo 3.11 ;; *_base*) echo python3 ;; esac",
     )
-    assert "apt-get install python3.11-venv" in refused(machine, machine.setup())
+    assert "apt-get install python3.11-venv" in refused(machine)
 
 
 def test_without_java_and_without_a_package_manager_the_message_says_how(machine: Machine) -> None:
-    said = refused(machine, machine.setup())
+    said = refused(machine)
     assert "Java 17 or newer is needed; found: none" in said
     assert "apt-get install openjdk-17-jre-headless" in said
 
 
-def test_java_is_not_installed_by_someone_who_may_not(machine: Machine) -> None:
+def test_java_is_not_installed_without_permission(machine: Machine) -> None:
     machine.has("id", "echo 1000")
     machine.has("apt-get", ": > called")
     machine.has("sudo", "exit 1")
-    assert "sudo apt-get install" in refused(machine, machine.setup())
+    assert "sudo apt-get install" in refused(machine)
 
 
 def test_an_old_java_in_java_home_is_not_bypassed_since_spark_would_take_it(
@@ -98,7 +97,7 @@ def test_an_old_java_in_java_home_is_not_bypassed_since_spark_would_take_it(
     old.mkdir(parents=True)
     machine.has_java("1.8.0_402").rename(old / "java")
     machine.has_java("17.0.15")
-    said = refused(machine, machine.setup(JAVA_HOME=str(old.parent)))
+    said = refused(machine, JAVA_HOME=str(old.parent))
     assert f"found: {old}/java of JAVA_HOME (version 8)" in said
 
 

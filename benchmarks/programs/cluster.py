@@ -2,6 +2,7 @@
 
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from benchmarks.programs.common import Marks
@@ -27,7 +28,8 @@ def main(settings_file: Path, workers: int) -> None:
             session.try_storage("segment-stage")  # starts all workers and compiles their code
             marks.set_ready()
             job = new_job(settings, settings.sources[0], "")
-            rows = sum(unit.report.row_count for unit in run_job(job, session.dataflow, Silent()))
+            flow = partial(session.dataflow, job.blob_folder)
+            rows = sum(unit.report.row_count for unit in run_job(job, flow, Silent()))
     print(f"{rows} rows on {workers} workers")
     marks.write()
 

@@ -8,7 +8,7 @@ from eventlake.rules.clock import new_run_id, now
 from eventlake.runs.context import Silent
 from eventlake.settings.file import load_settings
 from spark_resources.dataflow.job import LakeJob, run_job
-from spark_resources.dataflow.local import LocalDataflow
+from spark_resources.dataflow.staged import StagedDataflow
 from spark_resources.engines.java import with_archive
 from spark_resources.engines.session import SPARK_CONFIG, local_dataflow
 
@@ -17,7 +17,7 @@ def main(settings_file: Path) -> None:
     settings = load_settings(settings_file, {}, settings_file.parent)
     marks = Marks()
 
-    def dataflow() -> LocalDataflow:
+    def dataflow() -> StagedDataflow:
         ready = local_dataflow(with_archive(SPARK_CONFIG))
         marks.set_ready()
         return ready

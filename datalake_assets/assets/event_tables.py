@@ -1,4 +1,4 @@
-"""The event tables of a source as assets: materializing tables and days replays just those."""
+"""The event tables of a source as assets: materializing tables and days replays them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ from datalake_assets.assets.running import (
     record_process,
 )
 from datalake_assets.instance.snapshot import SourceSnapshot, refresh_snapshot
-from eventlake.checks.published import check_published
+from eventlake.checks.published import Loaded, check_published
 from eventlake.lake import Lake
 from eventlake.rules.clock import parse_hour
 from eventlake.rules.counts import UnitReport
@@ -39,15 +39,14 @@ from eventlake.settings.models import Source
 from eventlake.state.report import RunFacts
 from spark_resources.engines.base import SparkEngine
 
-OWNERS = ["team:data-platform"]
 MAX_REPLAY_SECONDS = str(7 * 24 * 3600)
 
 
 class ReplayConfig(dg.Config):
     """Hours `YYYY-MM-DDTHH` within the first and the last day; without them, whole days.
 
-    `all_tables` also brings tables that the selection does not know yet; `accept_changes` takes raw
-    files as they are now, though they were changed or removed since they were loaded.
+    `all_tables` also loads tables that are not assets yet; `accept_changes` loads raw files as they
+    are now, even if they were changed or removed since they were loaded.
     """
 
     from_hour: str | None = None
@@ -74,7 +73,7 @@ def event_tables(lake: Lake, source: Source, known: SourceSnapshot) -> dg.Assets
     def replay(
         context: dg.AssetExecutionContext, config: ReplayConfig, engine: SparkEngine
     ) -> Iterator[Any]:
-        record_process(context)
+        record_process(context, lake, source)
         chosen = [t for t in tables if table_key(t) in context.selected_asset_keys]
         window = _narrowed(_window(context, partitions), config)
         replayed = _Replayed(RunEvents(lake, source), context, tables, window)
@@ -114,7 +113,7 @@ def _checked(
     tables: list[TableSchema],
     window: Window,
 ) -> Iterator[dg.AssetCheckResult]:
-    """Checks executed by themselves look at what is published; nothing is loaded."""
+    """Checks that are executed alone read what is published; nothing is loaded."""
     selected = context.selected_asset_check_keys
     for table in RunEvents(lake, source).current(tables):
         wanted = {key.name for key in selected if key.asset_key == table_key(table)}
@@ -126,7 +125,7 @@ def _checked(
 
 @dataclass
 class _Replayed:
-    """What a replay has done so far, until Dagster is told."""
+    """The progress of a replay, and its results for Dagster."""
 
     events: RunEvents
     context: dg.AssetExecutionContext
@@ -137,15 +136,16 @@ class _Replayed:
     version: int = 0
     checks: dict[tuple[str, str], CheckResult] = field(default_factory=dict)
     shown: dict[dg.AssetKey, set[str]] = field(default_factory=dict)
+    loaded: Loaded = field(default_factory=Loaded)
 
     def take(self, unit: Published) -> Iterator[dg.AssetMaterialization]:
-        """Record a day as soon as it is done; at the end there is a result for all of them."""
+        """Record a day as soon as it is published; `results` covers all days at the end."""
         self.done, self.version = unit.manifest.report, unit.manifest.number
         first, last = self.window.days
         results_follow = unit.manifest.finish_time is not None
-        for touched in self.events.table_days(unit):
+        for touched in self.events.table_days(unit, self.loaded):
             key = table_key(touched.schema)
-            # Others are tables that are new, and days that are taken along to give other types.
+            # Others: new tables, and days outside the range that are loaded for a new column type.
             expected = key in self.context.selected_asset_keys and first <= touched.day <= last
             if expected:
                 self.shown.setdefault(key, set()).add(touched.day)
@@ -153,23 +153,23 @@ class _Replayed:
                     touched.metadata, asset_key=key, partition_key=touched.day
                 )
             if not (expected and results_follow):
-                # Yielded, since what is only logged would be stored with the next yield.
+                # Yielded: an event that is only logged is stored with the next yield.
                 yield dg.AssetMaterialization(key, partition=touched.day, metadata=touched.metadata)
         for check in unit.checks:
-            # Of several days the first that failed, else the last, speaks for the table.
+            # Of several days, the first failure counts, else the last result.
             before = self.checks.get((check.table, check.check))
             if before is None or before.passed:
                 self.checks[check.table, check.check] = check
 
     def _show_other_days(self, table: TableSchema) -> None:
-        """Days that an earlier run of the same replay had done: what they hold."""
+        """Add the rows of days that an earlier run of the same replay has published."""
         key, rows = table_key(table), self.events.rows_by_day(table, self.window)
         for day in rows.keys() - self.shown.get(key, set()):
-            shown = {"dagster/partition_row_count": dg.MetadataValue.int(rows[day])}
+            shown = {"dagster/partition_row_count": rows[day]}
             self.context.add_asset_metadata(shown, asset_key=key, partition_key=day)
 
     def results(self) -> Iterator[Any]:
-        """A result for each selected asset: one that is left out would fail its partitions."""
+        """A result for each selected asset: without one, its partitions would fail."""
         selected = self.context.selected_asset_keys
         for table in self.events.current(self.tables):
             if table_key(table) in selected:
@@ -188,6 +188,9 @@ class _Replayed:
         if report_key in selected:
             shown = self.events.report_metadata(self.run, self.done) if self.run else {}
             yield dg.MaterializeResult(asset_key=report_key, metadata=shown)
+        # After the materializations: an older evaluation would not count for them.
+        if self.run is not None:
+            yield from self.events.of_published_checks(self.context, self.loaded)
 
     def _check(self, table: TableSchema, name: str) -> CheckResult:
         nothing = CheckResult(table.key, name, passed=True, evidence={"rows": 0})
@@ -195,11 +198,12 @@ class _Replayed:
 
 
 def _specs(lake: Lake, source: Source, table: TableSchema) -> Iterator[dg.AssetSpec]:
-    shared: dict[str, Any] = {"group_name": source.name, "owners": OWNERS}
+    shared: dict[str, Any] = {"group_name": source.name}
+    event = metadata.as_code(table.original)
     yield dg.AssetSpec(
         table_key(table),
         deps=[raw_archive_key(source)],
-        description=f"Every `{table.original}` event of {source.slug}, one row each.",
+        description=f"Every {event} event of {source.slug}, one row each.",
         kinds={"spark", "parquet"},
         metadata=metadata.table_definition(source, table, lake.storage),
         **shared,
@@ -222,15 +226,14 @@ def _report_spec(source: Source) -> dg.AssetSpec:
     return dg.AssetSpec(
         reports_key(source),
         deps=[raw_archive_key(source)],
-        description=f"What every sync and replay of {source.slug} did, queryable as a table.",
+        description=f"The results of all syncs and replays of {source.slug}, as a table.",
         group_name=source.name,
-        owners=OWNERS,
         kinds={"json"},
     )
 
 
 def _window(context: dg.AssetExecutionContext, partitions: dg.DailyPartitionsDefinition) -> Window:
-    """The days of the run; checks executed by themselves have none and look at all."""
+    """The days of the run; checks that are executed alone have no partitions and read all days."""
     if context.has_partition_key or context.has_partition_key_range:
         return window_of(context.partition_key_range, partitions)
     keys = partitions.get_partition_keys()
@@ -238,7 +241,7 @@ def _window(context: dg.AssetExecutionContext, partitions: dg.DailyPartitionsDef
 
 
 def _yes(tags: Mapping[str, str]) -> set[str]:
-    """Tags that are set to something like yes."""
+    """Tags that are set to true."""
     return {tag for tag, value in tags.items() if value.lower() in ("true", "yes", "1")}
 
 

@@ -7,6 +7,7 @@ import dagster as dg
 from eventlake.catalog.sync_reports import DATABASE, NAME
 from eventlake.lake import Lake
 from eventlake.rules.types import TableSchema
+from eventlake.runs.archive import archive_storage
 from eventlake.runs.unit import Window
 from eventlake.settings.models import Source
 
@@ -80,23 +81,30 @@ def check_tables_job_name(source: Source) -> str:
 
 
 SOURCE_TAG = "datalake/source"
+LAKE_TAG = ".dagster/datalake_lake"  # Dagster's UI does not show tags with this prefix
 ACCEPT_TAG = "datalake/accept_changes"
 """`true` on a replay: load raw files that changed after they were loaded."""
 
 
+def run_tags(lake: Lake, source: Source | None = None) -> dict[str, str]:
+    """The tags of every run of a lake, or of one of its sources."""
+    tags = {LAKE_TAG: lake.settings.storage_uri}
+    return tags | ({SOURCE_TAG: source.slug} if source else {})
+
+
 def raw_archive(lake: Lake, source: Source) -> dg.AssetSpec:
-    """The archive of a source: every sync records the number of files and the newest timestamp."""
+    """The archive of a source; each sync records its number of files and the newest timestamp."""
     return dg.AssetSpec(
         raw_archive_key(source),
-        description=f"Raw events of {source.slug} as they were collected: gzipped JSON by day.",
+        description=f"Raw events of {source.slug}: gzipped JSON by day.",
         group_name=source.name,
         kinds={"json"},
-        metadata={"dagster/uri": lake.storage.full(source.raw)},
+        metadata={"dagster/uri": archive_storage(lake.storage, source).full(source.raw)},
     )
 
 
-# Before a source's first day is known. It is only the left end of what the UI offers: events are
-# recorded by day, so a later start forgets nothing.
+# Used until the first day of a source is known. It is only the first day in the UI: events are
+# recorded by day, so a later start loses nothing.
 FALLBACK_START = date(2024, 1, 1)
 
 REPLAY = dg.BackfillPolicy.single_run()
@@ -110,7 +118,7 @@ def days(start: date | None) -> dg.DailyPartitionsDefinition:
 
 
 def window_of(keys: dg.PartitionKeyRange, partitions: dg.DailyPartitionsDefinition) -> Window:
-    """The range of a run; works for one day, for a range and for direct invocation alike."""
+    """The range of a run: for one day, a range, and direct invocation."""
     first = partitions.time_window_for_partition_key(keys.start)
     last = partitions.time_window_for_partition_key(keys.end)
     return Window(first.start, last.end)

@@ -1,21 +1,40 @@
-"""What the UI shows of an event: one function for each kind, with Dagster's reserved keys."""
+"""Metadata of assets and events, with the keys that the Dagster UI knows."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import dagster as dg
 
 from eventlake.rules import paths
-from eventlake.rules.counts import TableReport
+from eventlake.rules.counts import TableReport, UnitReport
 from eventlake.rules.names import snake
 from eventlake.rules.types import TableSchema
+from eventlake.runs.archive import Archive, Ignored, archive_storage
 from eventlake.runs.verify import CheckResult
 from eventlake.settings.models import Source
 from eventlake.state.report import RunFacts
-from eventlake.storage import Storage, StoredFile
+from eventlake.storage import Storage
 from eventlake.upkeep.upkeep import UpkeepReport
 
-Metadata = dict[str, dg.MetadataValue]
+Metadata = dict[str, Any]
+
+# What Markdown would make a link, an image, HTML, code or a cell of.
+_MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`[]<>|"})
+
+
+def as_text(text: str) -> str:
+    """Text from elsewhere as one line of Markdown that shows it as it is."""
+    return " ".join(text.split()).translate(_MARKDOWN)
+
+
+def as_code(text: str) -> str:
+    """Text from elsewhere as code in Markdown; the fence is longer than any within it."""
+    line = " ".join(text.split())
+    longest = max(map(len, re.findall("`+", line)), default=0)
+    fence = "`" * (longest + 1)
+    return f"{fence} {line} {fence}" if longest else f"`{line}`"
 
 
 def column_schema(schema: TableSchema) -> dg.TableSchema:
@@ -25,33 +44,33 @@ def column_schema(schema: TableSchema) -> dg.TableSchema:
 
 
 def table_definition(source: Source, schema: TableSchema, storage: Storage) -> Metadata:
-    """What is true of a table whatever runs."""
+    """The metadata of a table that no run changes."""
     folder = paths.table_folder(source.id, schema.table)
     return {
-        "dagster/table_name": dg.MetadataValue.text(schema.key),
-        "dagster/uri": dg.MetadataValue.text(storage.full(folder)),
-        "dagster/column_schema": dg.MetadataValue.table_schema(column_schema(schema)),
+        "dagster/table_name": schema.key,
+        "dagster/uri": storage.full(folder),
+        "dagster/column_schema": column_schema(schema),
     }
 
 
 def table_day(
     schema: TableSchema, report: TableReport, day: str, day_rows: int, table_rows: int
 ) -> Metadata:
-    """What a run did to a table on one day, and what day and table hold since."""
+    """The effect of a run on a table on one day, and the rows of day and table after it."""
     new = ", ".join(f"{c.name} {c.type}" for c in report.new_columns)
     return {
-        "dagster/row_count": dg.MetadataValue.int(table_rows),
-        "dagster/partition_row_count": dg.MetadataValue.int(day_rows),
-        "rows_loaded": dg.MetadataValue.int(report.day_rows.get(day, 0)),
-        "duplicates_in_run": dg.MetadataValue.int(report.duplicates),
-        "duplicates_with_other_payload": dg.MetadataValue.int(report.other_payload),
-        "rejected_in_run": dg.MetadataValue.int(report.rejected),
-        "suppressed_in_run": dg.MetadataValue.int(report.suppressed),
-        "rescued_cells_in_run": dg.MetadataValue.int(report.rescued_cells),
-        "files_in_run": dg.MetadataValue.int(report.files_written),
-        "bytes_in_run": dg.MetadataValue.int(report.bytes_written),
-        "new_columns": dg.MetadataValue.text(new or "none"),
-        "dagster/column_schema": dg.MetadataValue.table_schema(column_schema(schema)),
+        "dagster/row_count": table_rows,
+        "dagster/partition_row_count": day_rows,
+        "rows_loaded": report.day_rows.get(day, 0),
+        "duplicates_in_run": report.duplicates,
+        "duplicates_with_other_payload": report.other_payload,
+        "rejected_in_run": report.rejected,
+        "suppressed_in_run": report.suppressed,
+        "rescued_cells_in_run": report.rescued_cells,
+        "files_in_run": report.files_written,
+        "bytes_in_run": report.bytes_written,
+        "new_columns": new or "none",
+        "dagster/column_schema": column_schema(schema),
     }
 
 
@@ -59,32 +78,44 @@ def schema_version(schema: TableSchema, report: TableReport | None, version: int
     """A table's entry in the catalog."""
     new = report.new_columns if report else ()
     return {
-        "columns": dg.MetadataValue.int(len(schema.columns)),
-        "new_columns": dg.MetadataValue.int(len(new)),
-        "manifest": dg.MetadataValue.int(version),
-        "dagster/table_name": dg.MetadataValue.text(schema.key),
-        "dagster/column_schema": dg.MetadataValue.table_schema(column_schema(schema)),
+        "columns": len(schema.columns),
+        "new_columns": len(new),
+        "manifest": version,
+        "dagster/table_name": schema.key,
+        "dagster/column_schema": column_schema(schema),
     }
 
 
-def report_totals(run: RunFacts, totals: Mapping[str, int], storage: Storage) -> Metadata:
-    """A run's sync report in numbers that the UI plots."""
+def report_totals(run: RunFacts, done: UnitReport, storage: Storage) -> Metadata:
+    """The totals of a sync report, as numbers that the UI plots."""
     path = paths.report(run.source_id, run.day, run.run_id)
-    numbers = {name: dg.MetadataValue.int(value) for name, value in totals.items()}
     return {
-        **numbers,
-        "run_id": dg.MetadataValue.text(run.run_id),
+        "rows_in": done.rows_in,
+        "rows_loaded": done.row_count,
+        "duplicates": done.duplicates,
+        "rejected": done.rejected,
+        "suppressed": done.suppressed,
+        "skipped": done.skipped,
+        "raw_files": done.raw_files,
+        "tables": len(done.tables),
+        "run_id": run.run_id,
         "report": dg.MetadataValue.path(storage.full(path)),
     }
 
 
-def archive(files: list[StoredFile], storage: Storage, source: Source) -> Metadata:
-    """The raw archive as it lies there."""
+def archive(
+    found: Archive, ignored: Sequence[Ignored], storage: Storage, source: Source
+) -> Metadata:
+    """The current content of a raw archive, with the files that syncs ignore."""
+    files = list(found.files.values())
     shown: Metadata = {
-        "files": dg.MetadataValue.int(len(files)),
-        "bytes": dg.MetadataValue.int(sum(file.size for file in files)),
-        "dagster/uri": dg.MetadataValue.text(storage.full(source.raw)),
+        "files": len(files),
+        "bytes": sum(file.size for file in files),
+        "dagster/uri": archive_storage(storage, source).full(source.raw),
+        "files_ignored": sum(one.files for one in ignored),
     }
+    if ignored:
+        shown["ignored"] = _listed(map(str, ignored))
     if files:
         newest = max(file.modified_ns for file in files)
         shown["newest"] = dg.MetadataValue.timestamp(datetime.fromtimestamp(newest / 1e9, UTC))
@@ -92,7 +123,7 @@ def archive(files: list[StoredFile], storage: Storage, source: Source) -> Metada
 
 
 def upkeep_numbers(report: UpkeepReport) -> Metadata:
-    """What an upkeep found and left, in numbers that the UI plots."""
+    """The state before and after an upkeep, as numbers that the UI plots."""
     compacted = report.compacted
     shown: dict[str, int] = {
         "partitions_compacted": compacted.partitions,
@@ -100,6 +131,7 @@ def upkeep_numbers(report: UpkeepReport) -> Metadata:
         "files_after_compaction": compacted.files_after,
         "bytes_compacted": compacted.bytes_before,
         "bytes_after_compaction": compacted.bytes_after,
+        "files_moved_home": report.came_home.files,
         "index_days_dropped": len(report.index_days),
         "orphans_waiting": report.orphans.files,
     }
@@ -110,31 +142,20 @@ def upkeep_numbers(report: UpkeepReport) -> Metadata:
     for reason, gone in report.removed.items():
         shown |= {f"removed_{snake(reason)}_files": gone.files}
         shown |= {f"removed_{snake(reason)}_bytes": gone.bytes}
-    told = {"warnings": dg.MetadataValue.md("\n".join(f"- {w}" for w in report.warnings))}
-    return {
-        **{name: dg.MetadataValue.int(value) for name, value in shown.items()},
-        **(told if report.warnings else {}),
-        "run_id": dg.MetadataValue.text(report.run_id),
-    }
+    warnings = {"warnings": _listed(report.warnings)} if report.warnings else {}
+    return {**shown, **warnings, "run_id": report.run_id}
 
 
 def evidence(check: CheckResult) -> Metadata:
-    """The numbers a check's verdict rests on."""
-    shown = {name: _shown(value) for name, value in check.evidence.items()}
+    """The evidence of a check result."""
+    shown: Metadata = {
+        name: _listed(value) if isinstance(value, tuple) else value
+        for name, value in check.evidence.items()
+    }
     if run_id := check.evidence.get("dagster_run"):
-        shown["dagster_run"] = dg.MetadataValue.dagster_run(run_id)
+        shown["dagster_run"] = dg.MetadataValue.dagster_run(str(run_id))
     return shown
 
 
-def _shown(value: bool | int | float | str | tuple[str, ...]) -> dg.MetadataValue:
-    match value:
-        case bool():
-            return dg.MetadataValue.bool(value)
-        case int():
-            return dg.MetadataValue.int(value)
-        case float():
-            return dg.MetadataValue.float(value)
-        case str():
-            return dg.MetadataValue.text(value)
-        case _:
-            return dg.MetadataValue.md("\n".join(f"- {one}" for one in value))
+def _listed(lines: Iterable[str]) -> dg.MetadataValue:
+    return dg.MetadataValue.md("\n".join(f"- {as_text(line)}" for line in lines))

@@ -1,15 +1,16 @@
 """Run jobs of the lake in ops: logs go to Dagster, errors become failures with a remedy."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
+from typing import Any
 
 import dagster as dg
 import msgspec
 
-from datalake_assets.assets.keys import SOURCE_TAG
+from datalake_assets.assets.keys import SOURCE_TAG, run_tags
 from eventlake.aws.permissions import granted_by
 from eventlake.aws.refusals import as_lake_error
 from eventlake.lake import Lake
@@ -62,6 +63,14 @@ def new_job(
     )
 
 
+def op_job(
+    op: dg.OpDefinition, name: str, description: str, lake: Lake, source: Source | None = None
+) -> dg.JobDefinition:
+    """A job of one op."""
+    graph = dg.GraphDefinition(name, node_defs=[op])
+    return graph.to_job(description=description, run_tags=run_tags(lake, source))
+
+
 @contextmanager
 def forwarding_errors(units: Iterator[Published]) -> Iterator[Iterator[Published]]:
     """The units of a run. An error in their consumer reaches the run, which reports it."""
@@ -69,7 +78,7 @@ def forwarding_errors(units: Iterator[Published]) -> Iterator[Iterator[Published
         yield units
     except BaseException as error:
         if isinstance(units, Generator):
-            units.throw(error)  # comes back at once where the run itself has ended by it
+            units.throw(error)  # raised again at once if the run itself ended with it
         raise
 
 
@@ -79,31 +88,59 @@ def as_dagster_failure() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        told = as_lake_error(error)
-        if told is None:
+        known = as_lake_error(error)
+        if known is None:
             raise
-        raise dg.Failure(str(told), failure_metadata(told), allow_retries=False) from None
+        raise dg.Failure(str(known), failure_metadata(known), allow_retries=False) from None
 
 
-def failure_metadata(error: LakeError) -> dict[str, dg.MetadataValue]:
-    """What the UI and the command line show besides the message."""
-    shown: dict[str, dg.MetadataValue] = {
-        "error_code": dg.MetadataValue.text(error.error_code),
-        "exit_code": dg.MetadataValue.int(error.exit_code),
-    }
+def failure_metadata(error: LakeError) -> dict[str, Any]:
+    """The details of an error, for the UI and the command line."""
+    shown: dict[str, Any] = {"error_code": error.error_code, "exit_code": error.exit_code}
     if granted := granted_by(str(error)):
         shown["policy_statement_to_grant"] = dg.MetadataValue.json(granted)
     return shown
 
 
-PROCESS_TAG = "datalake/process"
-_REPORTS = 200  # searched for a run of another machine
+@dataclass(frozen=True, slots=True)
+class RunError:
+    """The error of a failed run, without Dagster's own around it."""
+
+    message: str
+    code: str = ""
+    exit_code: int = 1
 
 
-def record_process(context: dg.OpExecutionContext | dg.AssetExecutionContext) -> None:
-    """Tag the run with the process that executes it, so that others can see whether it is alive."""
-    tag = msgspec.json.encode(myself()).decode()
-    context.instance.add_run_tags(context.run.run_id, {PROCESS_TAG: tag})
+def run_error(events: Iterable[dg.DagsterEvent]) -> RunError:
+    """The first error among the events of a run."""
+    for event in events:
+        if event.is_step_failure and (failure := event.step_failure_data.user_failure_data):
+            code, exit_code = (failure.metadata.get(name) for name in ("error_code", "exit_code"))
+            return RunError(
+                failure.description or "",
+                str(code.value) if code else "",
+                int(str(exit_code.value)) if exit_code else 1,
+            )
+        if event.is_step_failure or event.event_type is dg.DagsterEventType.RUN_FAILURE:
+            error = getattr(event.event_specific_data, "error", None)
+            while error is not None and error.cause is not None:
+                error = error.cause
+            message = error.message if error else event.message
+            return RunError((message or "The run failed; see the run in Dagster.").strip())
+    return RunError("The run failed before it began; see the run in Dagster.")
+
+
+PROCESS_TAG = ".dagster/datalake_process"
+_REPORTS = 200  # to search for a run of another machine
+
+
+def record_process(
+    context: dg.OpExecutionContext | dg.AssetExecutionContext, lake: Lake, source: Source
+) -> None:
+    """Tag a run with its process, so that other processes can see whether it is alive; and with
+    its lake and source, which runs have no job for that are started in the graph of assets."""
+    process = {PROCESS_TAG: msgspec.json.encode(myself()).decode()}
+    context.instance.add_run_tags(context.run.run_id, process | run_tags(lake, source))
 
 
 def holder_of(run: dg.DagsterRun) -> Holder | None:
@@ -113,7 +150,7 @@ def holder_of(run: dg.DagsterRun) -> Holder | None:
 
 
 def is_dead(lake: Lake, run: dg.DagsterRun) -> bool:
-    """On this machine by the process itself, elsewhere by the reports of the lake."""
+    """Whether the process of a run is gone: on this machine by its id, elsewhere by its report."""
     holder = holder_of(run)
     if holder is None:
         return False

@@ -1,18 +1,21 @@
-"""`datalake alerts`: what is wrong now, and what was told of it; or a test message to everybody."""
+"""`datalake alerts`: open problems and sent messages; or a test message."""
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
+from msgspec.structs import asdict
 
 from datalake_assets.cli.invocation import AsJson, SourceOption, chosen_sources, invocation
-from datalake_assets.cli.output import grid, note, print_json, say, show, warn
-from datalake_assets.cli.text import moment, span
+from datalake_assets.cli.output import grid, moment, note, print_json, say, show, span, warn
 from eventlake.alerts.delivery import ChannelTest, send_tests
-from eventlake.alerts.state import AlertState, Notification, read_alerts
-from eventlake.alerts.wording import MessageWriter, OpenTrouble, open_troubles
+from eventlake.alerts.history import current_troubles
+from eventlake.alerts.state import AlertState, Notification, Trouble, read_alerts
+from eventlake.alerts.wording import MessageWriter
+from eventlake.lake import Lake
 from eventlake.rules.errors import UsageError
 from eventlake.settings.models import Source
 
@@ -30,8 +33,8 @@ def alerts(
 ) -> None:
     """Show open problems and sent messages; or send a test message to the recipients.
 
-    Messages are sent by the sensor `alerts` of Dagster, so its daemon has to run. Who is told, and
-    of what, is set under `alerts` in lake.yaml.
+    The Dagster sensor `alerts` sends the messages, so Dagster's daemon has to run. Recipients and
+    limits are set under `alerts` in lake.yaml.
 
     \b
     Examples:
@@ -43,80 +46,95 @@ def alerts(
     chosen = chosen_sources(lake, source)
     if test:
         return _test(chosen, as_json)
-    states = [(one, read_alerts(lake.for_source(one).storage, one.id)) for one in chosen]
-    if as_json:
-        return print_json([_as_dict(one, state) for one, state in states])
-    _show_troubles(states)
-    _show_messages([entry for _, state in states for entry in state.notifications], limit)
-    if untold := [one.slug for one in chosen if not one.alerts.has_recipients]:
-        note(f"nobody is told of {', '.join(untold)}: `alerts` in lake.yaml names no recipients")
-
-
-def _show_troubles(states: Sequence[tuple[Source, AlertState]]) -> None:
     now = datetime.now(UTC)
+    states = [_AlertsOfSource.of(lake, one, now) for one in chosen]
+    if as_json:
+        return print_json([one.as_dict() for one in states])
+    _show_troubles(states, now)
+    _show_messages([entry for one in states for entry in one.state.notifications], limit)
+    if silent := [one.slug for one in chosen if not one.alerts.has_recipients]:
+        note(f"no alerts for {', '.join(silent)}: `alerts` in lake.yaml names no recipients")
+
+
+@dataclass(frozen=True)
+class _AlertsOfSource:
+    """The messages of a source, and its open problems, also those not reported yet."""
+
+    source: Source
+    state: AlertState
+    troubles: dict[str, Trouble]
+    writer: MessageWriter
+
+    @classmethod
+    def of(cls, lake: Lake, source: Source, now: datetime) -> "_AlertsOfSource":
+        return cls(
+            source,
+            read_alerts(lake.for_source(source).storage, source.id),
+            current_troubles(lake, source, now),
+            MessageWriter(source, now),
+        )
+
+    def titles(self) -> list[tuple[str, str, datetime]]:
+        """Kind, title and begin of each open problem."""
+        return [
+            (kind, self.writer.title(kind, one), one.since) for kind, one in self.troubles.items()
+        ]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "source": self.source.slug,
+            "recipients": self.source.alerts.has_recipients,
+            "open": [
+                {"kind": kind, "title": title, "since": since}
+                for kind, title, since in self.titles()
+            ],
+            "messages": [_as_dict(entry) for entry in reversed(self.state.notifications)],
+        }
+
+
+def _show_troubles(states: Sequence[_AlertsOfSource], now: datetime) -> None:
     rows = [
-        (trouble.title, moment(trouble.since), span((now - trouble.since).total_seconds()))
-        for one, state in states
-        for trouble in _troubles(one, state)
+        (title, moment(since), span((now - since).total_seconds()))
+        for one in states
+        for _, title, since in one.titles()
     ]
     if rows:
-        show(grid(rows, left=("open trouble", "since (UTC)"), right=("for",)))
+        show(grid(rows, left=("open problem", "since (UTC)"), right=("for",)))
     else:
-        say("No trouble is open.")
+        say("No problem is open.")
 
 
 def _show_messages(notifications: list[Notification], limit: int) -> None:
     newest = sorted(notifications, key=lambda entry: entry.message.at, reverse=True)[:limit]
     if newest:
-        rows = [(moment(entry.message.at), entry.message.title, _ways(entry)) for entry in newest]
-        show(grid(rows, left=("told (UTC)", "message", "by")))
+        rows = [
+            (moment(entry.message.at), entry.message.title, _channels(entry)) for entry in newest
+        ]
+        show(grid(rows, left=("sent (UTC)", "message", "by")))
     for entry in newest:
-        for way, one in entry.due.items():
+        for channel, one in entry.due.items():
             if one.error:
-                warn(f"{way} has not taken {entry.message.title!r}: {one.error}")
-        for way, error in entry.lost.items():
-            warn(f"{way} never took {entry.message.title!r}: {error}")
+                warn(f"{channel} did not accept {entry.message.title!r} yet: {one.error}")
+        for channel, error in entry.lost.items():
+            warn(f"{channel} never accepted {entry.message.title!r}: {error}")
 
 
-def _ways(entry: Notification) -> str:
-    waiting = [f"{way} (waits)" for way in entry.due]
-    return ", ".join([*entry.delivered, *waiting, *(f"{way} (lost)" for way in entry.lost)])
+def _channels(entry: Notification) -> str:
+    waiting = [f"{channel} (waits)" for channel in entry.due]
+    lost = [f"{channel} (lost)" for channel in entry.lost]
+    return ", ".join([*entry.delivered, *waiting, *lost])
 
 
-def _troubles(one: Source, state: AlertState) -> list[OpenTrouble]:
-    return open_troubles(state, MessageWriter(one, datetime.now(UTC)))
-
-
-def _as_dict(one: Source, state: AlertState) -> dict[str, Any]:
-    return {
-        "source": one.slug,
-        "recipients": one.alerts.has_recipients,
-        "open": [
-            {"kind": trouble.kind, "title": trouble.title, "since": trouble.since}
-            for trouble in _troubles(one, state)
-        ],
-        "messages": [
-            {
-                "id": entry.message.id,
-                "at": entry.message.at,
-                "kind": entry.message.kind,
-                "over": entry.message.over,
-                "title": entry.message.title,
-                "text": entry.message.text,
-                "fields": entry.message.fields,
-                "delivered": entry.delivered,
-                "waiting": {w: {"tries": d.tries, "error": d.error} for w, d in entry.due.items()},
-                "lost": entry.lost,
-            }
-            for entry in reversed(state.notifications)
-        ],
-    }
+def _as_dict(entry: Notification) -> dict[str, Any]:
+    message = asdict(entry.message)
+    del message["source"]
+    return {**message, "delivered": entry.delivered, "waiting": entry.due, "lost": entry.lost}
 
 
 def _test(sources: Sequence[Source], as_json: bool) -> None:
     if not any(source.alerts.has_recipients for source in sources):
         raise UsageError(
-            "There is nobody to send a test to. Name recipients under `alerts` in lake.yaml: "
+            "There are no recipients for a test. Name some under `alerts` in lake.yaml: "
             "`email_to`, `sns_topic_arn` or `webhook`."
         )
     tried = list(send_tests(sources, os.environ, datetime.now(UTC)))
@@ -124,15 +142,15 @@ def _test(sources: Sequence[Source], as_json: bool) -> None:
         print_json([_tried_as_dict(one) for one in tried])
     else:
         for one in tried:
-            _tell(one)
+            _show_test(one)
     raise typer.Exit(1 if any(one.error for one in tried) else 0)
 
 
-def _tell(one: ChannelTest) -> None:
+def _show_test(one: ChannelTest) -> None:
     if one.error:
         say(f"✗ {one.channel} to {one.address}: {one.error}", style="red")
     else:
-        say(f"✓ {one.channel} to {one.address}: taken. {one.remark}".rstrip(), style="green")
+        say(f"✓ {one.channel} to {one.address}: accepted. {one.remark}".rstrip(), style="green")
 
 
 def _tried_as_dict(one: ChannelTest) -> dict[str, Any]:

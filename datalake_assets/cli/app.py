@@ -31,12 +31,14 @@ COMMANDS = {
     "suppress": "Manage people whose events are not loaded: lists by userId and anonymousId.",
     "aws": "Set up what the lake needs on AWS (docs/aws.md).",
 }
-"""The first line of help of each command, in the order of `--help`. Its module has its name."""
+"""The first line of help of each command, in the order of `--help`."""
+_MODULES = {"replay": "sync", "serve": "dev"}
+"""The modules of commands that share one; of all others, the module has the command's name."""
 
 
 def load(name: str) -> Any:
-    """Import a command, or a group of commands, from the module of its name."""
-    found = getattr(import_module(f"datalake_assets.cli.{name}"), name)
+    """Import a command or a group of commands."""
+    found = getattr(import_module(f"datalake_assets.cli.{_MODULES.get(name, name)}"), name)
     if not isinstance(found, typer.Typer):
         single = typer.Typer(add_completion=False)
         single.command(name)(found)

@@ -1,4 +1,4 @@
-"""`datalake audit`: the lake held against the raw archive."""
+"""`datalake audit`: compares the lake with the raw archive."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -10,8 +10,19 @@ from typing import Any
 import typer
 
 from datalake_assets.cli.invocation import AsJson, From, RequiredSource, To, invocation
-from datalake_assets.cli.output import err, fail, grid, note, print_json, say, show, warn
-from datalake_assets.cli.text import number, plain, plural
+from datalake_assets.cli.output import (
+    err,
+    fail,
+    grid,
+    note,
+    number,
+    plain,
+    plural,
+    print_json,
+    say,
+    show,
+    warn,
+)
 from eventlake.audit.audit import Audit, PartitionAudit
 from eventlake.audit.audit import audit as carry_out
 from eventlake.audit.scope import FIRST, LAST, Scope
@@ -32,8 +43,8 @@ def audit(
 ) -> None:
     """Read the raw archive again and check that every event is in the lake exactly once.
 
-    Times are hours of UTC (receivedAt), YYYY-MM-DDTHH; --to is exclusive. Without them, all that
-    there is. Exit code 0: all agrees; 1: it does not. Nothing is changed.
+    Times are hours of receivedAt in UTC, YYYY-MM-DDTHH; --to is exclusive. Without them, the audit
+    covers everything. It changes nothing. Exit code 1: lake and archive differ.
 
     \b
     Examples:
@@ -48,7 +59,7 @@ def audit(
         print_json(_as_dict(found))
     else:
         _show(found)
-    _tell(found)
+    _show_remarks(found)
     if not found.agrees:
         fail(_verdict(found))
         raise typer.Exit(1)
@@ -62,21 +73,21 @@ def _window(first: str | None, end: str | None) -> Window:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str], None]]:
-    """What is being done: in place on a terminal, elsewhere a line now and then."""
+    """Show progress: in place on a terminal, else a line every ten seconds."""
     console = err()
     if console.is_terminal:
         with console.status("") as status:
             yield status.update
         return
-    told = time.monotonic()
+    last = time.monotonic()
 
-    def tell(message: str) -> None:
-        nonlocal told
-        if time.monotonic() - told >= _EVERY_SECONDS:
-            told = time.monotonic()
+    def progress(message: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= _EVERY_SECONDS:
+            last = time.monotonic()
             note(message)
 
-    yield tell
+    yield progress
 
 
 def _show(found: Audit) -> None:
@@ -100,8 +111,10 @@ def _show(found: Audit) -> None:
         show(grid(rows, left=("table",), right=names, spare=spare))
     if found.partitions:
         _show_differences(found.partitions)
+    elif not found.tables:
+        say("Nothing to compare: neither the archive nor the lake has rows in this range.")
     else:
-        say("All agrees: every event that belongs into the lake is there, exactly once.")
+        say("All agrees: every event that belongs in the lake is there, exactly once.")
 
 
 def _show_differences(partitions: tuple[PartitionAudit, ...]) -> None:
@@ -122,8 +135,8 @@ def _show_differences(partitions: tuple[PartitionAudit, ...]) -> None:
         note(f"… and {plural(len(partitions) - _SHOWN, 'more partition')}; --json has all")
 
 
-def _tell(found: Audit) -> None:
-    """What is no difference, but good to know."""
+def _show_remarks(found: Audit) -> None:
+    """Facts that are no differences, but explain them."""
     raw = found.raw
     if raw.waiting:
         note(f"Waiting for the next sync: {_listed(raw.waiting)}")
@@ -144,13 +157,13 @@ def _listed(files: Sequence[str]) -> str:
 
 
 def _verdict(found: Audit) -> str:
-    """What differs, and the command that mends it."""
+    """The differences in numbers, and the command that repairs them."""
     total, count = found.total, len(found.partitions)
     return (
         f"{plural(count, 'partition')} of {found.scope.source.slug} "
         f"{'differs' if count == 1 else 'differ'} from the archive: {total.missing:,} missing, "
         f"{total.unexpected:,} unexpected, {total.doubled:,} doubled. If settings changed since, "
-        "that may be why: the current ones are asked, as a replay does. To load the range again: "
+        "that may be why: audits apply the current ones, as replays do. To load the range again: "
         f"{_replay(found)}"
     )
 
@@ -161,7 +174,7 @@ def _replay(found: Audit) -> str:
     values = [[part.split("=", 1)[1] for part in p.partition.split("/")] for p in found.partitions]
     starts = [layout.parse(one) for one in values]
     last = max(starts)
-    with suppress(OverflowError):  # the last hour of the calendar has none after it
+    with suppress(OverflowError):  # no hour follows the last one of the calendar
         last += timedelta(hours=1 if layout.has_hours else 24)
     first, end = (moment.isoformat(timespec="hours")[:13] for moment in (min(starts), last))
     return f"datalake replay --source {found.scope.source.slug} --from {first} --to {end}"

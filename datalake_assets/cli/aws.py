@@ -1,10 +1,9 @@
-"""`datalake aws`: what is done once in an account, by someone who administers it."""
+"""`datalake aws`: one-time set-up by the administrator of an account."""
 
 import typer
 
 from datalake_assets.cli.invocation import DryRun, invocation
-from datalake_assets.cli.output import note, say
-from datalake_assets.cli.text import plain, plural
+from datalake_assets.cli.output import note, plain, plural, say
 from eventlake.aws.access import AwsAccess
 from eventlake.aws.lifecycle import Rule, apply_lifecycle, our_rules, read_lifecycle
 from eventlake.rules.errors import UsageError
@@ -14,7 +13,7 @@ aws = typer.Typer(no_args_is_help=True, help="Set up what the lake needs on AWS 
 
 @aws.callback()
 def group() -> None:
-    """A group even while it has one command."""
+    """Makes this a group although it has one command."""
 
 
 @aws.command()
@@ -22,10 +21,10 @@ def lifecycle(
     context: typer.Context,
     dry_run: DryRun = False,
 ) -> None:
-    """Let the bucket expire staging and unfinished uploads; its other rules stay as they are.
+    """Expire staging files and unfinished uploads in the bucket; its other rules stay as they are.
 
-    For a bucket that was there before the lake: one made by infra/aws/datalake.yaml has the rules.
-    Done with your own credentials, since the role of the lake may not change the bucket.
+    For a bucket that existed before the lake: infra/aws/datalake.yaml creates buckets with the
+    rules. Uses your own credentials, because the role of the lake may not change the bucket.
 
     \b
     Examples:
@@ -44,7 +43,7 @@ def lifecycle(
     ours = our_rules(f"{folder}/" if folder else "", settings.retention.stage_days)
     planned = read_lifecycle(access, bucket, ours)
     for rule in planned.changes:
-        say(f"{plain(rule['ID'])}: {_told(rule)}")
+        say(f"{plain(rule['ID'])}: {_in_words(rule)}")
     others = sum(rule not in ours for rule in planned.kept)
     if not planned.changes:
         return say(f"{bucket} has the lake's rules already, {plural(others, 'other rule')} besides")
@@ -54,7 +53,7 @@ def lifecycle(
     say(f"{bucket} has these rules now, {plural(others, 'other rule')} besides")
 
 
-def _told(rule: Rule) -> str:
+def _in_words(rule: Rule) -> str:
     days = rule["AbortIncompleteMultipartUpload"]["DaysAfterInitiation"]
     expires = rule.get("Expiration")
     removed = f"removed after {expires['Days']} days, " if expires else ""

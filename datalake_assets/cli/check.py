@@ -1,21 +1,18 @@
-"""`datalake check`: whether a run would work, told before it is tried."""
+"""`datalake check`: whether a run would work, before it starts."""
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
 from datalake_assets.cli.invocation import AsJson, chosen_sources, invocation
-from datalake_assets.cli.output import note, out, print_json, say, working
-from datalake_assets.cli.text import plain, plural
-from datalake_assets.instance.home import VARIABLE, home_of
+from datalake_assets.cli.output import note, out, plain, plural, print_json, say, working
 from datalake_assets.preflight import Finding, findings
-from datalake_assets.preflight.archive import Schedules
+from datalake_assets.preflight.archive import schedules_of
 from eventlake.catalog.sync_reports import ensure_reports_table
 from eventlake.checks.freshness import check_freshness
 from eventlake.checks.published import TableChecks
@@ -25,14 +22,11 @@ from eventlake.runs.context import now
 from eventlake.runs.verify import CheckResult, Severity
 from eventlake.settings.models import Source
 
-if TYPE_CHECKING:
-    import dagster as dg
-
 
 def check(
     context: typer.Context,
     tables: Annotated[
-        bool, typer.Option("--tables", help="Look at what is published, not at settings.")
+        bool, typer.Option("--tables", help="Check published tables instead of settings.")
     ] = False,
     source: Annotated[
         str | None, typer.Option(help="With --tables: slug or id. Default: all.")
@@ -41,10 +35,10 @@ def check(
 ) -> None:
     """Check settings, access and engine; say what to fix and why data may be missing.
 
-    Changes nothing that lasts, but for the empty table of sync reports. On AWS it writes small
-    files to the bucket and removes them; rights on Glue and EMR are tried without any change.
-    With --tables it holds catalog, files and schemas against what was published, and changes
-    nothing at all; what is wrong with the data ends it with exit code 1.
+    Leaves nothing behind but the empty table of sync reports. On AWS it writes small files to the
+    bucket and removes them, and tests permissions on Glue and EMR without changing anything. With
+    --tables it compares catalog, files and schemas with what was published and changes nothing.
+    Exit code 1: data is wrong.
 
     \b
     Examples:
@@ -52,12 +46,12 @@ def check(
       datalake check --tables --source ios_prod
       datalake --config shop/lake.yaml check --json
     """
-    asked = invocation(context)
+    invoked = invocation(context)
     if tables:
-        raise typer.Exit(check_tables(asked.lake(), source, as_json))
+        raise typer.Exit(check_tables(invoked.lake(), source, as_json))
     if source is not None:
         raise typer.BadParameter("goes with --tables only", param_hint="--source")
-    found = look(asked.file(), asked.lake())
+    found = run_check(invoked.file(), invoked.lake())
     if as_json:
         print_json([_as_dict(finding) for finding in found])
     else:
@@ -66,33 +60,18 @@ def check(
 
 
 def _exit_code(error: LakeError) -> int:
-    """Of a setting that runs would find wrong this is the time to say so."""
+    """A wrong setting is wrong use of the command, although a run would report it as a failure."""
     return 2 if error.error_code == "Segment.InvalidSettings" else error.exit_code
 
 
-def look(file: Path, lake: Lake) -> list[Finding]:
-    """Every finding; where nothing is wrong, asking for reports is no error from now on."""
+def run_check(file: Path, lake: Lake) -> list[Finding]:
+    """All findings; without errors, the table of sync reports is created for queries."""
     sources = lake.settings.sources
     read = Finding("settings", f"{file}, {plural(len(sources), 'source')}")
-    found = [read, *findings(lake, sources, _schedules(lake))]
+    found = [read, *findings(lake, sources, schedules_of(lake))]
     if not any(finding.error for finding in found):
         ensure_reports_table(lake.catalog)
     return found
-
-
-def _schedules(lake: Lake) -> Schedules | None:
-    """Of the Dagster that has run here; where there was none, there is nothing to say."""
-    home = home_of(lake.settings)
-    if not (home / "dagster.yaml").exists():
-        return None
-
-    def instance() -> "dg.DagsterInstance":
-        import dagster as dg
-
-        os.environ[VARIABLE] = str(home)
-        return dg.DagsterInstance.from_config(str(home))
-
-    return Schedules(instance)
 
 
 def show_findings(found: list[Finding]) -> None:
@@ -109,7 +88,7 @@ def _as_dict(finding: Finding) -> dict[str, str]:
 
 
 def check_tables(lake: Lake, slug: str | None, as_json: bool) -> int:
-    """Show the verdicts; the exit code is 1 if data is wrong."""
+    """Show the results; returns the exit code, 1 if data is wrong."""
     sources = chosen_sources(lake, slug)
     results: list[CheckResult] = []
     for source in sources:
@@ -117,7 +96,7 @@ def check_tables(lake: Lake, slug: str | None, as_json: bool) -> int:
             found = list(_results(lake, source))
         results += found
         if not as_json:
-            _tell(source, found)
+            _show_results(source, found)
     if as_json:
         print_json([_check_as_dict(result) for result in results])
     return int(any(not r.passed and r.severity is Severity.ERROR for r in results))
@@ -128,18 +107,18 @@ def _results(lake: Lake, source: Source) -> Iterator[CheckResult]:
     yield from TableChecks(lake, source, now()).run()
 
 
-def _tell(source: Source, results: list[CheckResult]) -> None:
+def _show_results(source: Source, results: list[CheckResult]) -> None:
     passed = Counter(result.check for result in results if result.passed)
-    looked_at = Counter(result.check for result in results)
+    checked = Counter(result.check for result in results)
     for result in results:
         if not result.passed:
-            _tell_problem(result)
-    counts = ", ".join(f"{check} {passed[check]}/{looked_at[check]}" for check in looked_at)
+            _show_problem(result)
+    counts = ", ".join(f"{check} {passed[check]}/{checked[check]}" for check in checked)
     tables = plural(len({result.table for result in results} - {results[0].table}), "table")
     say(f"{source.slug}: {tables}; passed: {counts}")
 
 
-def _tell_problem(result: CheckResult) -> None:
+def _show_problem(result: CheckResult) -> None:
     evidence = result.evidence
     more = evidence["problems"] - len(evidence["first_problems"])
     sign = "✗" if result.severity is Severity.ERROR else "!"

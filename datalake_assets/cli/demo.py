@@ -1,4 +1,4 @@
-"""`datalake demo`: a whole lake from sample data, told step by step."""
+"""`datalake demo`: a complete lake from sample data, step by step."""
 
 import os
 import shutil
@@ -11,12 +11,11 @@ from typing import Annotated
 
 import typer
 
-from datalake_assets.cli.check import look, show_findings
+from datalake_assets.cli.check import run_check, show_findings
 from datalake_assets.cli.dev import DEMO
-from datalake_assets.cli.output import fail, say, show_answer, working
+from datalake_assets.cli.output import fail, plural, say, show_answer, span, working
 from datalake_assets.cli.reports import show_reports
-from datalake_assets.cli.runs import Done, exit_code, prepare, reported, show_runs
-from datalake_assets.cli.text import plural, span
+from datalake_assets.cli.sync import Done, exit_code, prepare, reported, show_runs
 from datalake_assets.instance.home import is_claimed, leave_home
 from datalake_assets.launch import launch_sync
 from eventlake.lake import Lake
@@ -45,14 +44,14 @@ LIMIT 5"""
 
 
 def demo(
-    folder: Annotated[Path, typer.Option(help="Where to make it.")] = DEMO.parent,
+    folder: Annotated[Path, typer.Option(help="Folder of the demo.")] = DEMO.parent,
     events: Annotated[
         int, typer.Option(min=_FEWEST_EVENTS, help="Events a day and source.")
     ] = 5000,
 ) -> None:
     """Create a complete lake from sample data: two sources, two days, two syncs each.
 
-    It has its own folder, which a second demo makes anew; no other lake is touched.
+    It has its own folder, which the next demo replaces; it changes no other lake.
 
     \b
     Examples:
@@ -62,7 +61,7 @@ def demo(
     begun = time.monotonic()
     require_java()
     file = fresh_folder(folder)
-    leave_home()  # the demo keeps its runs to itself
+    leave_home()  # the demo has its own runs
     lake = Lake.open(load_settings(file, {}, Path.cwd()))
     spec = SampleSpec(days=2, events_per_day=events)
 
@@ -70,9 +69,9 @@ def demo(
     _arrive(folder / STORAGE, spec, 1)
 
     _step(2, "Are settings, access and Java in order?")
-    show_findings(look(file, lake))
+    show_findings(run_check(file, lake))
 
-    _step(3, "The first sync: tables are made, types inferred, duplicates dropped")
+    _step(3, "The first sync: it creates tables, infers types, drops duplicates")
     _sync(lake)
     say("Rejected rows were broken on purpose: no JSON, no time, cut off in the middle.")
 
@@ -81,14 +80,19 @@ def demo(
     _show_new(_sync(lake))
 
     _step(5, "Every run left a report")
-    _show_reports(lake)
+    show_reports(lake, newest_reports(lake))
 
     _step(6, "Questions in SQL")
     _ask(lake, "What was ordered in the web shop?", _ORDERS)
-    _ask(lake, "Quantities of day two that were no whole numbers: what became of them?", _RESCUED)
+    _ask(lake, "What happened to quantities of day two that are not whole numbers?", _RESCUED)
 
     _step(7, "Is it right?")
-    _hold_to_account(lake, account)
+    agreed = compare_with_account(lake, account)
+    say(
+        f"✓ {agreed.rows:,} rows in {agreed.tables} tables: for every one of {agreed.hours:,} "
+        "table hours as many as the generator's own account says.",
+        style="green",
+    )
     say(f"\nDone in {span(time.monotonic() - begun)}. The lake is in {folder / STORAGE}.", "bold")
     _say_what_next(file)
 
@@ -121,12 +125,12 @@ def _sync(lake: Lake) -> list[Done]:
 
 
 def _show_new(runs: list[Done]) -> None:
-    """What nobody had to announce."""
+    """New tables and columns, which nothing had announced."""
     for run in runs:
         if run.report is None:
             continue
         columns = run.report.new_columns
-        # One of each table, and rather what the event says than what is around it.
+        # One per table, preferably a property of the event.
         examples = {name.split(".")[0]: name for name in reversed(columns) if "properties_" in name}
         say(f"\nNew in {run.source.slug}:")
         for table in run.report.new_tables:
@@ -136,24 +140,10 @@ def _show_new(runs: list[Done]) -> None:
         say(f"  and {plural(len(columns) - min(len(examples), _NAMES_SHOWN), 'more column')}")
 
 
-def _show_reports(lake: Lake) -> None:
-    show_reports(lake, newest_reports(lake))
-
-
 def _ask(lake: Lake, question: str, sql: str) -> None:
     say(f"\n{question}", style="bold")
     say("\n".join(f"  {line}" for line in sql.splitlines()), style="dim")
     show_answer(LakeSql(lake.catalog, lake.storage).query(sql), limit=0)
-
-
-def _hold_to_account(lake: Lake, account: Account) -> None:
-
-    agreed = hold_to_account(lake, account)
-    say(
-        f"✓ {agreed.rows:,} rows in {agreed.tables} tables: for every one of {agreed.hours:,} "
-        "table hours as many as the generator's own account says.",
-        style="green",
-    )
 
 
 def _say_what_next(file: Path) -> None:
@@ -167,14 +157,14 @@ What next
       the Dagster UI: the graph of tables, their checks, replays by day
   {with_config} tables
   {with_config} sql "SELECT * FROM ios_prod.screen LIMIT 3"
-      look around
+      tables, and queries of them
   {program} init
       settings for a lake of your own"""
     )
 
 
 def _program() -> str:
-    """What to type to run this program again."""
+    """The command that runs this program again."""
     if shutil.which("datalake"):
         return "datalake"
     script = Path(sys.argv[0])
@@ -185,7 +175,7 @@ def _program() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How much was compared, all of it equal."""
+    """The numbers of equal tables, table hours and rows."""
 
     tables: int = 0
     hours: int = 0
@@ -197,13 +187,13 @@ class Agreement:
         )
 
 
-def hold_to_account(lake: Lake, account: Account) -> Agreement:
-    """Count the rows of every source, table and hour in the lake; raises where one differs."""
+def compare_with_account(lake: Lake, account: Account) -> Agreement:
+    """Compare the rows of every source, table and hour in the lake; raise if any differs."""
     return sum((_source(lake, account, s) for s in lake.settings.sources), Agreement())
 
 
 def _source(lake: Lake, account: Account, source: Source) -> Agreement:
-    loads = [load for sync in account.as_they_arrive(source.id) for load in sync]
+    loads = account.as_they_arrive(source.id)
     expected = account.expected(source.id, loads).rows
     found = _rows(lake, source)
     wrong = [slot for slot in expected.keys() | found.keys() if expected[slot] != found[slot]]
@@ -218,7 +208,7 @@ def _source(lake: Lake, account: Account, source: Source) -> Agreement:
 
 
 def _rows(lake: Lake, source: Source) -> Counter[Slot]:
-    """What the lake itself answers, in one question for all tables."""
+    """The rows in the lake, by one query of all tables."""
     tables = [table.name for table in lake.catalog.tables(source.database)]
     each = (
         f'SELECT \'{name}\', day, hr, count(*) FROM "{source.database}"."{name}" GROUP BY ALL'
@@ -243,29 +233,29 @@ sources:
 
 
 def fresh_folder(folder: Path) -> Path:
-    """An empty lake with settings for the sample's sources; where the settings are."""
-    _refuse_what_is_not_ours(folder)
+    """Create an empty lake for the sample's sources; returns the path of its settings."""
+    _refuse_other_folders(folder)
     for name in _MADE:
         _remove(folder / name)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / _MARK).write_text("Made by `datalake demo`, which may remove what it made here.\n")
+    (folder / _MARK).write_text("Created by `datalake demo`, which may replace its files here.\n")
     sources = (f"  - id: {source.id}\n    slug: {source.slug}\n" for source in SampleSpec.sources)
     file = folder / SETTINGS
     file.write_text(_HEAD + "".join(sources))
     return file
 
 
-def _refuse_what_is_not_ours(folder: Path) -> None:
+def _refuse_other_folders(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file. Name a folder for the demo with --folder.")
     if folder.is_dir() and any(folder.iterdir()) and not (folder / _MARK).exists():
         raise UsageError(
-            f"{folder} is not empty, and the demo did not make it, so it was left alone. Name "
+            f"{folder} is not empty, and the demo did not create it: it was not changed. Name "
             "another folder with --folder."
         )
     if is_claimed(folder / _HOME):
         raise UsageError(
-            f"A UI runs on the lake in {folder}, which the demo makes anew. Stop `datalake dev` "
+            f"A UI runs on the lake in {folder}, which the demo replaces. Stop `datalake dev` "
             "first, or name another folder with --folder."
         )
 

@@ -1,12 +1,21 @@
-"""`--dry-run` of `sync` and `replay`: jobs that only say what they would change."""
+"""`--dry-run` of `sync` and `replay`: shows what a run would change."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from rich.text import Text
 
-from datalake_assets.cli.output import grid, note, print_json, say, show, warn, working
-from datalake_assets.cli.text import number, plural
+from datalake_assets.cli.output import (
+    grid,
+    note,
+    number,
+    plural,
+    print_json,
+    say,
+    show,
+    warn,
+    working,
+)
 from datalake_assets.preflight import before_run, require
 from eventlake.lake import Lake
 from eventlake.runs.dry_run import PlannedRun, planned_run
@@ -58,7 +67,7 @@ def _show_tables(run: PlannedRun) -> None:
 
 
 def _show_partitions(run: PlannedRun) -> None:
-    """Partitions that would hold more rows or fewer."""
+    """Partitions whose number of rows would change."""
     changed = [p for p in run.partitions if p.rows_then != p.rows_now]
     changed.sort(key=lambda p: (-abs(_change(p.rows_now, p.rows_then)), p.table, p.values))
     if changed:
@@ -69,11 +78,11 @@ def _show_partitions(run: PlannedRun) -> None:
         _draw(rows, ("table", "partition"), ("rows now", "then", "change"))
         _say_more(len(changed), "partition", _SHOWN_PARTITIONS)
     if same := len(run.partitions) - len(changed):
-        say(f"{plural(same, 'partition')} would be made anew with as many rows as now.")
+        say(f"{plural(same, 'partition')} would be rewritten with as many rows as now.")
 
 
 def _show_columns(run: PlannedRun) -> None:
-    """Columns that tables would gain which are there."""
+    """New columns of existing tables."""
     rows = [
         (key, column.name, column.type)
         for key, table in run.report.tables.items()
@@ -122,8 +131,8 @@ def _now_and_then(now: int, then: int | None) -> tuple[object, ...]:
     return number(now), after, Text(f"{change:+,}" if change else "0", style)
 
 
-class _Talk:
-    """What a dry run says on its way."""
+class _Listener:
+    """Prints the messages of a dry run, and collects its warnings."""
 
     def __init__(self) -> None:
         self.warnings: list[str] = []
@@ -137,14 +146,14 @@ class _Talk:
 
 
 def dry_run(lake: Lake, jobs: Sequence[LakeJob], as_json: bool) -> None:
-    """Let each job say what it would do."""
+    """Plan each job and show its effect."""
     require(before_run(lake, [job.source for job in jobs]))
     engine, answers = engine_of(lake.settings), list[dict[str, Any]]()
     for job in jobs:
-        talk = _Talk()
+        listener = _Listener()
         with working(f"dry {job.kind} of {job.source.slug}"):
-            run = planned_run(engine.run(job, talk))
-        answers.append(_as_dict(job, run, talk.warnings))
+            run = planned_run(engine.run(job, listener))
+        answers.append(_as_dict(job, run, listener.warnings))
         if not as_json:
             show_planned(job, run)
     if as_json:
@@ -161,37 +170,29 @@ def _as_dict(job: LakeJob, run: PlannedRun, warnings: list[str]) -> dict[str, An
         "dry_run": True,
         "replay": job.window is not None,
         **window,
-        "rows_in": report.rows_in,
-        "row_count": report.row_count,
-        "duplicates": report.duplicates,
-        "rejected": report.rejected,
-        "suppressed": report.suppressed,
-        "skipped": report.skipped,
-        "raw_files": report.raw_files,
+        **_numbers(report, "rows_in", "row_count", *_NOT_LOADED, "raw_files"),
         "tables": [_table(job, run, key) for key in run.tables],
         "types": {key: {c: t.sql for c, t in types.items()} for key, types in run.switches.items()},
         "warnings": warnings,
     }
 
 
+def _numbers(report: object, *names: str) -> dict[str, int]:
+    return {name: getattr(report, name) for name in names}
+
+
 def _table(job: LakeJob, run: PlannedRun, key: str) -> dict[str, Any]:
-    """A table as it would fare; one without new rows has only partitions that are dropped."""
+    """The changes of a table; one without new rows has only dropped partitions."""
     report, (now, then) = run.table(key), run.rows(key)
     return {
         "table": key,
         "is_new": report.is_new,
         "rows_now": now,
         "rows_then": then,
-        "rows_in": report.rows_in,
-        "row_count": report.row_count,
-        "duplicates": report.duplicates,
-        "rejected": report.rejected,
-        "rescued_cells": report.rescued_cells,
-        "new_columns": [{"name": c.name, "type": c.type} for c in report.new_columns],
+        **_numbers(report, "rows_in", "row_count", "duplicates", "rejected", "rescued_cells"),
+        "new_columns": report.new_columns,
         "losing_casts": {
-            column: {"exact": counts.exact, "lossy": counts.lossy, "failed": counts.failed}
-            for (table, column), counts in run.losing_casts.items()
-            if table == key
+            column: counts for (table, column), counts in run.losing_casts.items() if table == key
         },
         "partitions": [
             {

@@ -1,13 +1,13 @@
-"""`datalake find`: what became of one event."""
+"""`datalake find`: the history of one event."""
 
 from contextlib import suppress
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
 from datalake_assets.cli.invocation import AsJson, SourceOption, chosen_sources, invocation
-from datalake_assets.cli.output import fail, note, print_json, say
-from datalake_assets.cli.text import moment, plain, plural
+from datalake_assets.cli.output import fail, moment, note, plain, plural, print_json, say
 from eventlake.lake import Lake
 from eventlake.records.find import Found, LakeRow, Occurrence
 from eventlake.records.find import find as look_for
@@ -24,8 +24,8 @@ def find(
 ) -> None:
     """Find an event: its lines in the archive, the runs that read it, and where it is now.
 
-    Record logs tell everything, but are kept for some days only; of older events the tables tell
-    where they are. Exit code 1: it is nowhere.
+    Record logs have the whole history, but are kept for some days only; the tables show where older
+    events are. Exit code 1: the event is nowhere.
 
     \b
     Examples:
@@ -59,9 +59,8 @@ def _show(message_id: str, one: Found) -> None:
         say(f"    {row.data_file}")
     if not one.occurrences:
         note(
-            f"No record log tells of it ({_reach(one)}): its raw file is not known. The id index "
-            "and the tables have it; "
-            + ", ".join(f"run {run} wrote it" for run in sorted({r.run_id for r in one.rows}))
+            f"No record log has it ({_reach(one)}), so its raw file is unknown. In the tables: "
+            + ", ".join(f"written by run {run}" for run in sorted({r.run_id for r in one.rows}))
         )
     for occurrence in one.occurrences:
         _show_occurrence(occurrence)
@@ -92,17 +91,7 @@ def _as_dict(one: Found) -> dict[str, Any]:
     return {
         "source": one.source.slug,
         "source_id": one.source.id,
-        "in_lake": [
-            {
-                "database": row.database,
-                "table_name": row.table_name,
-                "partition": row.partition,
-                "data_file": row.data_file,
-                "received_at": row.received_at,
-                "run_id": row.run_id,
-            }
-            for row in one.rows
-        ],
+        "in_lake": [asdict(row) | {"run_id": row.run_id} for row in one.rows],
         "occurrences": [
             {
                 "run_id": occurrence.log.run_id,
@@ -141,14 +130,14 @@ def _nowhere(lake: Lake, message_id: str, found: list[Found]) -> str:
             f"({plural(len(days), 'day')}: {span}); {waiting}"
         )
     lines.append(
-        "Ids are compared exactly as they were sent. An event that was rejected, suppressed or a "
-        "duplicate is known only as long as its record log is kept."
+        "Ids are compared exactly as they were sent. Rejected, suppressed and duplicate events are "
+        "known only as long as the record log is kept."
     )
     return "\n".join(lines)
 
 
 def _waiting(lake: Lake, one: Found) -> str:
-    """Raw files in which it may still be."""
+    """The raw files that may contain it but are not loaded yet."""
     files = 0
     with suppress(LakeError):
         storage = lake.for_source(one.source).storage
@@ -156,4 +145,4 @@ def _waiting(lake: Lake, one: Found) -> str:
         files = sum(len(unit.files) for unit in plan.units)
     if not files:
         return "no raw files wait to be synced"
-    return f"{plural(files, 'raw file')} not synced yet, where it may be"
+    return f"{plural(files, 'raw file')} not synced yet, which may contain it"

@@ -1,4 +1,4 @@
-"""`datalake init`: a commented `lake.yaml` to begin with."""
+"""`datalake init`: a commented `lake.yaml` to start from."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +13,7 @@ from eventlake.settings.file import DEFAULT_FILE, template
 
 def init(
     context: typer.Context,
-    force: Annotated[bool, typer.Option(help="Overwrite the file that is there.")] = False,
+    force: Annotated[bool, typer.Option(help="Overwrite an existing file.")] = False,
 ) -> None:
     """Write a commented lake.yaml to start from.
 
@@ -29,8 +29,8 @@ def init(
             out.write(template())
     except FileExistsError:
         raise UsageError(
-            f"{file} is there already and was left as it is. To write it anew, losing what is in "
-            "it, add --force; to write another file, name it with --config."
+            f"{file} exists already and was not changed. To replace it, add --force; to write "
+            "another file, name it with --config."
         ) from None
     except OSError as error:
         raise UsageError(f"{file} cannot be written: {error.strerror}.") from error

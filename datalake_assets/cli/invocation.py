@@ -1,4 +1,4 @@
-"""What commands share: the settings to use, the lake, and common options."""
+"""Shared by commands: the settings, the lake, common options."""
 
 import os
 from dataclasses import dataclass

@@ -1,10 +1,10 @@
-"""Where words go: answers to stdout, talk to stderr, and nothing in them is taken for markup."""
+"""Output: answers on stdout, everything else on stderr; text is never interpreted as markup."""
 
 import csv
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -16,20 +16,78 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from datalake_assets.cli.text import plain, plural
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+# Control characters are shown, not executed: cells contain what others sent. The second line has
+# those that change the direction of text, and lone surrogates, which no terminal can encode.
+_CONTROLS = (
+    {n: f"\\x{n:02x}" for n in (*range(0x20), *range(0x7F, 0xA0))}
+    | {n: f"\\u{n:04x}" for n in (0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F))}
+    | {n: f"\\u{n:04x}" for n in (*range(0x2066, 0x206A), *range(0xD800, 0xE000))}
+    | {0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r"}
+)
 
-# A pipe has no width: what reads from it cuts lines as it likes.
+
+def plain(value: object) -> str:
+    """Text that is safe to print on one line."""
+    return str(value).translate(_CONTROLS)
+
+
+def headline(error: object) -> str:
+    """The first line of an error, or the last one of a stack trace."""
+    lines = [line for line in str(error or "unknown").splitlines() if line.strip()]
+    traced = any(line.startswith("Traceback (most recent call last)") for line in lines)
+    return plain(lines[-1 if traced else 0].strip())
+
+
+def number(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def size(count: int | None) -> str:
+    """Bytes with at most three digits."""
+    if count is None:
+        return number(None)
+    value, unit = float(count), 0
+    while value >= 999.5 and unit < len(_UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    digits = 1 if unit and value < 9.95 else 0
+    return f"{value:.{digits}f} {_UNITS[unit]}"
+
+
+def span(seconds: float) -> str:
+    """A duration in its two largest units."""
+    if seconds < 10:
+        return f"{max(seconds, 0):.1f} s"
+    rest, parts = round(seconds), list[str]()
+    for length, unit in ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")):
+        if rest >= length or (unit == "s" and not parts):
+            parts.append(f"{rest // length} {unit}")
+            rest %= length
+        elif parts:
+            break
+    return " ".join(parts[:2])
+
+
+def moment(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
+
+
+# A pipe has no width: lines are not wrapped.
 _UNLIMITED = 100_000
 _GAP = 2
 
 
 def out() -> Console:
-    """For answers. Made anew each time, since tests and shells exchange the streams."""
+    """For answers. Created for each call, because tests and shells replace the streams."""
     return _console(stderr=False)
 
 
 def err() -> Console:
-    """For everything that is not the answer: progress, warnings, errors."""
+    """For everything else: progress, warnings, errors."""
     return _console(stderr=True)
 
 
@@ -46,7 +104,7 @@ def say(message: str, style: str | None = None) -> None:
 
 
 def note(message: str, style: str | None = "dim") -> None:
-    """A line about the work, apart from the answer."""
+    """A line besides the answer."""
     err().print(message, style=style, soft_wrap=True)
 
 
@@ -59,7 +117,7 @@ def fail(message: str) -> None:
 
 
 def print_json(value: Any) -> None:
-    """The one document that `--json` promises; numbers keep all their digits."""
+    """Print one JSON document; numbers keep all their digits."""
     encoded = msgspec.json.Encoder(decimal_format="number").encode(value)
     sys.stdout.write(msgspec.json.format(encoded, indent=2).decode() + "\n")
 
@@ -70,7 +128,7 @@ def grid(
     right: Sequence[str] = (),
     spare: Sequence[str] = (),
 ) -> Table:
-    """A table of text columns, then numbers; where it is too wide, spare columns go, in order."""
+    """A table of text columns, then numbers; if too wide, it drops spare columns in their order."""
     names = [*left, *right]
     columns = [
         [cell if isinstance(cell, Text) else Text(plain(cell)) for cell in column]
@@ -104,7 +162,7 @@ def show(table: Table) -> None:
 
 @contextmanager
 def working(label: str) -> Iterator[None]:
-    """A sign of life on a terminal; elsewhere nothing."""
+    """A spinner on a terminal, nothing elsewhere."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     console = err()
     quiet = not console.is_terminal
@@ -113,7 +171,7 @@ def working(label: str) -> Iterator[None]:
         try:
             yield
         except KeyboardInterrupt:
-            fail("interrupted; what was published stays, the next run goes on from there")
+            fail("interrupted; what was published stays, the next run continues from there")
             raise
 
 
@@ -122,7 +180,7 @@ _COLUMN_GAP = 2
 
 
 def unique_names(answer: pa.Table) -> pa.Table:
-    """The same columns; one whose name another has already gets a number: `a`, `a_1`."""
+    """The same columns with unique names: `a`, `a_1`."""
     taken = set(answer.column_names)
     names: list[str] = []
     for name in answer.column_names:
@@ -135,15 +193,17 @@ def unique_names(answer: pa.Table) -> pa.Table:
 
 
 def print_csv(answer: pa.Table) -> None:
-    """Names first, nulls empty, nested values as JSON."""
+    """Print CSV with a header; nulls are empty, nested values JSON."""
+    from eventlake.records.logs import without_formulas
+
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(answer.column_names)
-    for row in _rows(answer):
+    for row in _rows(without_formulas(answer)):
         writer.writerow(["" if value is None else shown(value) for value in row])
 
 
 def show_answer(answer: pa.Table, limit: int) -> None:
-    """A table, or, where it is wider than the terminal, one row below the other."""
+    """Show a table, or, if it is wider than the terminal, one row below the other."""
     console = out()
     first = answer.slice(0, limit) if limit else answer
     rows = [[_NULL if v is None else plain(shown(v)) for v in row] for row in _rows(first)]
@@ -163,7 +223,7 @@ def show_answer(answer: pa.Table, limit: int) -> None:
 
 
 def shown(value: Any) -> str:
-    """A value as text: times without zone (all are UTC), nested ones as JSON."""
+    """A value as text: times without zone, as all are UTC; nested values as JSON."""
     if isinstance(value, datetime):
         precision = "microseconds" if value.microsecond % 1000 else "milliseconds"
         return value.replace(tzinfo=None).isoformat(" ", precision)

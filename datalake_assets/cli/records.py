@@ -1,4 +1,4 @@
-"""`datalake records`: what became of every single record of a run."""
+"""`datalake records`: the outcome of every record of a run."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -9,9 +9,20 @@ import msgspec
 import pyarrow as pa
 import typer
 
-from datalake_assets.cli.invocation import AsJson, chosen_sources, invocation
-from datalake_assets.cli.output import grid, note, print_json, say, show, shown, warn
-from datalake_assets.cli.text import moment, number, plain, plural
+from datalake_assets.cli.invocation import AsJson, SourceOption, chosen_sources, invocation
+from datalake_assets.cli.output import (
+    grid,
+    moment,
+    note,
+    number,
+    plain,
+    plural,
+    print_json,
+    say,
+    show,
+    shown,
+    warn,
+)
 from eventlake.lake import Lake
 from eventlake.load.record_log import SCHEMA, BatchType
 from eventlake.records import logs
@@ -29,6 +40,7 @@ from eventlake.records.logs import (
 from eventlake.records.payloads import redacted, with_payloads
 from eventlake.rules.errors import UsageError
 from eventlake.rules.suppression import People
+from eventlake.runs.archive import archive_storage
 from eventlake.state.suppression import Suppression
 
 SHOWN = 20
@@ -36,7 +48,7 @@ _STATUSES = ("succeeded", "DUPLICATE", "rejected", "NULL")
 
 
 def list_runs(lake: Lake, limit: int | None, as_json: bool) -> None:
-    """The runs that have a record log, the newest first, with the numbers of their records."""
+    """The runs with a record log, the newest first, with their numbers of records."""
     logs = [log for source in lake.settings.sources for log in run_logs(lake, source)]
     logs.sort(key=lambda log: (log.run.started_at, log.run_id), reverse=True)
     if limit or not as_json:
@@ -45,7 +57,7 @@ def list_runs(lake: Lake, limit: int | None, as_json: bool) -> None:
     if as_json:
         return print_json([_as_dict(log, counts) for log, counts in counted])
     if not logs:
-        return note("No record logs yet: `datalake sync` makes one.")
+        return note("No record logs yet: `datalake sync` creates one.")
     left = ("started (UTC)", "source", "kind", "state")
     rows = [_row(log, counts) for log, counts in counted]
     show(grid(rows, left, (*_STATUSES, "run"), spare=("NULL", "kind")))
@@ -80,7 +92,7 @@ def _row(log: RunLog, counts: dict[BatchType, int]) -> tuple[object, ...]:
 def show_records(
     lake: Lake, log: RunLog, chosen: Sequence[LogFile], tables: Iterable[pa.Table]
 ) -> None:
-    """Some records of those that were chosen, a line each."""
+    """Some of the chosen records, one line each."""
     counts = count(lake.storage, log.files)
     kinds = ", ".join(f"{n:,} {t.removeprefix('records_')}" for t, n in counts.items())
     say(
@@ -110,7 +122,7 @@ def _record_row(record: dict[str, Any], raw: str) -> tuple[str, ...]:
 
 
 def show_record(record: dict[str, Any]) -> None:
-    """All that is known of a record, a line for each thing."""
+    """All fields of a record, one line each."""
     say(plain(record["identifier"]), style="bold")
     for name, value in record.items():
         if name != "identifier" and value is not None:
@@ -118,7 +130,7 @@ def show_record(record: dict[str, Any]) -> None:
 
 
 def stream_json(tables: Iterable[pa.Table]) -> None:
-    """One document, however many records."""
+    """Print one JSON document without holding all records."""
     before = "["
     for table in tables:
         for record in table.to_pylist():
@@ -130,21 +142,24 @@ def stream_json(tables: Iterable[pa.Table]) -> None:
 def records(
     context: typer.Context,
     run: Annotated[
-        str | None, typer.Option(help="The run, by its id or Dagster's. Default: the newest.")
+        str | None,
+        typer.Option(help="Its id, Dagster's, or latest. Default: the newest."),
     ] = None,
-    source: Annotated[str | None, typer.Option(help="Slug or id.")] = None,
+    source: SourceOption = None,
     status: Annotated[
         list[str] | None,
         typer.Option(
             help="succeeded, rejected, NULL, DUPLICATE, suppressed or skipped; may be repeated."
         ),
     ] = None,
-    id: Annotated[str | None, typer.Option("--id", help="Only records of this identifier.")] = None,
+    id: Annotated[
+        str | None, typer.Option("--id", help="Only records with this identifier.")
+    ] = None,
     sample: Annotated[
         int | None, typer.Option(min=1, help="Number of records, evenly spread over all.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write them to a file: .csv, .jsonl or .parquet.")
+        Path | None, typer.Option(help="Write to a file: .csv, .jsonl or .parquet.")
     ] = None,
     limit: Annotated[
         int | None, typer.Option(min=1, help=f"Maximum number. Default: {SHOWN} on a terminal.")
@@ -190,7 +205,7 @@ def records(
 
 
 def _suppressed(lake: Lake, log: RunLog) -> People | None:
-    """Of whom nothing is to be shown, whatever the log has."""
+    """The suppressed people, whose data is never shown."""
     suppression = Suppression.of(lake.storage, log.source)
     return suppression.people(lake.storage) if suppression else None
 
@@ -216,16 +231,23 @@ def _one(
     as_json: bool,
     people: People | None,
 ) -> None:
-    """The records of one identifier, with what the archive has of those that were loaded."""
+    """The records with one identifier; payloads of loaded ones come from the archive."""
     tables = redacted((table for _, table in search(lake.storage, files, identifier)), people)
     found = [record for table in tables for record in table.to_pylist()]
     if not found:
         warn(
             f"Run {log.run_id} of {log.source.slug} has no such record of {identifier!r}. "
-            "`datalake find` looks in all runs."
+            "`datalake find` searches all runs."
         )
     logs = run_logs(lake, log.source)
-    found, problems = with_payloads(lake.storage, logs, found, log.source.limits, people)
+    found, problems = with_payloads(
+        lake.storage,
+        logs,
+        found,
+        log.source.limits,
+        people,
+        archive_storage(lake.storage, log.source),
+    )
     for problem in problems:
         warn(problem)
     if out is not None:

@@ -1,16 +1,17 @@
-"""`datalake recover`: finish and clear away what runs that died have left."""
+"""`datalake recover`: finishes and removes what crashed runs have left."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from datalake_assets.cli.invocation import AsJson, SourceOption, chosen_sources, invocation
-from datalake_assets.cli.output import note, print_json, say, warn, working
-from datalake_assets.cli.text import plural, size
+from datalake_assets.cli.output import note, plural, print_json, say, size, warn, working
 from eventlake.checks.repair import repair_catalog
 from eventlake.lake import Lake
 from eventlake.settings.models import Source
+from eventlake.upkeep.rebuild import rebuild
 from eventlake.upkeep.recovery import Recovery
 from eventlake.upkeep.recovery import recover as recover_source
 
@@ -19,38 +20,67 @@ def recover(
     context: typer.Context,
     source: SourceOption = None,
     catalog: Annotated[
-        bool, typer.Option("--catalog", help="Put back what somebody changed in the catalog.")
+        bool, typer.Option("--catalog", help="Undo changes that others made to the catalog.")
+    ] = False,
+    from_data: Annotated[
+        bool, typer.Option("--from-data", help="Rebuild a lost state from the data files.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Finish the commits of crashed runs, write their reports, remove their leftovers.
 
-    The next run of a source does the same; this is for those who do not want to wait for it.
-    Runs that are alive are left alone, and files that were replaced stay for the hours that
-    `retention.replaced_hours` says. Doing it twice does no harm.
+    The next run of a source does the same, so this is for when you do not want to wait. It leaves
+    live runs alone, and replaced files until `retention.replaced_hours` have passed. Repeating it
+    is safe.
 
-    With --catalog all tables and partitions are held against all that was ever published, and
-    registered as it says: for when a check finds drift, or the catalog was lost.
+    With --catalog, it compares all tables and partitions with everything that was ever published
+    and registers them again: use it after a check found drift, or if the catalog was lost.
+
+    With --from-data the state (`segment-data/_state`) is made again: partitions, tables and the id
+    index from the data files, reports and the catalog. Use it when the state is lost and there is
+    no backup. The next sync then reads all raw files and recognises rows of the lake by their ids;
+    set `start` to the first day that was loaded before.
 
     \b
     Examples:
       datalake recover
       datalake recover --source ios_prod
       datalake recover --catalog
+      datalake recover --from-data --source ios_prod
     """
     lake = invocation(context).lake()
     chosen = chosen_sources(lake, source)
-    told: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     for one in chosen:
+        rebuilt = _rebuild(lake, one, quiet=as_json) if from_data else {}
         with working(f"recovering {one.slug}"):
             done = recover_source(lake, one, datetime.now(UTC))
-        told.append(_as_dict(done))
+        results.append(_as_dict(done) | rebuilt)
         if not as_json:
-            _tell(done)
+            _show(done)
         if catalog:
-            told[-1] |= _repair_catalog(lake, one, quiet=as_json)
+            results[-1] |= _repair_catalog(lake, one, quiet=as_json)
     if as_json:
-        print_json(told)
+        print_json(results)
+
+
+def _rebuild(lake: Lake, source: Source, quiet: bool) -> dict[str, Any]:
+    with working(f"rebuilding the state of {source.slug}"):
+        done = rebuild(lake, source, lambda lease: note(f"{source.slug}: waits for {lease}"))
+    if not quiet:
+        say(
+            f"{source.slug}: the state has {plural(done.tables, 'table')}, "
+            f"{plural(done.partitions, 'partition')} and {plural(done.rows, 'row')} from "
+            f"{plural(done.files, 'data file')}."
+        )
+        for folder in done.doubtful:
+            warn(f"{folder} may not be the last content of its partition: replay its day.")
+        for folder in done.left_out:
+            warn(
+                f"{folder} is left out: its partition was dropped, is not in the catalog, or has "
+                "other types than the table. If rows are missing, replay its day."
+            )
+    return {"from_data": msgspec.to_builtins(done)}
 
 
 def _repair_catalog(lake: Lake, source: Source, quiet: bool) -> dict[str, Any]:
@@ -63,7 +93,7 @@ def _repair_catalog(lake: Lake, source: Source, quiet: bool) -> dict[str, Any]:
         lines = (
             (len(repaired.entries), "restored {} in the catalog.", "table"),
             (registered, "registered {} again.", "partition"),
-            (foreign, "took {} out of the catalog that nobody had published.", "partition"),
+            (foreign, "removed {} from the catalog that no run had published.", "partition"),
         )
         for count, line, what in lines:
             if count:
@@ -83,12 +113,12 @@ def _repair_catalog(lake: Lake, source: Source, quiet: bool) -> dict[str, Any]:
     }
 
 
-def _tell(done: Recovery) -> None:
+def _show(done: Recovery) -> None:
     slug = done.source.slug
     for line in _done(done) or ["nothing to do."]:
         say(f"{slug}: {line}")
     if done.at_work:
-        note(f"{slug}: at work: {done.at_work}; left alone")
+        note(f"{slug}: running: {done.at_work}; not changed")
 
 
 def _done(done: Recovery) -> list[str]:
@@ -98,15 +128,17 @@ def _done(done: Recovery) -> list[str]:
         commits = plural(len(done.applied), "commit")
         lines.append(f"finished {commits} that readers could not see yet.")
     for run_id in done.closed:
-        lines.append(f"run {run_id} had died without a report; it now has a failed one.")
+        lines.append(f"run {run_id} crashed without a report; it now has a failed one.")
     if done.freed:
-        lines.append(f"freed the lease that {done.freed} left behind.")
+        lines.append(f"released the lease of {done.freed}.")
     if cleaned.replaced.files:
         lines.append(f"removed {_files(cleaned.replaced)} that were replaced some time ago.")
     if cleaned.abandoned.files:
-        lines.append(f"removed {_files(cleaned.abandoned)} that failed runs had left.")
+        lines.append(f"removed {_files(cleaned.abandoned)} of failed runs.")
     if cleaned.staging:
-        lines.append(f"cleared the staging of {plural(len(cleaned.staging), 'run')} now over.")
+        lines.append(
+            f"cleared the staging of {plural(len(cleaned.staging), 'run')} that have ended."
+        )
     return lines
 
 
@@ -121,8 +153,8 @@ def _as_dict(done: Recovery) -> dict[str, Any]:
         "manifests_applied": done.applied,
         "runs_closed": done.closed,
         "lease_freed": done.freed.run_id if done.freed else None,
-        "replaced": {"files": cleaned.replaced.files, "bytes": cleaned.replaced.bytes},
-        "abandoned": {"files": cleaned.abandoned.files, "bytes": cleaned.abandoned.bytes},
+        "replaced": cleaned.replaced,
+        "abandoned": cleaned.abandoned,
         "staging_cleared": cleaned.staging,
         "at_work": done.at_work.run_id if done.at_work else None,
     }

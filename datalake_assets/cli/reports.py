@@ -1,4 +1,4 @@
-"""`datalake reports`: what syncs and replays did."""
+"""`datalake reports`: the results of syncs and replays."""
 
 from collections.abc import Iterable
 from itertools import islice
@@ -7,11 +7,24 @@ from typing import Annotated
 import typer
 
 from datalake_assets.cli.invocation import AsJson, SourceOption, invocation
-from datalake_assets.cli.output import fail, grid, note, print_json, say, show
-from datalake_assets.cli.text import headline, moment, number, plain, plural, size, span
+from datalake_assets.cli.output import (
+    fail,
+    grid,
+    headline,
+    moment,
+    note,
+    number,
+    plain,
+    plural,
+    print_json,
+    say,
+    show,
+    size,
+    span,
+)
 from eventlake.lake import Lake
 from eventlake.rules.errors import UsageError
-from eventlake.runs.report_history import RunReport, newest_reports
+from eventlake.runs.report_history import RunReport, newest_reports, report_of
 
 
 def reports(
@@ -20,7 +33,7 @@ def reports(
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of runs.")] = 20,
     failed: Annotated[bool, typer.Option("--failed", help="Only runs that failed.")] = False,
     run: Annotated[
-        str | None, typer.Option(help="The tables of one run, by its id or Dagster's.")
+        str | None, typer.Option(help="The tables of one run: its id or Dagster's, or latest.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -42,7 +55,7 @@ def reports(
         return print_json([report.source for report in runs])
     if not runs:
         return note(
-            "No run has failed." if failed else "No reports yet: `datalake sync` makes one."
+            "No run has failed." if failed else "No reports yet: `datalake sync` creates one."
         )
     show_reports(lake, runs)
     for report in runs:
@@ -86,11 +99,11 @@ def what_is_new(report: RunReport) -> str:
 
 
 def _one_run(run: str, found: Iterable[RunReport], as_json: bool) -> None:
-    match = next((r for r in found if run in (r.run_id, r.dagster_run_id)), None)
+    match = report_of(found, run)
     if match is None:
         raise UsageError(
-            f"No report has the run id {run!r}. `datalake reports` lists them; a run that still "
-            "goes on has none yet."
+            f"No report has the run id {run!r}. `datalake reports` lists them; a run gets its "
+            "report when it ends."
         )
     if as_json:
         return print_json([match.source, *match.tables])
@@ -100,7 +113,8 @@ def _one_run(run: str, found: Iterable[RunReport], as_json: bool) -> None:
         f"{kind} {match.run_id} of {plain(line.database)}: {line.status} after "
         f"{span(match.seconds)}, {plural(line.rows_in, 'row')} in, "
         f"{line.row_count:,} loaded, {line.duplicates:,} duplicates, "
-        f"{line.rejected:,} rejected, {plural(line.raw_files or 0, 'raw file')}"
+        f"{line.rejected:,} rejected, {line.suppressed:,} suppressed, {line.skipped:,} skipped, "
+        f"{plural(line.raw_files or 0, 'raw file')}"
     )
     if match.failed:
         return fail(f"{line.error_code or ''}: {line.error or ''}")

@@ -1,4 +1,4 @@
-"""`datalake retype`: another type for a column, previewed before it is requested."""
+"""`datalake retype`: previews another type for a column, and requests it."""
 
 import sys
 from datetime import timedelta
@@ -7,15 +7,32 @@ from typing import Annotated, Any
 import typer
 
 from datalake_assets.cli.invocation import DryRun, invocation
-from datalake_assets.cli.output import grid, note, print_json, say, show, working
-from datalake_assets.cli.text import number, plain, plural
+from datalake_assets.cli.output import (
+    grid,
+    note,
+    number,
+    plain,
+    plural,
+    print_json,
+    say,
+    show,
+    working,
+)
 from eventlake.lake import Lake
-from eventlake.retype.preview import PartitionPreview, Preview, preview
-from eventlake.retype.request import Target, days_to_replay, find_column, parse_type, record_request
+from eventlake.retype import (
+    PartitionPreview,
+    Preview,
+    Target,
+    days_to_replay,
+    find_column,
+    parse_type,
+    preview,
+    record_request,
+)
 from eventlake.rules.types import LakeType
 from eventlake.state.lease import Lease
 
-_SHOWN = 20  # partitions; those that would lose something come first
+_SHOWN = 20  # partitions; those with losses come first
 _COUNTS = ("rows", "exact", "lossy", "failed", "returning")
 
 
@@ -27,15 +44,17 @@ def retype(
         typer.Argument(metavar="TYPE", help="bigint, boolean, decimal, string or timestamp."),
     ],
     dry_run: DryRun = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Record it without asking.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Record the request without asking.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON; never asks.")] = False,
 ) -> None:
     """Show the effect of another type for a column, then request it.
 
-    Counts come from the lake's own files: values that fit, that would lose something (lossy), that
-    would not fit (failed; both are kept in rescued_data), and that return from rescued_data. Syncs
-    go on with the old type; a replay of all days of the table switches files and catalog together.
-    Asking for the type that the column has withdraws the request.
+    It counts the values in the lake's files: those that fit exactly, lose precision (lossy) or do
+    not fit (failed), and those that return from rescued_data, which keeps lossy and failed values.
+    Syncs go on with the old type; a replay of all days of the table switches files and catalog
+    together. To withdraw a request, request the type that the column has.
 
     \b
     Examples:
@@ -56,7 +75,7 @@ def retype(
     if as_json:
         return print_json(_as_dict(target, into, seen) | {"recorded": recorded})
     if recorded:
-        say(f"Recorded. Syncs go on with {target.column.type.sql}. This replay switches the table:")
+        say(f"Recorded. Syncs keep {target.column.type.sql}. This replay switches the table:")
         say(f"  {_replay(lake, target)}")
     elif dry_run:
         note("Nothing was recorded (--dry-run).")
@@ -65,7 +84,7 @@ def retype(
 
 
 def _keep(lake: Lake, target: Target, dry_run: bool, as_json: bool) -> None:
-    """The column has that type: at most there is a request to withdraw."""
+    """The column has that type already: withdraw the request, if there is one."""
     has, requested = target.column.type.sql, target.requested
     if requested is not None and not dry_run:
         _record(lake, target, None)
@@ -97,7 +116,7 @@ def _confirmed(yes: bool, ask: bool) -> bool:
 
 
 def _replay(lake: Lake, target: Target) -> str:
-    """The command that fulfils the request."""
+    """The replay that applies the request."""
     first, last = days_to_replay(lake, target)
     return (
         f"datalake replay --source {target.source.slug} --from {first} "
@@ -109,8 +128,8 @@ def _show(target: Target, into: LakeType, seen: Preview) -> None:
     has = target.column.type.sql
     request = f" (already requested: {target.requested.sql})" if target.requested else ""
     say(f"{target.name}, now {has}, as {into.sql}{request}")
-    troubled = sorted(seen.partitions, key=lambda part: part.casts.lossy + part.casts.failed == 0)
-    shown = sorted(troubled[:_SHOWN], key=lambda part: part.values)
+    by_loss = sorted(seen.partitions, key=lambda part: part.casts.lossy + part.casts.failed == 0)
+    shown = sorted(by_loss[:_SHOWN], key=lambda part: part.values)
     rows = [("/".join(part.values), *_numbers(part)) for part in shown]
     rows.append(("total", *_numbers(seen.total)))
     show(grid(rows, left=("partition",), right=_COUNTS, spare=("returning", "rows")))

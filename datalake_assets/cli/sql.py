@@ -1,4 +1,4 @@
-"""`datalake sql`: questions to the lake."""
+"""`datalake sql`: queries the lake."""
 
 import sys
 from typing import Annotated

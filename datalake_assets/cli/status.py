@@ -1,13 +1,26 @@
-"""`datalake status`: how every source stands."""
+"""`datalake status`: the state of every source."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import typer
 
 from datalake_assets.cli.invocation import AsJson, invocation
-from datalake_assets.cli.output import err, grid, print_json, show
-from datalake_assets.cli.text import headline, moment, number, plural, size, span
+from datalake_assets.cli.output import (
+    err,
+    grid,
+    headline,
+    moment,
+    number,
+    plural,
+    print_json,
+    show,
+    size,
+    span,
+)
+from datalake_assets.preflight.archive import schedules_of
+from eventlake.lake import Lake
 from eventlake.status import Interrupted, RunInProgress, SourceStatus, source_status
 
 
@@ -26,15 +39,38 @@ def status(
     """
     lake = invocation(context).lake()
     now = datetime.now(UTC)
-    found = [source_status(lake, source, now) for source in lake.settings.sources]
+    off = _switched_off(lake)
+    found = [
+        replace(one, next_sync=None) if one.source.id in off else one
+        for one in (source_status(lake, source, now) for source in lake.settings.sources)
+    ]
     if as_json:
         return print_json([_as_dict(one, now) for one in found])
     left = ("source", "last sync (UTC)", "status", "next (UTC)")
     right = ("rows", "lag", "files waiting", "size")
     show(grid([_row(one, now) for one in found], left, right, spare=("size", "rows")))
     for one in found:
+        if one.source.id in off:
+            err().print(f"{one.source.slug}: {_SWITCHED_OFF}", soft_wrap=True)
         for remark in _remarks(one, now):
             err().print(f"{one.source.slug}: {remark}", soft_wrap=True)
+
+
+_SWITCHED_OFF = (
+    "its schedule is off in Dagster: no scheduled syncs; switch it on in the UI (Automation), or "
+    "start the UI with `datalake dev --schedules`"
+)
+
+
+def _switched_off(lake: Lake) -> set[str]:
+    """Sources with a schedule that does not run in the Dagster instance here."""
+    schedules = schedules_of(lake)
+    if schedules is None:
+        return set()
+    try:
+        return {s.id for s in lake.settings.sources if s.is_scheduled and not schedules.is_on(s)}
+    except Exception:  # without Dagster's database, nothing is known of its schedules
+        return set()
 
 
 def _row(one: SourceStatus, now: datetime) -> tuple[object, ...]:
@@ -52,18 +88,24 @@ def _row(one: SourceStatus, now: datetime) -> tuple[object, ...]:
 
 
 def _remarks(one: SourceStatus, now: datetime) -> list[str]:
-    """What does not fit into a row, or need not be said when all is well."""
+    """Facts that do not fit into a row, or matter only if something is wrong."""
     remarks = [] if one.source.is_scheduled else [_unscheduled(one)]
-    if one.failures:
-        newest, oldest = one.failures[0], one.failures[-1]
+    if one.failing:
+        run, times = one.failing.run, plural(int(one.failing.facts["failures"]), "failure")
         remarks.append(
-            f"failing since {moment(oldest.started)}, {plural(len(one.failures), 'failure')} in a "
-            f"row; {newest.source.error_code or ''}: {headline(newest.source.error or '')}"
+            f"failing since {moment(one.failing.since)}, {times} in a row; "
+            f"{run.error_code}: {headline(run.error)}"
         )
     if one.waiting.problem:
         remarks.append(one.waiting.problem)
+    remarks += [f"not loaded: {what}" for what in one.waiting.ignored if not what.expected]
+    if one.moved:
+        remarks.append(one.moved)
+    if load := _rejecting(one):
+        remarks.append(load)
+    remarks += one.to_replay
     if one.lease:
-        remarks.append(f"at work: {one.lease}")
+        remarks.append(f"running: {one.lease}")
     remarks += [_running(run, now) for run in one.open_runs]
     remarks += [_interrupted(replay) for replay in one.interrupted]
     if one.requested_types:
@@ -72,6 +114,19 @@ def _remarks(one: SourceStatus, now: datetime) -> list[str]:
         )
         remarks.append(f"types that wait for a replay of all days of their table: {requested}")
     return remarks
+
+
+def _rejecting(one: SourceStatus) -> str | None:
+    """Whether the last sync that had rows rejected one in a hundred of them, or more."""
+    load = one.last_load
+    if load is None or 100 * load.source.rejected < load.source.rows_in:
+        return None
+    share = load.source.rejected / load.source.rows_in
+    return (
+        f"{number(load.source.rejected)} of {number(load.source.rows_in)} rows ({share:.0%}) "
+        f"rejected by the sync of {moment(load.started)}; "
+        f"`datalake records --run {load.run_id} --status rejected` shows them"
+    )
 
 
 def _unscheduled(one: SourceStatus) -> str:
@@ -84,7 +139,7 @@ def _interrupted(one: Interrupted) -> str:
     of = f" of {', '.join(tables)}" if tables else ""
     return (
         f"replay of {one.window}{of} interrupted after {len(one.replay.days)} of "
-        f"{plural(one.days, 'day')} (run {one.last_run}); launch it again, and it goes on"
+        f"{plural(one.days, 'day')} (run {one.last_run}); launch it again to continue"
     )
 
 
@@ -96,11 +151,11 @@ def _running(run: RunInProgress, now: datetime) -> str:
         return f"{run.kind} {facts.run_id} running for {since} by {run.run.holder}{progress}"
     if run.kind == "upkeep":
         return (
-            f"upkeep {facts.run_id}, begun {moment(facts.start_time)}, has died; the next goes on"
+            f"upkeep {facts.run_id}, begun {moment(facts.start_time)}, crashed; the next continues"
         )
     return (
-        f"{run.kind} {facts.run_id}, begun {moment(facts.start_time)}, has died{progress}; the "
-        "next run writes its report and goes on"
+        f"{run.kind} {facts.run_id}, begun {moment(facts.start_time)}, crashed{progress}; the next "
+        "run writes its report and continues"
     )
 
 
@@ -111,19 +166,24 @@ def _as_dict(one: SourceStatus, now: datetime) -> dict[str, Any]:
         "source_id": one.source.id,
         "enabled": one.source.enabled,
         "last_sync": last.source if last else None,
+        "last_load": one.last_load.source if one.last_load else None,
         "next_sync": one.next_sync,
         "loaded_until": one.loaded_until,
         "lag_seconds": None if lag is None else int(lag.total_seconds()),
         "files_waiting": None if waiting.problem else waiting.files,
         "bytes_waiting": None if waiting.problem else waiting.bytes,
         "problem": waiting.problem,
+        "moved": one.moved,
+        "files_ignored": sum(what.files for what in waiting.ignored),
+        "ignored": [str(what) for what in waiting.ignored],
+        "to_replay": one.to_replay,
         "failing": {
-            "times": len(one.failures),
-            "since": one.failures[-1].started,
-            "error_code": one.failures[0].source.error_code or None,
-            "error": one.failures[0].source.error or None,
+            "times": one.failing.facts["failures"],
+            "since": one.failing.since,
+            "error_code": one.failing.run.error_code or None,
+            "error": one.failing.run.error or None,
         }
-        if one.failures
+        if one.failing
         else None,
         "lease": {"run_id": one.lease.run_id, "work": one.lease.work, "holder": one.lease.holder}
         if one.lease

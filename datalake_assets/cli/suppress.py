@@ -1,4 +1,4 @@
-"""`datalake suppress`: people whose events are not to be in the lake."""
+"""`datalake suppress`: people whose events are not loaded."""
 
 import sys
 from datetime import UTC, datetime
@@ -8,10 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from datalake_assets.cli.invocation import AsJson, chosen_sources, invocation
-from datalake_assets.cli.output import grid, note, print_json, say, show, working
-from datalake_assets.cli.text import number, plural
+from datalake_assets.cli.output import grid, note, number, plural, print_json, say, show, working
 from eventlake.lake import Lake
-from eventlake.people.remaining import ReplayRange, remaining, replay_ranges
+from eventlake.people import ReplayRange, remaining, replay_ranges
 from eventlake.rules.errors import UsageError
 from eventlake.rules.suppression import IdKind
 from eventlake.settings.models import Source
@@ -27,7 +26,7 @@ SourceName = Annotated[
 def suppressed_people(
     context: typer.Context, source: SourceName = None, as_json: AsJson = False
 ) -> None:
-    """Show who is suppressed, where, and since when; of one source, all who are for it.
+    """Show suppressed people: for the whole lake or one source, and since when.
 
     \b
     Examples:
@@ -50,7 +49,7 @@ def suppressed_people(
     if as_json:
         return print_json(found)
     if not found:
-        return note("Nobody is suppressed. `datalake suppress add` puts people on the lists.")
+        return note("No people are suppressed. `datalake suppress add` adds them.")
     left = ("kind", "id", "source", "since (UTC)")
     shown = found[:_SHOWN]
     rows = [
@@ -64,9 +63,9 @@ def suppressed_people(
 def remaining_rows(
     context: typer.Context, source: SourceName = None, as_json: AsJson = False
 ) -> None:
-    """Show rows of suppressed people that are in the lake still, and the replays that remove them.
+    """Show rows of suppressed people that are still in the lake, and the replays that remove them.
 
-    Reads two columns of every file of the event tables. Exit code 1: there are such rows.
+    It reads two columns of every file of the event tables. Exit code 1: there are such rows.
 
     \b
     Examples:
@@ -92,7 +91,7 @@ def remaining_rows(
         for command in commands:
             say(f"  {command}")
     else:
-        say("No row of anybody who is suppressed is in the lake.")
+        say("The lake has no rows of suppressed people.")
     if listed:
         raise typer.Exit(1)
 
@@ -108,13 +107,13 @@ suppress = typer.Typer(
 )
 _CALLED = {"userId": "user id", "anonymousId": "anonymous id"}
 
-Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="As they stand in events.")]
+Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Exactly as in events.")]
 File = Annotated[
     Path | None, typer.Option(help="Read ids from a file, one on each line; - reads stdin.")
 ]
 Anonymous = Annotated[
     bool,
-    typer.Option("--anonymous-id/--user-id", help="What the ids are. Default: values of `userId`."),
+    typer.Option("--anonymous-id/--user-id", help="The field of the ids. Default: `userId`."),
 ]
 
 
@@ -127,10 +126,10 @@ def add(
     source: SourceName = None,
     as_json: AsJson = False,
 ) -> None:
-    """Suppress people: from the next run on their events are dropped, and counted.
+    """Suppress people: from the next run on, their events are dropped and counted.
 
-    What they have in the lake already stays until its days are replayed; `datalake suppress rows`
-    tells which these are. The raw archive is never changed.
+    Rows that are already in the lake stay until their days are replayed; `datalake suppress rows`
+    lists them. The raw archive is never changed.
 
     \b
     Examples:
@@ -150,9 +149,9 @@ def remove(
     source: SourceName = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take people off the lists: from the next run on their new events are loaded.
+    """Remove people from the lists: from the next run on, their new events are loaded.
 
-    Events that were dropped meanwhile come back with a replay of their days.
+    To load events that were dropped, replay their days.
 
     \b
     Examples:
@@ -202,18 +201,18 @@ def _change(
 
 
 def _explain(lake: Lake, adding: bool) -> None:
-    """What becomes of it, and what does not."""
-    note("From the next run on, syncs and replays use these lists; one under way keeps its own.")
+    """The effect of the change, and its limits."""
+    note("Syncs and replays use these lists from the next run on.")
     if not adding:
-        note("Events that were dropped come back with `datalake replay` of their days.")
+        note("To load events that were dropped, replay their days.")
         return
     note(
-        "Rows that are in the lake stay until their days are replayed: `datalake suppress rows` "
-        "tells which, with the commands."
+        "Rows in the lake stay until their days are replayed: `datalake suppress rows` lists "
+        "them, with the commands."
     )
     days = max(source.retention.record_log_days for source in lake.settings.sources)
     note(
-        "The raw archive is never changed, and record logs of earlier runs go after "
+        "The raw archive is never changed; record logs of earlier runs are deleted after "
         f"{plural(days, 'day')}."
     )
 
@@ -224,17 +223,17 @@ def _sizes(version: Version) -> str:
 
 
 def _given(ids: list[str] | None, file: Path | None) -> list[str]:
-    """The ids of a command, each once."""
+    """The distinct ids of a command."""
     found = list(ids or ())
     if file is not None:
         found += [line.strip() for line in _text(file).splitlines()]
         found = [id for id in found if id]
     if not found or "" in found:
-        raise UsageError("No id was given: name some, or a file with one on each line (--file).")
+        raise UsageError("No id was given: give ids, or a file with one on each line (--file).")
     try:
         "".join(found).encode()
     except UnicodeEncodeError:
-        raise UsageError("An id is not UTF-8, so that no event can have it.") from None
+        raise UsageError("An id is not UTF-8, so no event can have it.") from None
     return list(dict.fromkeys(found))
 
 

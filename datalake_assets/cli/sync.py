@@ -1,20 +1,36 @@
-"""`datalake sync`: new raw files into the lake, here and now."""
+"""`datalake sync` and `datalake replay`: runs in this process, through Dagster."""
 
+import logging
 from collections.abc import Sequence
-from datetime import datetime
+from dataclasses import dataclass
+from itertools import islice
 from typing import Annotated
 
 import typer
 
 from datalake_assets.assets.running import new_job
-from datalake_assets.cli.dry_run import dry_run
-from datalake_assets.cli.invocation import AsJson, DryRun, invocation
-from datalake_assets.cli.output import note, working
-from datalake_assets.cli.runs import Done, prepare, reported, tell
-from datalake_assets.launch import launch_sync
+from datalake_assets.cli.dry_run import dry_run as show_dry_run
+from datalake_assets.cli.invocation import TO, AsJson, DryRun, RequiredSource, invocation
+from datalake_assets.cli.output import (
+    fail,
+    grid,
+    headline,
+    note,
+    number,
+    print_json,
+    show,
+    span,
+    working,
+)
+from datalake_assets.cli.reports import what_is_new
+from datalake_assets.instance.home import ensure_home
+from datalake_assets.launch import Outcome, launch_replay, launch_sync, refuse_replay
+from datalake_assets.preflight import before_run, require
 from eventlake.lake import Lake
 from eventlake.rules.clock import parse_range, touched_days
-from eventlake.rules.errors import UsageError
+from eventlake.rules.errors import LakeError, UsageError
+from eventlake.runs.report_history import RunReport, newest_reports
+from eventlake.runs.unit import Window
 from eventlake.settings.models import Source
 
 
@@ -35,7 +51,7 @@ def sync(
 ) -> None:
     """Load every raw file that is not in the lake yet.
 
-    Times are hours of UTC, YYYY-MM-DDTHH; --to is exclusive. Dagster's UI shows the run.
+    Times are hours in UTC, YYYY-MM-DDTHH; --to is exclusive. Dagster's UI shows the run.
 
     \b
     Examples:
@@ -54,23 +70,130 @@ def sync(
             "No source is enabled. Name one with --source, or set `enabled: true` in lake.yaml."
         )
     if dry_run:
-        return _dry_run(lake, chosen, hours, as_json)
+        days = touched_days(*hours) if hours else None
+        jobs = [new_job(settings, one, "", days=days, dry_run=True) for one in chosen]
+        return show_dry_run(lake, jobs, as_json)
     prepare(lake, chosen)
     runs: list[Done] = []
     for one in chosen:
         note(f"Syncing {one.slug}")
         with working(f"syncing {one.slug}"):
             runs.append(reported(lake, one, launch_sync(lake, one, hours)))
-    tell(runs, as_json)
+    finish(runs, as_json)
 
 
-def _dry_run(
-    lake: Lake,
-    sources: Sequence[Source],
-    hours: tuple[datetime, datetime] | None,
-    as_json: bool,
+def replay(
+    context: typer.Context,
+    source: RequiredSource,
+    first: Annotated[str, typer.Option("--from", metavar="T", help="The first hour (UTC).")],
+    end: Annotated[str, TO],
+    table: Annotated[
+        list[str] | None, typer.Option(help="Only this table; may be repeated. Default: all.")
+    ] = None,
+    accept_changes: Annotated[
+        bool,
+        typer.Option(
+            "--accept-changes",
+            help="Load raw files as they are now, even if changed or removed after loading.",
+        ),
+    ] = False,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
 ) -> None:
-    days = touched_days(*hours) if hours else None
-    dry_run(
-        lake, [new_job(lake.settings, s, "", days=days, dry_run=True) for s in sources], as_json
+    """Load a past range again from the raw archive and replace its rows, day by day.
+
+    Times are hours in UTC, YYYY-MM-DDTHH; --to is exclusive. Dagster's UI shows the run. To
+    continue an interrupted replay after its last published day, launch it again unchanged.
+
+    \b
+    Examples:
+      datalake replay --source ios_prod --from 2026-10-01 --to 2026-10-08
+      datalake replay --source ios_prod --from 2026-10-01T07 --to 2026-10-01T08 --dry-run
+      datalake replay --source web --from 2026-10-01 --to 2026-10-02 --table page
+    """
+    lake = invocation(context).lake()
+    chosen = lake.settings.source(source)
+    window = Window(*parse_range(first, end))
+    tables = tuple(chosen.own_table(one) for one in table) if table else None
+    if dry_run:
+        refuse_replay(lake, chosen, window, tables)
+        job = new_job(lake.settings, chosen, "", window=window, tables=tables, dry_run=True)
+        return show_dry_run(lake, [job], as_json)
+    prepare(lake, [chosen])
+    note(f"Replaying {chosen.slug}, {window}")
+    with working(f"replaying {chosen.slug}"):
+        outcome = launch_replay(lake, chosen, window, tables, accept_changes)
+        done = reported(lake, chosen, outcome)
+    finish([done], as_json)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A run that has ended, with its report if it wrote one."""
+
+    source: Source
+    outcome: Outcome
+    report: RunReport | None
+
+    @property
+    def error(self) -> str:
+        """The error: in full if it was expected, else one line."""
+        error = self.report.source.error if self.report else self.outcome.error
+        return headline(error) if "Traceback" in str(error) else str(error)
+
+
+def prepare(lake: Lake, sources: Sequence[Source]) -> None:
+    """Refuse runs that cannot work before anything is written; then create Dagster's home."""
+    require(before_run(lake, sources))
+    ensure_home(lake.settings)
+    # On Ctrl-C, py4j would log three stack traces of broken connections.
+    logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
+
+
+def reported(lake: Lake, source: Source, outcome: Outcome) -> Done:
+    """Find the report of a run that has ended."""
+    recent = islice(newest_reports(lake.for_source(source), {source.id}), 100)
+    mine = (run for run in recent if run.dagster_run_id == outcome.dagster_run_id)
+    try:
+        return Done(source, outcome, next(mine, None))
+    except (LakeError, OSError):
+        if outcome.succeeded:
+            raise
+        return Done(source, outcome, None)  # show the error of the run, not this one
+
+
+def finish(runs: Sequence[Done], as_json: bool) -> None:
+    """Print the results of the runs; exit with their code."""
+    if as_json:
+        print_json([run.report.source for run in runs if run.report])
+    else:
+        show_runs(runs)
+    for run in runs:
+        if not run.outcome.succeeded:
+            fail(f"{run.source.slug}: {run.error}")
+    raise typer.Exit(max(exit_code(run.outcome) for run in runs))
+
+
+def exit_code(outcome: Outcome) -> int:
+    return 0 if outcome.succeeded else outcome.exit_code or 1
+
+
+def show_runs(runs: Sequence[Done]) -> None:
+    show(
+        grid(
+            [_row(run) for run in runs],
+            left=("source", "status", "new"),
+            right=("rows", "duplicates", "rejected", "time", "dagster run"),
+            spare=("dagster run", "time", "duplicates", "rejected"),
+        )
     )
+
+
+def _row(run: Done) -> tuple[object, ...]:
+    status = "finished" if run.outcome.succeeded else "failed"
+    report, dagster_id = run.report, run.outcome.dagster_run_id.split("-")[0]
+    if report is None:
+        return (run.source.slug, status, "", *[number(None)] * 4, dagster_id)
+    line = report.source
+    counts = (number(count) for count in (line.row_count, line.duplicates, line.rejected))
+    return (run.source.slug, status, what_is_new(report), *counts, span(report.seconds), dagster_id)

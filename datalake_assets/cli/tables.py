@@ -1,4 +1,4 @@
-"""`datalake tables`: what there is to ask."""
+"""`datalake tables`: databases, tables, columns."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any
@@ -6,15 +6,25 @@ from typing import Annotated, Any
 import typer
 
 from datalake_assets.cli.invocation import AsJson, invocation
-from datalake_assets.cli.output import grid, note, print_json, say, show
-from datalake_assets.cli.text import number, plain, plural, size
+from datalake_assets.cli.output import (
+    grid,
+    note,
+    number,
+    plain,
+    plural,
+    print_json,
+    say,
+    show,
+    size,
+)
 from eventlake.catalog.base import Catalog, CatalogTable
 from eventlake.lake import Lake
 from eventlake.rules.errors import UsageError, did_you_mean
+from eventlake.rules.names import RESCUED_DATA
 from eventlake.rules.types import LakeType
 from eventlake.state.source_state import read_state
 
-_AT_ONCE = 16  # tables whose partitions are counted, for catalogs that are far away
+_AT_ONCE = 16  # tables whose partitions are counted in parallel, for remote catalogs
 
 
 def tables(
@@ -45,7 +55,7 @@ def tables(
     if as_json:
         return print_json(found)
     if not found:
-        return note("No tables yet: `datalake sync` makes them.")
+        return note("No tables yet: `datalake sync` creates them.")
     columns = ("columns", "partitions", "rows", "files")
     rows = [
         (one["database"], one["table"], *(number(one[c]) for c in columns), size(one["bytes"]))
@@ -87,31 +97,32 @@ def _columns(table: CatalogTable, requested_types: dict[str, LakeType], as_json:
         return print_json(columns)
     about = f": {plain(table.comment)}" if table.comment else ""
     say(f"{table.full_name}{about}, {plural(len(columns), 'column')}, in {table.location}")
-    rows = [(c["name"], c["type"], c["path"] or "partition key") for c in columns]
+    rows = [(c["name"], c["type"], c["path"] or _not_of_the_event(c)) for c in columns]
     show(grid(rows, left=("column", "type", "path in the event")))
     for name, type in requested_types.items():
         note(f"{name} is requested as {type.sql}: a replay of all days of the table switches it")
 
 
+def _not_of_the_event(column: dict[str, Any]) -> str:
+    """What a column is that has no path in the event."""
+    if column["name"] == RESCUED_DATA:
+        return "values that fit no column (JSON)"
+    return "partition key" if column["partition_key"] else ""
+
+
 def _requested_types(lake: Lake, table: CatalogTable) -> dict[str, LakeType]:
-    """Types that columns of the table are to have."""
+    """The types requested for columns of the table."""
     sources = lake.settings.sources
     states = (read_state(lake.for_source(source).storage, source.id) for source in sources)
-    return next(
-        (
-            s.requested_types[table.full_name]
-            for s in states
-            if table.full_name in s.requested_types
-        ),
-        {},
-    )
+    requested = (state.requested_types.get(table.full_name) for state in states)
+    return next(filter(None, requested), {})
 
 
 def _database(catalog: Catalog, name: str) -> str:
     known = catalog.databases()
     if name in known:
         return name
-    listed = ", ".join(known) or "none yet; `datalake sync` makes them"
+    listed = ", ".join(known) or "none yet; `datalake sync` creates them"
     raise UsageError(
         f"There is no database {name!r}{did_you_mean(name, known)} (databases: {listed})."
     )

@@ -1,4 +1,4 @@
-"""`datalake upkeep`: small files put together, and what nobody needs any more removed."""
+"""`datalake upkeep`: compacts small files and removes what is no longer needed."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,8 +7,19 @@ import msgspec
 import typer
 
 from datalake_assets.cli.invocation import AsJson, DryRun, SourceOption, chosen_sources, invocation
-from datalake_assets.cli.output import fail, grid, note, print_json, say, show, warn, working
-from datalake_assets.cli.text import number, plural, size
+from datalake_assets.cli.output import (
+    fail,
+    grid,
+    note,
+    number,
+    plural,
+    print_json,
+    say,
+    show,
+    size,
+    warn,
+    working,
+)
 from datalake_assets.instance.home import ensure_home
 from eventlake.lake import Lake
 from eventlake.runs.context import now
@@ -24,8 +35,8 @@ def upkeep(
 ) -> None:
     """Compact small files and remove what is no longer needed.
 
-    Scheduled once a day; readers and syncs need not stop for it. What goes when is said by
-    `retention` in lake.yaml, what is put together by `compaction`. Dagster's UI shows the run.
+    Runs once a day by schedule; readers and syncs need not stop for it. In lake.yaml, `retention`
+    sets what is removed and when, `compaction` what is compacted. Dagster's UI shows the run.
 
     \b
     Examples:
@@ -39,7 +50,7 @@ def upkeep(
         print_json([_as_dict(lake, one) for one in reports])
     else:
         for one in reports:
-            _tell(lake.settings.source(one.source_id), one)
+            _show(lake.settings.source(one.source_id), one)
     for problem in problems:
         fail(problem)
     raise typer.Exit(1 if problems else 0)
@@ -71,13 +82,13 @@ def _done(lake: Lake, sources: Sequence[Source]) -> Outcome:
 
 class _Quiet:
     def log(self, message: str) -> None:
-        """Nothing is done, so that there is nothing to tell."""
+        """A dry run does nothing that is worth a message."""
 
     def warn(self, message: str) -> None:
         warn(message)
 
 
-def _tell(source: Source, one: UpkeepReport) -> None:
+def _show(source: Source, one: UpkeepReport) -> None:
     say(f"{source.slug}{': what an upkeep would do' if one.dry_run else ''}", style="bold")
     before, after = one.before, one.after
     if not one.dry_run:
@@ -96,8 +107,8 @@ def _tell(source: Source, one: UpkeepReport) -> None:
         say(f"  {line}")
     if one.orphans.files:
         note(
-            f"  {plural(one.orphans.files, 'file')} ({size(one.orphans.bytes)}) that nothing leads "
-            f"to; they go {plural(source.retention.orphan_days, 'day')} after they were first seen"
+            f"  {plural(one.orphans.files, 'file')} ({size(one.orphans.bytes)}) not referenced; "
+            f"deleted {plural(source.retention.orphan_days, 'day')} after they were first seen"
         )
 
 
@@ -110,6 +121,9 @@ def _lines(one: UpkeepReport) -> list[str]:
             f"{plural(done.partitions, 'partition')} {would}compacted: "
             f"{plural(done.files_before, 'file')} to {number(done.files_after)}"
         )
+    if one.came_home.files:
+        files = f"{plural(one.came_home.files, 'file')}, {size(one.came_home.bytes)}"
+        lines.append(f"{would}moved to their documented folders: {files}")
     for reason, gone in one.removed.items():
         if gone.files:
             files = f"{plural(gone.files, 'file')}, {size(gone.bytes)}"

@@ -1,44 +1,86 @@
-"""Where Dagster keeps its own files: `$DAGSTER_HOME`, else `.dagster` beside `lake.yaml`."""
+"""The home of Dagster's own files: `$DAGSTER_HOME`, else `.dagster` beside `lake.yaml`."""
 
 import fcntl
 import os
 from pathlib import Path
 
+import msgspec
+
+from eventlake.rules.errors import UsageError
 from eventlake.settings.models import Settings
 from eventlake.storage import LocalStorage
+from eventlake.storage.documents import decode, encode
 
 VARIABLE = "DAGSTER_HOME"
 URL_VARIABLE = "DAGSTER_PG_URL"
-"""`postgresql://user:password@host:port/database`: it holds a password, so it is in no file."""
+"""`postgresql://user:password@host:port/database`: it contains a password, so no file has it."""
 _INSTANCE_FILE = Path(__file__).parents[1] / "dagster.yaml"
 _NAME, _SHIPPED = "dagster.yaml", ".dagster.yaml.shipped"
 _STORAGE_MODULE = b"module: datalake_assets.instance.storage\n"
 
 
 def home_of(settings: Settings) -> Path:
-    """Where the home is, or would be."""
+    """The path of the home, which may not exist."""
     given = os.environ.get(VARIABLE)
     home = Path(given) if given else settings.config_folder / ".dagster"
     return home.expanduser().absolute()
 
 
 def leave_home() -> None:
-    """From now on the home is that beside the settings, with its own runs: for the demo."""
+    """Use the home beside the settings from now on: the demo has its own runs."""
     for variable in (VARIABLE, URL_VARIABLE):
         os.environ.pop(variable, None)
 
 
 def ensure_home(settings: Settings) -> Path:
-    """A home that works: made, given its `dagster.yaml`, and put into the environment."""
+    """Create the home with its `dagster.yaml`, and set it in the environment."""
     home = home_of(settings)
     home.mkdir(parents=True, exist_ok=True)
     _ensure_instance_file(home)
+    reserve_names(settings, home)
     os.environ[VARIABLE] = str(home)
     return home
 
 
+_NAMES = "datalake/sources.json"
+
+
+class _Reserved(msgspec.Struct, frozen=True):
+    """The storage of each source in a home, by the source's name, which is in the keys of its
+    assets. A copied home reserves nothing."""
+
+    home: str = ""
+    sources: dict[str, str] = {}
+
+
+def reserve_names(settings: Settings, home: Path) -> None:
+    """Refuse a source if another lake in this home has one of the same name: their runs and assets
+    would be the same for Dagster."""
+    found = _read(home / _NAMES)
+    known = decode(found, _Reserved, str(home / _NAMES)) if found else _Reserved()
+    own = settings.storage_uri
+    others = {
+        name: uri
+        for name, uri in known.sources.items()
+        if known.home == str(home) and uri != own and ("://" in uri or Path(uri).exists())
+    }
+    for source in settings.sources:
+        if other := others.get(source.name):
+            raise UsageError(
+                f"Source {source.slug!r} of the lake in {own} has the same name as one of the lake "
+                f"in {other}, and both use {home} as ${VARIABLE}: they would overwrite each "
+                f"other's assets. Set ${VARIABLE} to another folder for one of them, or give the "
+                f"source another slug. If the lake was moved, remove the source from "
+                f"{home / _NAMES}."
+            )
+    reserved = _Reserved(str(home), others | {s.name: own for s in settings.sources})
+    if reserved != known:
+        (home / _NAMES).parent.mkdir(parents=True, exist_ok=True)
+        LocalStorage(str(home)).write(_NAMES, encode(reserved))
+
+
 def _ensure_instance_file(home: Path) -> None:
-    """Install the file of this release; keep an edited one, but for modules that have moved."""
+    """Install the file of this release; keep an edited one, except for names of moved modules."""
     ours = _INSTANCE_FILE.read_bytes()
     found, shipped = _read(home / _NAME), _read(home / _SHIPPED)
     wanted = {_NAME: ours, _SHIPPED: ours}
@@ -50,7 +92,7 @@ def _ensure_instance_file(home: Path) -> None:
 
 
 def _moved(file: bytes) -> bytes:
-    """An edited file of an older release, with the storage class where it is now."""
+    """An edited file of an older release, with the current module of the storage class."""
     return file.replace(b"module: datalake_assets.bookkeeping\n", _STORAGE_MODULE)
 
 
@@ -62,7 +104,7 @@ _FILE = "in_use.lock"
 
 
 def claim(home: Path) -> bool:
-    """Hold the home until this process ends, whatever program it becomes; False: another does."""
+    """Lock the home until this process ends, also after an exec; False: it is locked already."""
     handle = os.open(home / _FILE, os.O_RDWR | os.O_CREAT, 0o666)
     os.set_inheritable(handle, True)
     try:
@@ -74,7 +116,7 @@ def claim(home: Path) -> bool:
 
 
 def is_claimed(home: Path) -> bool:
-    """Whether somebody holds it now."""
+    """Whether a process has locked the home."""
     try:
         handle = os.open(home / _FILE, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""Which tables exist, remembered beside Dagster's own files, so that loading code asks nobody.
+"""The known tables, stored beside Dagster's own files: loading code needs no remote request.
 
-The snapshot only grows: a run that was queued when a table was known must find it when it starts.
+The snapshot only grows: a queued run must still find its tables when it starts.
 """
 
 import os
@@ -30,7 +30,7 @@ class SourceSnapshot(msgspec.Struct, frozen=True):
         return None if self.start is None else date.fromisoformat(self.start)
 
     def tables_of(self, source: Source) -> list[TableSchema]:
-        """Those in the place the source writes to now, and that it does not skip."""
+        """The tables that the source writes now, with its current database, prefix and skips."""
         return [
             schema
             for schema in self.tables.values()
@@ -49,7 +49,7 @@ class Snapshot(msgspec.Struct, frozen=True):
         return self.sources.get(source_id, SourceSnapshot())
 
     def with_states(self, states: Iterable[SourceState]) -> "Snapshot":
-        """The same with what these states have more."""
+        """The same with the additional tables of some states."""
         sources = dict(self.sources)
         for state in states:
             old = self.of(state.source_id)
@@ -60,7 +60,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 def snapshot_path(lake: Lake) -> Path | None:
-    """The local copy, or None where Dagster has no home."""
+    """The path of the local copy; None if Dagster has no home."""
     home = os.environ.get("DAGSTER_HOME")
     if not home:
         return None
@@ -69,7 +69,7 @@ def snapshot_path(lake: Lake) -> Path | None:
 
 
 def read_snapshot(lake: Lake) -> Snapshot:
-    """The local copy; without one, a look at the lake; if that fails, nothing but `lake.yaml`."""
+    """The local copy, else the tables of the lake, else (on failure) an empty snapshot."""
     path = snapshot_path(lake)
     if path is not None and path.exists():
         return decode(path.read_bytes(), Snapshot, str(path))
@@ -77,7 +77,7 @@ def read_snapshot(lake: Lake) -> Snapshot:
 
 
 def refresh_snapshot(lake: Lake) -> bool:
-    """Bring the local copy up to what the lake has; whether that made it larger."""
+    """Update the local copy from the lake; returns whether it has grown."""
     path = snapshot_path(lake)
     before = read_snapshot(lake)
     after = before.with_states(_states(lake))

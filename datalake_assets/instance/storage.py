@@ -1,6 +1,8 @@
-"""Where Dagster keeps its runs and events: in Postgres if a variable says where, else in SQLite."""
+"""The storage of Dagster's runs and events: Postgres if a variable is set, else SQLite."""
 
+import fcntl
 import os
+from pathlib import Path
 from typing import Any
 
 from dagster._config.config_schema import UserConfigSchema
@@ -13,14 +15,15 @@ from datalake_assets.instance.home import URL_VARIABLE, VARIABLE
 from eventlake.rules.errors import ServiceTrouble, UsageError
 
 _DRIVER = "postgresql+psycopg2"
+_LOCK = "storage.lock"
 _KINDS = ("postgresql", "postgres", _DRIVER)
 
 
 class Bookkeeping(DagsterStorage, ConfigurableClass):
-    """What `dagster.yaml` names as storage, so that one file serves laptop and production.
+    """The storage class of `dagster.yaml`, so that one file serves laptop and production.
 
-    Dagster itself can take a URL from the environment, but not the choice of the storage. There
-    is never an instance of this class: it makes one of Dagster's own.
+    Dagster can read a URL from the environment, but not the choice of the storage. This class has
+    no instances: it creates one of Dagster's own classes.
     """
 
     @classmethod
@@ -52,14 +55,14 @@ def _postgres(url: str, inst_data: ConfigurableClassData | None) -> DagsterStora
             "`postgres` (pip install 'datalake[postgres]'), or unset the variable."
         ) from None
     try:
-        # Named, since SQLAlchemy 2.1 takes another driver by default than dagster-postgres has.
+        # Explicit, because the default driver of SQLAlchemy 2.1 is not the one of dagster-postgres.
         return DagsterPostgresStorage(f"{_DRIVER}://{place}", inst_data=inst_data)
     except (DagsterPostgresException, DBAPIError) as error:
         where = place.rpartition("@")[2]
         said = str(error.__cause__ or error).splitlines()[0]
         raise ServiceTrouble(
-            f"Dagster's database cannot be used ({where}, from ${URL_VARIABLE}): {said}. See "
-            "whether Postgres runs there, and whether user, password and database are right."
+            f"Dagster's database cannot be used ({where}, from ${URL_VARIABLE}): {said}. Check "
+            "that Postgres runs there, and that user, password and database are right."
         ) from error
 
 
@@ -67,8 +70,12 @@ def _sqlite(inst_data: ConfigurableClassData | None) -> DagsterStorage:
     home = os.environ.get(VARIABLE)
     if not home:
         raise UsageError(
-            f"Neither ${URL_VARIABLE} nor ${VARIABLE} is set, so there is no place for "
-            "Dagster's runs. Set one of them, or use the `datalake` command, which does."
+            f"Neither ${URL_VARIABLE} nor ${VARIABLE} is set, so Dagster cannot store runs. "
+            "Set one of them, or use the `datalake` command, which sets it."
         )
-    # Where Dagster puts it by itself: runs of before are found again.
-    return DagsterSqliteStorage.from_local(home, inst_data=inst_data)
+    # If two processes created the databases at the same time, both would write the version, and
+    # Dagster would refuse to open them.
+    with open(Path(home) / _LOCK, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        # The same folder as without this class, so that earlier runs are found.
+        return DagsterSqliteStorage.from_local(home, inst_data=inst_data)

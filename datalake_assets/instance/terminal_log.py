@@ -1,4 +1,4 @@
-"""What a run says on the terminal: its own words, without Dagster's bookkeeping."""
+"""The log of a run on the terminal: its own messages, without Dagster's events."""
 
 import logging
 import sys
@@ -6,8 +6,8 @@ import sys
 import dagster as dg
 
 
-class _OwnWords(logging.Filter):
-    """Lets through what was logged in our words; not the events of the framework."""
+class _OwnMessages(logging.Filter):
+    """Drops the events of the framework."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         meta = getattr(record, "dagster_meta", {})
@@ -27,13 +27,13 @@ class _Format(logging.Formatter):
         "log_level": dg.Field(str, default_value="INFO", is_required=False),
         "warnings": dg.Field(bool, default_value=True, is_required=False),
     },
-    description="The run's own words on standard error.",
+    description="The messages of a run on standard error.",
 )
 def console(init_context: dg.InitLoggerContext) -> logging.Logger:
     logger = logging.Logger("datalake", level=init_context.logger_config["log_level"])
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Format())
-    handler.addFilter(_OwnWords())
+    handler.addFilter(_OwnMessages())
     if not init_context.logger_config["warnings"]:
         handler.addFilter(lambda record: record.levelno != logging.WARNING)
     logger.addHandler(handler)

@@ -49,7 +49,7 @@ def findings(
     yield from found
     readable = "://" not in lake.settings.storage_uri or found[0].error is None
     for source in sources if readable else ():
-        yield from archive_findings(lake.for_source(source), source, schedules)
+        yield from archive_findings(lake.for_source(source), source, schedules, sample=True)
     yield catalog_finding(lake.for_source(sources[0]))
     if lake.settings.catalog == "glue":
         yield from glue_findings(lake, sources)
@@ -73,7 +73,7 @@ def _engine_findings(lake: Lake, sources: list[Source], readable: bool) -> Itera
 
 
 def before_run(lake: Lake, sources: Iterable[Source]) -> Iterator[Finding]:
-    """What can be told at once; what AWS refuses is left to the run, which reports it."""
+    """Problems that show at once; refusals of AWS are left to the run, which reports them."""
     if lake.settings.engine != "emr":
         yield java_finding()
     if "://" in lake.settings.storage_uri:

@@ -1,13 +1,20 @@
 """The raw archive of a source and what became of it: why there is data, or none."""
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
+from datalake_assets.instance.home import VARIABLE, home_of
 from datalake_assets.preflight.finding import Finding, Remark, finding_of
+from eventlake.columnar.raw_lines import RawLines
 from eventlake.lake import Lake
-from eventlake.runs.plan import list_archive, plan_sync
+from eventlake.rules.events import Reason, Reject, open_envelope
+from eventlake.rules.parse import parse_line
+from eventlake.runs.archive import archive_storage, list_archive
+from eventlake.runs.plan import freed_warnings, plan_sync
 from eventlake.runs.report_history import newest_reports
 from eventlake.settings.models import Source
 from eventlake.state.source_state import read_state, refuse_changed_layout
@@ -38,16 +45,37 @@ class Schedules:
         return frozenset(state.instigator_name for state in states if state.is_running)
 
 
+def schedules_of(lake: Lake) -> Schedules | None:
+    """The schedules of the Dagster instance here, if there is one."""
+    home = home_of(lake.settings)
+    if not (home / "dagster.yaml").exists():
+        return None
+
+    def instance() -> "dg.DagsterInstance":
+        import dagster as dg
+
+        os.environ[VARIABLE] = str(home)
+        return dg.DagsterInstance.from_config(str(home))
+
+    return Schedules(instance)
+
+
 def archive_findings(
-    lake: Lake, source: Source, schedules: Schedules | None = None
+    lake: Lake, source: Source, schedules: Schedules | None = None, *, sample: bool = False
 ) -> Iterator[Finding]:
-    """The archive and the tables; of syncs and schedules only what keeps data away."""
+    """The archive and the tables; of syncs and schedules only what keeps data away.
+
+    With `sample`, some lines of the newest files are read as a sync would read them.
+    """
     archive = finding_of(f"archive of {source.slug}", lambda: _archive(lake, source))
     tables = finding_of(f"tables of {source.slug}", lambda: _tables(lake, source))
     yield archive
     yield tables
     if archive.error or tables.error:
         return
+    if sample:
+        read = finding_of(f"lines of {source.slug}", lambda: _sample(lake, source))
+        yield from [read] if read.message else []
     if not source.is_scheduled:
         off = "`schedule` is off" if source.enabled else "the source is not enabled"
         on = "a cron expression" if source.enabled else "`enabled: true`"
@@ -65,12 +93,16 @@ def archive_findings(
             warning=True,
         )
     yield from _last_sync(lake, source)
+    freed = read_state(lake.storage, source.id).freed
+    for warning in freed_warnings(source, freed):
+        yield Finding(f"replay of {source.slug}", warning, warning=True)
 
 
 def _archive(lake: Lake, source: Source) -> str:
-    folders = list_archive(lake.storage, source).folders
+    archive = list_archive(lake.storage, source)
+    folders, ignored = archive.folders, archive.ignored(source, read_state(lake.storage, source.id))
     files = [file for stored in folders.values() for file in stored]
-    place = lake.storage.full(source.raw)
+    place = archive_storage(lake.storage, source).full(source.raw)
     if not files:
         raise Remark(f"{place} holds no raw files yet")
     if source.start is not None and max(folders) < source.start:
@@ -80,8 +112,50 @@ def _archive(lake: Lake, source: Source) -> str:
         )
     total = sum(file.size for file in files) / 1e6
     waiting = _waiting(lake, source)
-    told = f"; {waiting:,} wait for a sync" if waiting else ""
-    return f"{len(files):,} files, {total:,.1f} MB, days {min(folders)} to {max(folders)}{told}"
+    waits = f"; {waiting:,} wait for a sync" if waiting else ""
+    seen = f"{len(files):,} files, {total:,.1f} MB, days {min(folders)} to {max(folders)}{waits}"
+    seen = "; not taken: ".join([seen, *(["; ".join(map(str, ignored))] if ignored else [])])
+    if any(not one.expected for one in ignored):
+        raise Remark(seen)
+    return seen
+
+
+_SAMPLE_FILES, _SAMPLE_LINES, _SAMPLE_REASONS = 3, 200, 3
+
+
+def _sample(lake: Lake, source: Source) -> str:
+    """What would be rejected of the first lines of the newest files."""
+    raw = archive_storage(lake.storage, source)
+    newest = list(list_archive(lake.storage, source).files.values())[-_SAMPLE_FILES:]
+    rejected: dict[str, tuple[int, str]] = {}
+    count = 0
+    for file in newest:
+        lines = RawLines(partial(raw.open_stream, file.path), source.limits.line_bytes)
+        for number, line in islice(lines, _SAMPLE_LINES):
+            count += bool(line.strip())
+            if line.strip() and (why := _rejected(source, line)):
+                times, first = rejected.get(why.reason, (0, f"{file.path} line {number}: {why}"))
+                rejected[why.reason] = times + 1, first
+    if rejected:
+        total = sum(times for times, _ in rejected.values())
+        most = sorted(rejected.values(), reverse=True)[:_SAMPLE_REASONS]
+        reasons = [f"{times}, the first in {first}" for times, first in most]
+        if more := len(rejected) - len(most):
+            reasons.append(f"and {more} more reasons")
+        raise Remark(
+            f"{total} of {count} lines of a sample would be rejected: {'; '.join(reasons)}"
+        )
+    return f"{count} lines of a sample can be loaded" if count else ""
+
+
+def _rejected(source: Source, line: bytes) -> Reject | None:
+    try:
+        envelope = open_envelope(parse_line(line, source.limits))
+    except Reject as why:
+        return why
+    if envelope.message_id is None and not source.load_without_message_id:
+        return Reject(Reason.NO_MESSAGE_ID)
+    return None
 
 
 def _waiting(lake: Lake, source: Source) -> int:
@@ -93,6 +167,8 @@ def _waiting(lake: Lake, source: Source) -> int:
 def _tables(lake: Lake, source: Source) -> str:
     state = read_state(lake.storage, source.id)
     refuse_changed_layout(source, state)
+    if moved := state.tables_elsewhere(source):
+        raise Remark(moved)
     known = len(state.tables_of(source))
     return f"{known} in database {source.database}" if known else "none yet"
 

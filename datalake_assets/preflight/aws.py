@@ -1,9 +1,9 @@
-"""Who we are on AWS, for each source: its role is assumed with its external id.
+"""Access to AWS, for each source: its role is assumed with its external id.
 
-To change something in Glue just to see whether one may would be seen by others. So every right to
-change is tried on a table that is not there: who has the right is told that it is missing, who has
-not is refused. To create is tried by the table of sync reports and its database: made if they are
-missing, and else asked for a second time.
+Others would see a change in Glue that is made only as a test. So each permission to change is
+tested on a table that does not exist: with the permission, Glue answers that the table is missing,
+without it, the call is refused. Permissions to create are tested with the table of sync reports and
+its database, which are created if they are missing, and otherwise requested again.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,8 +37,8 @@ def _account(source: Source) -> Finding:
         with role_call(access):
             identity = access.client("sts").get_caller_identity()
         _refuse_other_account(source, identity["Account"])
-        told = f" with external id {access.external_id}" if access.role_arn else ""
-        return f"{identity['Arn']}{told}"
+        external = f" with external id {access.external_id}" if access.role_arn else ""
+        return f"{identity['Arn']}{external}"
 
     return finding_of(what, check)
 

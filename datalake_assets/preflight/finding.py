@@ -41,8 +41,8 @@ def finding_of(what: str, check: Callable[[], str]) -> Finding:
     except Remark as remark:
         return Finding(what, str(remark), warning=True)
     except OSError as error:
-        told = f"{error}. Give this user the right to read it, or correct the settings."
-        return Finding(what, error=as_lake_error(error) or UsageError(told))
+        message = f"{error}. Give this user the right to read it, or correct the settings."
+        return Finding(what, error=as_lake_error(error) or UsageError(message))
     except Exception as error:
         known = as_lake_error(error)
         if known is None:

@@ -19,7 +19,6 @@ from eventlake.runs.context import Silent
 from eventlake.settings.models import Source
 from spark_resources.engines.cluster.engine import ClusterSession
 from spark_resources.engines.cluster.errors import NoExecutors
-from spark_resources.engines.cluster.master import cores
 from spark_resources.engines.emr.client import EmrClient
 from spark_resources.engines.emr.cluster import VENDOR_TAG, Cluster
 from spark_resources.engines.emr.step import refuse_unusable
@@ -102,7 +101,7 @@ _WAIT_SECONDS = 30.0  # less than runs do: somebody looks on
 
 
 def spark_cluster_findings(lake: Lake) -> Iterator[Finding]:
-    """Each as the one before it lets it be tried."""
+    """The findings in order; each needs the one before it."""
     with ClusterSession(lake.settings, lake.storage, Silent(), _WAIT_SECONDS) as session:
         looks = {
             "Spark master": _master,
@@ -118,29 +117,24 @@ def spark_cluster_findings(lake: Lake) -> Iterator[Finding]:
 
 
 def _master(session: ClusterSession) -> str:
-    workers = session.workers
-    total = cores(sum(worker.cores for worker in workers))
-    memory = sum(worker.memory_mb for worker in workers)
-    many = "s" if len(workers) != 1 else ""
-    return f"{session.engine}, {len(workers)} worker{many} with {total} and {memory:,} MB in all"
+    return f"{session.engine} answers; this machine is {session.own_address} for it"
 
 
 def _executors(session: ClusterSession) -> str:
     try:
-        found = session.executors.count
+        return str(session.executors)
     except NoExecutors as none:
         raise Remark(
-            f"none within {_WAIT_SECONDS:g} s: other applications have all cores, or the workers "
-            "are gone; runs wait longer (`wait_minutes` under `spark`)"
+            f"none within {_WAIT_SECONDS:g} s: other applications have all cores, or no worker is "
+            "running or has enough free memory; runs wait longer (`wait_minutes` under `spark`)"
         ) from none
-    return f"{found}, each with {session.shape}"
 
 
 def _python(session: ClusterSession) -> str:
-    session.dataflow()
-    if session.brought is None:
+    _ = session.prepared
+    if session.shipped is None:
         return f"{session.python}, with the packages that are installed here"
-    return f"{session.python}; each run brings the packages, since the workers have others"
+    return f"{session.python}; each run ships the packages, since workers have other versions"
 
 
 def _storage(session: ClusterSession) -> str:

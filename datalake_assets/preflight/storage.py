@@ -75,9 +75,9 @@ def bucket_region(storage: S3Storage) -> str:
         if answer["ResponseMetadata"]["HTTPStatusCode"] not in (301, 403):
             with aws_call(storage.bucket):
                 raise
-    told = answer["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region")
+    region = answer["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region")
     # Servers other than AWS's may not tell.
-    return str(told or storage.access.region_name() or "us-east-1")
+    return str(region or storage.access.region_name() or "us-east-1")
 
 
 def _staging_stays(storage: S3Storage) -> bool:

@@ -19,6 +19,7 @@ from datalake_assets.assets.keys import (
     sync_job_name,
     upkeep_key,
 )
+from datalake_assets.assets.running import RunError, run_error
 from datalake_assets.sensors.reload import WEBSERVER_VARIABLE
 from eventlake.alerts.delivery import Evaluation
 from eventlake.alerts.run_status import CheckRun, EndedRun, Outcome, RunStatus, Verdict
@@ -117,8 +118,8 @@ def owner_of(key: dg.AssetKey, sources: Sequence[Source]) -> Source | None:
 def _failure(instance: dg.DagsterInstance, record: dg.RunRecord, replay: bool) -> EndedRun | None:
     """A failed run; it may have ended before it wrote a report."""
     run = record.dagster_run
-    error, code, exit_code = _error_of(instance, run.run_id)
-    if replay and exit_code == _WRONG_USE:
+    error = _error_of(instance, run.run_id)
+    if replay and error.exit_code == _WRONG_USE:
         return None
     ended = _ended(record)
     started = datetime.fromtimestamp(record.start_time, UTC) if record.start_time else ended
@@ -130,29 +131,15 @@ def _failure(instance: dg.DagsterInstance, record: dg.RunRecord, replay: bool) -
         started=started,
         ended=ended,
         dagster_run_id=run.run_id,
-        error_code=code,
-        error=error,
+        error_code=error.code,
+        error=error.message,
     )
 
 
-def _error_of(instance: dg.DagsterInstance, run_id: str) -> tuple[str, str, int]:
-    """The first error of a run, its code and exit code."""
-    events = {Event.STEP_FAILURE, Event.RUN_FAILURE}
-    for record in instance.get_records_for_run(run_id, of_type=events, limit=5).records:
-        event = record.event_log_entry.dagster_event
-        if event is None:
-            continue
-        if event.is_step_failure and (failure := event.step_failure_data.user_failure_data):
-            code = failure.metadata.get("error_code")
-            exit_code = failure.metadata.get("exit_code")
-            return (
-                failure.description or "",
-                str(code.value) if code else "",
-                int(str(exit_code.value)) if exit_code else 1,
-            )
-        said = event.step_failure_data.error if event.is_step_failure else None
-        return (said.message if said else event.message or "The run failed.").strip(), "", 1
-    return "The run failed before it began; see its log in Dagster.", "", 1
+def _error_of(instance: dg.DagsterInstance, run_id: str) -> RunError:
+    failures = {Event.STEP_FAILURE, Event.RUN_FAILURE}
+    records = instance.get_records_for_run(run_id, of_type=failures, limit=5).records
+    return run_error(e for one in records if (e := one.event_log_entry.dagster_event))
 
 
 def _evaluations(instance: dg.DagsterInstance, run_id: str) -> Iterator[dg.AssetCheckEvaluation]:

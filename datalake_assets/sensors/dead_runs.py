@@ -1,4 +1,4 @@
-"""Runs whose process is gone: a sensor closes them, in the lake and in Dagster."""
+"""The sensor that closes runs whose process is gone, in the lake and in Dagster."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ _UNDER_WAY = [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 
 
 def close_dead(lake: Lake) -> dg.SensorDefinition:
-    """Does without delay what the next run of a source would do."""
+    """Does what the next run of a source would do, without the wait."""
 
     @dg.sensor(
         name="dead_runs",
@@ -24,21 +24,21 @@ def close_dead(lake: Lake) -> dg.SensorDefinition:
         description="Closes runs whose process is gone: a failed report in the lake, a failed run.",
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-        told = [line for source in lake.settings.sources for line in _close_in_lake(lake, source)]
-        told += _close_in_dagster(lake, context.instance)
-        return dg.SkipReason(" ".join(told) or "Every run that has begun is alive or has ended.")
+        lines = [line for source in lake.settings.sources for line in _close_in_lake(lake, source)]
+        lines += _close_in_dagster(lake, context.instance)
+        return dg.SkipReason(" ".join(lines) or "Every run that has begun is alive or has ended.")
 
     return sensor
 
 
 def _close_in_lake(lake: Lake, source: Source) -> Iterator[str]:
-    """One source that cannot be read leaves the others their turn."""
+    """A source that cannot be read does not stop the others."""
     try:
         lake = lake.for_source(source)
         for run_id in close_dead_runs(lake.storage, lake.catalog, source.id, now()):
-            yield f"Run {run_id} of {source.slug} had died; it now has a failed report."
+            yield f"Run {run_id} of {source.slug} crashed; it now has a failed report."
     except (LakeError, OSError) as error:
-        yield f"Runs of {source.slug} could not be looked at: {error}"
+        yield f"Runs of {source.slug} could not be read: {error}"
 
 
 def _close_in_dagster(lake: Lake, instance: dg.DagsterInstance) -> Iterator[str]:
@@ -47,10 +47,10 @@ def _close_in_dagster(lake: Lake, instance: dg.DagsterInstance) -> Iterator[str]
         if holder is not None and is_dead(lake, run):
             message = (
                 f"The process of this run ({holder}) is gone: it was killed, or its machine went "
-                "down. What it had published stays; launch it again, and it goes on from there."
+                "down. What it published stays; launch it again to continue from there."
             )
             if run.status is dg.DagsterRunStatus.CANCELING:
                 instance.report_run_canceled(run, message)
             else:
                 instance.report_run_failed(run, message)
-            yield f"Dagster run {run.run_id} was left behind by {holder}."
+            yield f"Dagster run {run.run_id} of {holder} is closed: the process is gone."

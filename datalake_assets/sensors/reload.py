@@ -1,4 +1,4 @@
-"""New event types become assets by themselves: a sensor has the code location loaded again."""
+"""The sensor that reloads the code location, so that new event tables become assets."""
 
 import os
 
@@ -14,13 +14,13 @@ WEBSERVER_VARIABLE = "DATALAKE_WEBSERVER"
 
 
 def reload_for_new_tables(lake: Lake, loaded: Snapshot) -> dg.SensorDefinition:
-    """Asks the webserver to load the definitions again when there are tables they do not have."""
+    """Asks the webserver to reload the definitions if the lake has tables that they lack."""
 
     @dg.sensor(
         name="reload_for_new_tables",
         minimum_interval_seconds=30,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Loads the code location again when a sync has made new event tables.",
+        description="Reloads the code location after a sync has created event tables.",
     )
     def sensor() -> dg.SkipReason:
         refresh_snapshot(lake)

@@ -1,1 +1,1 @@
-"""Telling people of troubles: once each, by every way they asked for, and when they are over."""
+"""Alerts: each problem is reported once per channel, and again when it is over."""

@@ -1,13 +1,11 @@
 """Evaluates the alerts of a source and delivers messages, at least once per channel.
 
-A sender claims a message in the lake before it sends it, so concurrent evaluations send it once.
-If the sender crashes before recording the delivery, another one sends the message again when the
-claim expires: duplicates have the same id."""
+Only the sensor `alerts` sends, and Dagster runs one tick of it at a time. If it crashes before it
+records a delivery, the next tick sends the message again: duplicates have the same id."""
 
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from msgspec.structs import replace
 
@@ -15,8 +13,8 @@ from eventlake.alerts.channels import Channel, NotSent
 from eventlake.alerts.channels.email import Email
 from eventlake.alerts.channels.sns import SnsTopic
 from eventlake.alerts.channels.webhook import WebHook
-from eventlake.alerts.history import runs_since, under_way
-from eventlake.alerts.rules import Observed, state_after
+from eventlake.alerts.history import observe
+from eventlake.alerts.rules import state_after
 from eventlake.alerts.run_status import CheckRun, EndedRun, StatusLookup, unknown
 from eventlake.alerts.state import (
     GIVE_UP,
@@ -46,7 +44,6 @@ def channels_of(source: Source, environ: Mapping[str, str]) -> dict[str, Channel
     return found
 
 
-CLAIM = timedelta(minutes=5)  # longer than any channel takes to accept or refuse a message
 _KEPT = 50  # completed notifications
 
 
@@ -75,39 +72,22 @@ def _addressed(entry: Notification, channels: Mapping[str, Channel], now: dateti
     return replace(entry, due=due, lost={**entry.lost, **lost})
 
 
-def claimed(state: AlertState, by: str, now: datetime) -> AlertState:
-    """Claim all due deliveries that no other sender has claimed."""
-
-    def claim(one: Delivery) -> Delivery:
-        return replace(one, claimed_by=by, claimed_until=now + CLAIM) if one.free(now) else one
-
-    notifications = tuple(
-        replace(entry, due={name: claim(one) for name, one in entry.due.items()})
-        if any(one.free(now) for one in entry.due.values())
-        else entry
-        for entry in state.notifications
-    )
-    return replace(state, notifications=notifications)
-
-
 @dataclass
 class Sending:
-    """Sends the claimed messages; a channel that fails is not tried again in this evaluation."""
+    """Sends due messages; a channel that fails is not tried again in this evaluation."""
 
     storage: Storage
     source_id: str
-    by: str
     now: datetime
     is_time_up: Callable[[], bool]
     refused: set[str]  # addresses of failed channels, of all sources
 
     def send(self, state: AlertState, channels: Mapping[str, Channel]) -> Iterator[str]:
         """Send in order and record each delivery at once; yields a log line per message."""
-        unsent: list[tuple[str, str]] = []
-        for message, name in self._mine(state):
+        due = [(entry.message, name) for entry in state.notifications for name in entry.due]
+        for message, name in due:
             channel = channels[name]
             if channel.address in self.refused or self.is_time_up():
-                unsent.append((message.id, name))
                 continue
             try:
                 remark = channel.send(message)
@@ -118,49 +98,19 @@ class Sending:
             else:
                 self._note(message.id, name, None)
                 yield f"{name}: {message.title}." + (f" {remark}" if remark else "")
-        if unsent:
-            self._release(unsent)
-
-    def _mine(self, state: AlertState) -> list[tuple[Message, str]]:
-        return [
-            (entry.message, name)
-            for entry in state.notifications
-            for name, one in entry.due.items()
-            if one.claimed_by == self.by
-        ]
 
     def _note(self, message_id: str, name: str, error: str | None) -> None:
         def noted(entry: Notification) -> Notification:
-            one = entry.due.get(name)
-            if one is None:
-                return entry  # sent by another process after the claim expired
+            if entry.message.id != message_id or name not in entry.due:
+                return entry
             if error is not None:
-                failed = Delivery(one.tries + 1, error)
+                failed = Delivery(entry.due[name].tries + 1, error)
                 return replace(entry, due={**entry.due, name: failed})
             due = {other: kept for other, kept in entry.due.items() if other != name}
             return replace(entry, due=due, delivered={**entry.delivered, name: self.now})
 
-        self._change({message_id}, noted)
-
-    def _release(self, unsent: list[tuple[str, str]]) -> None:
-        def released(entry: Notification) -> Notification:
-            channels = {name for message, name in unsent if message == entry.message.id}
-            free = {
-                name: replace(one, claimed_by="", claimed_until=None)
-                if name in channels and one.claimed_by == self.by
-                else one
-                for name, one in entry.due.items()
-            }
-            return replace(entry, due=free)
-
-        self._change({message for message, _ in unsent}, released)
-
-    def _change(self, ids: set[str], change: Callable[[Notification], Notification]) -> None:
         def changed(state: AlertState) -> AlertState:
-            notifications = (
-                change(entry) if entry.message.id in ids else entry for entry in state.notifications
-            )
-            return replace(state, notifications=tuple(notifications))
+            return replace(state, notifications=tuple(map(noted, state.notifications)))
 
         update_alerts(self.storage, self.source_id, changed)
 
@@ -193,23 +143,17 @@ class Evaluation:
         """
         if not source.alerts.has_recipients:
             return []
-        lake, me = self.lake.for_source(source), uuid.uuid4().hex
-        channels = channels_of(source, self.environ)
+        lake, channels = self.lake.for_source(source), channels_of(source, self.environ)
         writer = MessageWriter(source, self.now, source.alerts.ui_url or self.ui)
-        # Read before the reports, so that a run that ends meanwhile is in one of the two.
-        running = under_way(lake, source)
         before = read_alerts(lake.storage, source.id)
-        reported = runs_since(lake, source, before, self.statuses, self.now)
-        known = {one.id for one in reported}
-        unreported = [one for one in failures if one.id not in known]
-        observed = Observed([*reported, *unreported], check_runs, running)
+        observed = observe(lake, source, before, self.now, self.statuses, failures, check_runs)
 
         def change(state: AlertState) -> AlertState:
             counted = state_after(state, observed, source.alerts, writer)
-            return claimed(addressed(counted, channels, self.now), me, self.now)
+            return addressed(counted, channels, self.now)
 
         state = update_alerts(lake.storage, source.id, change)
-        sending = Sending(lake.storage, source.id, me, self.now, self.is_time_up, self.refused)
+        sending = Sending(lake.storage, source.id, self.now, self.is_time_up, self.refused)
         return [f"{source.slug}, by {line}" for line in sending.send(state, channels)]
 
 

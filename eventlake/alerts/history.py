@@ -3,19 +3,28 @@
 Records of suppressed people are never shown, even if they were suppressed after the run.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from eventlake.alerts.rules import horizon, is_late
-from eventlake.alerts.run_status import BadRecord, EndedRun, Outcome, RunStatus, StatusLookup
-from eventlake.alerts.state import AlertState, Trouble
+from eventlake.alerts.rules import Observed, horizon, is_late, state_after
+from eventlake.alerts.run_status import (
+    CheckRun,
+    EndedRun,
+    Outcome,
+    RunStatus,
+    StatusLookup,
+    unknown,
+)
+from eventlake.alerts.state import AlertState, Trouble, read_alerts
+from eventlake.alerts.wording import RECORD, MessageWriter
 from eventlake.catalog.sync_reports import ReportLine
 from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.errors import LakeError
+from eventlake.rules.names import MESSAGE_ID, RESCUED_DATA
 from eventlake.runs.failures import CANCELLED
 from eventlake.runs.open_runs import open_runs
 from eventlake.runs.report_history import RunReport, newest_reports, read_reports
@@ -30,7 +39,7 @@ _FILES = 20  # files of a table that are searched for a rescued value
 _RECORDS = 1_000  # records of a log that are searched for one that may be shown
 
 
-def first_rejected(lake: Lake, source: Source, run_id: str) -> BadRecord | None:
+def first_rejected(lake: Lake, source: Source, run_id: str) -> dict[str, str]:
     """The first rejected record of a run, if its record log still exists."""
     from eventlake.load.record_log import BatchType
     from eventlake.records.logs import first, read, run_log
@@ -44,13 +53,13 @@ def first_rejected(lake: Lake, source: Source, run_id: str) -> BadRecord | None:
                 if people is None or not people.are_named_in(payload):
                     return _rejected(source, record)
     except (LakeError, OSError):
-        return None  # the message is sent without it
-    return None
+        return {}  # the message is sent without it
+    return {}
 
 
-def _rejected(source: Source, record: dict[str, Any]) -> BadRecord:
+def _rejected(source: Source, record: dict[str, Any]) -> dict[str, str]:
     place, identifier = f"{record['raw_file']}:{record['raw_line']}", record["identifier"]
-    return BadRecord(
+    return _shown(
         place,
         record["status_message"] or "rejected",
         "" if identifier == place else identifier,
@@ -58,31 +67,34 @@ def _rejected(source: Source, record: dict[str, Any]) -> BadRecord:
     )
 
 
-def first_rescued(lake: Lake, source: Source, report: RunReport) -> BadRecord | None:
+def first_rescued(lake: Lake, source: Source, report: RunReport) -> dict[str, str]:
     """A record of the table with the most rescued cells."""
     tables = [line for line in report.tables if line.rescued_cells]
     if not tables:
-        return None
+        return {}
     worst = max(tables, key=lambda line: (line.rescued_cells, line.table_name))
     name, database = worst.table_name, worst.database
     try:
         people = _suppressed(lake, source)
-        for row in _rescued_rows(lake, worst, report.run_id):
-            person = {"userId": row["user_id"], "anonymousId": row["anonymous_id"]}
-            if people is None or not people.has(person):
-                return BadRecord(
+        for message_id, user, anonymous, rescued in _rescued_rows(
+            lake, source, worst, report.run_id
+        ):
+            if people is None or not people.has({"userId": user, "anonymousId": anonymous}):
+                return _shown(
                     f"{database}.{name}",
                     f"{worst.rescued_cells:,} cells of this table went to rescued_data",
-                    row["message_id"] or "",
-                    _content(source, row["rescued_data"]),
+                    message_id or "",
+                    _content(source, rescued),
                 )
     except (LakeError, OSError):
-        return None
-    return None
+        return {}
+    return {}
 
 
-def _rescued_rows(lake: Lake, line: ReportLine, run_id: str) -> Iterator[dict[str, Any]]:
-    """Rows with rescued values, first from the files that the run wrote."""
+def _rescued_rows(
+    lake: Lake, source: Source, line: ReportLine, run_id: str
+) -> Iterator[tuple[Any, ...]]:
+    """Ids and rescued values of rows that have some, first from the files that the run wrote."""
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
@@ -94,14 +106,20 @@ def _rescued_rows(lake: Lake, line: ReportLine, run_id: str) -> Iterator[dict[st
         if partition.values in touched
         for file in lake.storage.files(partition.location)
     ]
-    columns = ["message_id", "user_id", "anonymous_id", "rescued_data"]
+    columns = [MESSAGE_ID.name(source.naming), "user_id", "anonymous_id", RESCUED_DATA]
     for path in sorted(files, key=lambda path: run_id not in path)[:_FILES]:
         with lake.storage.open_input(path) as stream:
             parquet = pq.ParquetFile(stream)
-            if "rescued_data" not in parquet.schema_arrow.names:
-                continue
+            if not set(columns) <= set(parquet.schema_arrow.names):
+                continue  # no rescued values, or written with another naming
             rows = parquet.read(columns)
-        yield from rows.filter(pc.is_valid(rows["rescued_data"]))[:_RECORDS].to_pylist()
+        for row in rows.filter(pc.is_valid(rows[RESCUED_DATA]))[:_RECORDS].to_pylist():
+            yield tuple(row[column] for column in columns)
+
+
+def _shown(*record: str) -> dict[str, str]:
+    """Its place, reason, identifier and content, as facts of a message."""
+    return {f"record_{name}": text for name, text in zip(RECORD, record, strict=True)}
 
 
 def _content(source: Source, text: str | None) -> str:
@@ -123,34 +141,54 @@ _PATIENCE = timedelta(minutes=10)
 """How long to wait for Dagster to record the end of a run that has reported a failure."""
 
 
-def runs_since(
-    lake: Lake, source: Source, state: AlertState, statuses: StatusLookup, now: datetime
-) -> list[EndedRun]:
+def observe(
+    lake: Lake,
+    source: Source,
+    state: AlertState,
+    now: datetime,
+    statuses: StatusLookup = unknown,
+    failures: Sequence[EndedRun] = (),
+    check_runs: Sequence[CheckRun] = (),
+) -> Observed:
+    """What is new since a state; `failures` are the failed runs in Dagster."""
+    # Read before the reports, so that a run that ends meanwhile is in one of the two.
+    running = {one.run.run_id: one.run.day for one in open_runs(lake.storage, source.id)}
+    reported = list(_runs_since(lake, source, state, now, statuses))
+    known = {one.id for one in reported}
+    unreported = [one for one in failures if one.id not in known]
+    return Observed([*reported, *unreported], check_runs, running)
+
+
+def current_troubles(lake: Lake, source: Source, now: datetime) -> dict[str, Trouble]:
+    """The open problems by kind, the oldest first, as an evaluation would find them now."""
+    lake = lake.for_source(source)
+    before = read_alerts(lake.storage, source.id)
+    observed = observe(lake, source, before, now)
+    state = state_after(before, observed, source.alerts, MessageWriter(source, now))
+    return dict(sorted(state.troubles.items(), key=lambda item: item[1].since))
+
+
+def _runs_since(
+    lake: Lake, source: Source, state: AlertState, now: datetime, statuses: StatusLookup
+) -> Iterator[EndedRun]:
     """Ended runs; a failed run that has not ended in Dagster yet waits for the next evaluation."""
     late = is_late(state, now)
-    reports = _at_first(lake, source) if late else _since(lake, source, state, now)
-    found: list[EndedRun] = []
-    for report in reports:
-        status = (
-            statuses(report.dagster_run_id) if report.dagster_run_id and report.failed else None
-        )
+    for report in _at_first(lake, source) if late else _since(lake, source, state, now):
+        in_dagster = report.dagster_run_id if report.failed else ""
+        status = statuses(in_dagster) if in_dagster else None
         waits = status is not None and not status.over and now - report.finished < _PATIENCE
         if not waits:
-            found.append(_with_records(lake, source, state, report, _attempt(report, status)))
-    return found
-
-
-def under_way(lake: Lake, source: Source) -> dict[str, str]:
-    """The runs in progress, and the day on which each started."""
-    return {one.run.run_id: one.run.day for one in open_runs(lake.storage, source.id)}
+            yield _with_records(lake, source, state, report, _ended_run(report, status))
 
 
 def _at_first(lake: Lake, source: Source) -> list[RunReport]:
-    """The reports back to the last successful sync that loaded rows."""
-    found: list[RunReport] = []
+    """The reports back to the last successful sync, with rows if their shares are watched."""
+    alerts, found = source.alerts, list[RunReport]()
+    limits = (alerts.no_data_hours, alerts.rejected_percent, alerts.rescued_percent)
+    with_rows = any(limit is not None for limit in limits)
     for report in islice(newest_reports(lake, {source.id}), _AT_FIRST):
         found.append(report)
-        if not (report.is_replay or report.failed) and report.source.rows_in:
+        if not (report.is_replay or report.failed) and (report.source.rows_in or not with_rows):
             break
     return found
 
@@ -163,7 +201,7 @@ def _since(lake: Lake, source: Source, state: AlertState, now: datetime) -> Iter
     for day in _days(first, now):
         for file in storage.files(paths.reports_folder(source.id, day)):
             run_id = file.path.split("/run_id=")[-1].split("/")[0]
-            if run_id not in state.seen:
+            if run_id not in state.counted:
                 wanted.append(file.path)
     return read_reports(storage, wanted)
 
@@ -177,7 +215,7 @@ def _days(first: str, now: datetime) -> list[str]:
     return days
 
 
-def _attempt(report: RunReport, status: RunStatus | None) -> EndedRun:
+def _ended_run(report: RunReport, status: RunStatus | None) -> EndedRun:
     line, name = report.source, report.dagster_run_id or report.run_id
     return EndedRun(
         id=name,
@@ -201,18 +239,17 @@ def _with_records(
     lake: Lake, source: Source, state: AlertState, report: RunReport, ended_run: EndedRun
 ) -> EndedRun:
     """Add examples of bad records, only if a message will show them."""
-    alerts, rejected, rescued = source.alerts, None, None
-    if ended_run.replay:
-        return ended_run
-    if _is_over(ended_run.rejected_percent, alerts.rejected_percent, state.rejected):
-        rejected = first_rejected(lake, source, report.run_id)
-    if _is_over(ended_run.rescued_percent, alerts.rescued_percent, state.rescued):
-        rescued = first_rescued(lake, source, report)
-    return replace(ended_run, first_rejected=rejected, first_rescued=rescued)
-
-
-def _is_over(share: float, limit: float | None, trouble: Trouble) -> bool:
-    return limit is not None and share > limit and trouble.since is None
+    records = dict[str, dict[str, str]]()
+    for kind in ("rejected", "rescued"):
+        limit, trouble = getattr(source.alerts, f"{kind}_percent"), state.troubles.get(kind)
+        is_bad = limit is not None and ended_run.percent(kind) > limit and not ended_run.replay
+        if is_bad and not (trouble and trouble.points):
+            records[kind] = (
+                first_rejected(lake, source, report.run_id)
+                if kind == "rejected"
+                else first_rescued(lake, source, report)
+            )
+    return replace(ended_run, records=records)
 
 
 def _outcome(report: RunReport, status: RunStatus | None) -> Outcome:

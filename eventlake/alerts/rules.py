@@ -5,216 +5,25 @@ two evaluations are reported like three failures with evaluations between them. 
 evaluation, and the first one after some days, report only the current situation.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
+from functools import partial
 
 from msgspec.structs import replace
 
-from eventlake.alerts.run_status import BadRecord, CheckRun, EndedRun, Outcome, Verdict
-from eventlake.alerts.state import (
-    STAGES,
-    AlertState,
-    FailedCheck,
-    Message,
-    Notification,
-    RunRef,
-    Streak,
-    Trouble,
-)
-from eventlake.alerts.wording import MessageWriter, NewMessage
+from eventlake.alerts.run_status import CheckRun, EndedRun, Outcome, Verdict
+from eventlake.alerts.state import STAGES, AlertState, Message, Notification, RunRef, Trouble
+from eventlake.alerts.wording import MessageWriter
 from eventlake.settings.alerts import Alerts
 
 FRESHNESS = "freshness"
 """The check of a source that covers the same problem as `no_data_hours`."""
-
-
-def checks_after(
-    known: Mapping[str, FailedCheck], run: CheckRun, alerts: Alerts
-) -> dict[str, FailedCheck]:
-    """The checks that fail after a run, and those that have just recovered."""
-    checks = dict(known)
-    here = RunRef(run.ended, dagster_run_id=run.dagster_run_id)
-    for verdict in run.verdicts:
-        wanted = _is_wanted(verdict, alerts)
-        before = checks.get(verdict.check)
-        if before is not None and before.run.at > run.ended:
-            continue  # out of order: a later run is counted already
-        if verdict.passed or not wanted:
-            if before is not None:
-                failing = {t: e for t, e in before.failing.items() if t != verdict.table}
-                checks[verdict.check] = _with(before, here, failing)
-        else:
-            before = before or FailedCheck(
-                run.ended, here, warning=verdict.warning, remedy=verdict.remedy
-            )
-            failing = {**before.failing, verdict.table: verdict.evidence}
-            checks[verdict.check] = _with(before, here, failing)
-    return {name: check for name, check in checks.items() if check.failing or check.reported}
-
-
-def _is_wanted(verdict: Verdict, alerts: Alerts) -> bool:
-    if verdict.check == FRESHNESS and alerts.no_data_hours is not None:
-        return False  # `no_data` reports it
-    return alerts.check_warnings if verdict.warning else alerts.failed_checks
-
-
-def _with(check: FailedCheck, run: RunRef, failing: dict[str, str]) -> FailedCheck:
-    since = check.since if check.failing or not failing else run.at
-    reported = check.reported if not failing else tuple(t for t in check.reported if t in failing)
-    return replace(check, since=since, run=run, failing=failing, reported=reported)
-
-
-def changes_nothing(known: Mapping[str, FailedCheck], run: CheckRun) -> bool:
-    """Whether all checks pass, as before: true for nearly every run."""
-    return not known and all(verdict.passed for verdict in run.verdicts)
-
-
-def is_new_check_failure(check: FailedCheck) -> bool:
-    """Whether there are failing tables to report, or a recovery."""
-    return bool(check.failing.keys() - set(check.reported)) or (
-        not check.failing and bool(check.reported)
-    )
-
-
-_WORKS = 100  # counted runs that are remembered
-
-
-def streak_after(streak: Streak, ended_run: EndedRun) -> Streak:
-    """The streak with one more run."""
-    if ended_run.outcome is Outcome.NO_MATTER:
-        return streak
-    if _is_past(streak, ended_run):
-        return streak
-    if ended_run.outcome is Outcome.FINISHED:
-        return Streak(
-            since=streak.since,
-            last=streak.last,
-            reported=streak.reported,
-            owed=streak.owed,
-            overcome=streak.failures or streak.overcome,
-            succeeded=ended_run.ended,
-        )
-    if ended_run.work in streak.works:
-        return replace(streak, last=run_ref(ended_run))
-    first = streak.failures == 0
-    return Streak(
-        failures=streak.failures + 1,
-        since=ended_run.started if first else streak.since,
-        works=(*streak.works, ended_run.work)[-_WORKS:],
-        last=run_ref(ended_run),
-        reported=0 if first else streak.reported,
-        owed=streak.owed or (first and streak.reported > 0),
-        succeeded=streak.succeeded,
-    )
-
-
-def _is_past(streak: Streak, ended_run: EndedRun) -> bool:
-    """Whether a later run is counted already."""
-    if streak.failures and streak.last is not None and ended_run.outcome is Outcome.FINISHED:
-        return ended_run.ended < streak.last.at
-    return streak.succeeded is not None and ended_run.ended < streak.succeeded
-
-
-def stage(failures: int) -> int:
-    """The highest stage that a number of failures has reached."""
-    return max((s for s in STAGES if s <= failures), default=0)
-
-
-def is_new_failure(streak: Streak) -> bool:
-    """Whether a stage or a recovery is not reported yet."""
-    if streak.failures:
-        return stage(streak.failures) > streak.reported
-    return streak.reported > 0 or streak.owed
-
-
-def mark_reported(streak: Streak) -> Streak:
-    return replace(streak, reported=stage(streak.failures), owed=False, overcome=0)
-
-
-def run_ref(ended_run: EndedRun) -> RunRef:
-    return RunRef(
-        ended_run.ended,
-        ended_run.run_id,
-        ended_run.dagster_run_id,
-        ended_run.error_code,
-        ended_run.error,
-    )
-
-
-def rejected_after(trouble: Trouble, ended_run: EndedRun, limit: float | None) -> Trouble:
-    counts = {"rejected": ended_run.rejected, "rows_in": ended_run.rows_in}
-    share = ended_run.rejected_percent
-    return _after(trouble, ended_run, share, limit, counts, ended_run.first_rejected)
-
-
-def rescued_after(trouble: Trouble, ended_run: EndedRun, limit: float | None) -> Trouble:
-    counts = {"rescued_cells": ended_run.rescued_cells, "rows": ended_run.rows}
-    share = ended_run.rescued_percent
-    return _after(trouble, ended_run, share, limit, counts, ended_run.first_rescued)
-
-
-def _after(
-    trouble: Trouble,
-    ended_run: EndedRun,
-    share: float,
-    limit: float | None,
-    counts: dict[str, int],
-    record: BadRecord | None,
-) -> Trouble:
-    """The problem after a run: it starts above the limit and ends below half of it.
-
-    The hysteresis avoids a message per sync around the limit. Runs without rows change nothing.
-    """
-    if limit is None:
-        return Trouble()
-    _, of_all = counts.values()
-    if ended_run.replay or not of_all:
-        return trouble
-    if share > limit / 2 and (share > limit or trouble.since):
-        since: datetime | None = trouble.since or ended_run.started
-    else:
-        since = None
-    if since is None and trouble.since is None:
-        return trouble
-    found = trouble.record if record is None else _shown(record)
-    numbers = {"percent": round(share, 2), **counts, "limit": limit}
-    return Trouble(since, trouble.reported, run_ref(ended_run), numbers, found)
-
-
-def _shown(record: BadRecord) -> dict[str, str]:
-    return {
-        "place": record.place,
-        "reason": record.reason,
-        "identifier": record.identifier,
-        "content": record.content,
-    }
-
-
-def rows_came_after(rows_came: RunRef | None, ended_run: EndedRun) -> RunRef | None:
-    """The last sync that loaded rows; replays load no new ones."""
-    if ended_run.replay or not ended_run.rows_in:
-        return rows_came
-    return run_ref(ended_run) if rows_came is None or rows_came.at < ended_run.ended else rows_came
-
-
-def no_data_at(
-    trouble: Trouble, rows_came: RunRef | None, syncs: Streak, hours: int | None, now: datetime
-) -> Trouble:
-    """The `no_data` problem at a time; failing syncs are reported instead."""
-    if hours is None or rows_came is None:
-        return Trouble()
-    if now - rows_came.at < timedelta(hours=hours):
-        return replace(trouble, since=None, run=rows_came)
-    if trouble.since or syncs.failures:
-        return trouble
-    return Trouble(rows_came.at, trouble.reported, rows_came, {"hours": hours})
-
-
 STALE_AFTER = timedelta(days=2)
 MARGIN = timedelta(days=1)  # reports are stored by the day on which their run started
 WATCHED = timedelta(days=30)  # longer than any run takes
-_JUDGED = 200  # Dagster runs with counted checks that are remembered
+_WORKS = 100  # failed runs in a row that are remembered
+_EARLIER = ("an earlier problem",)  # it was reported, its end was not
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +32,12 @@ class Observed:
 
     ended_runs: Sequence[EndedRun] = ()
     check_runs: Sequence[CheckRun] = ()
-    under_way: dict[str, str] = field(default_factory=dict)
+    under_way: dict[str, str] = field(default_factory=dict)  # run ids, and their day
+
+    @property
+    def in_order(self) -> list[EndedRun | CheckRun]:
+        runs: list[EndedRun | CheckRun] = [*self.ended_runs, *self.check_runs]
+        return sorted(runs, key=lambda run: (run.ended, run.id))
 
 
 def is_late(state: AlertState, now: datetime) -> bool:
@@ -243,138 +57,200 @@ def state_after(
     state: AlertState, observed: Observed, alerts: Alerts, writer: MessageWriter
 ) -> AlertState:
     """The state with all observations counted, and notifications for what is new."""
-    late, now = is_late(state, writer.now), writer.now
-    reporter = _Reporter(alerts, writer)
-    first = horizon(state, now)
-    for ended_run in sorted(observed.ended_runs, key=lambda one: (one.ended, one.id)):
-        if not _is_new(state, ended_run, first):
+    now, late, first = writer.now, is_late(state, writer.now), horizon(state, writer.now)
+    for run in observed.in_order:
+        is_old = run.day < first and state.watched.keys().isdisjoint(run.names)
+        if is_old or not state.counted.keys().isdisjoint(run.names):
             continue
-        state = _counted(state, ended_run, alerts)
-        if not late:
-            state = reporter.of_runs(state)
-    for run in sorted(observed.check_runs, key=lambda one: (one.ended, one.dagster_run_id)):
-        if run.dagster_run_id in state.judged or changes_nothing(state.checks, run):
-            continue
-        known = checks_after(state.checks, run, alerts)
-        judged = (*state.judged, run.dagster_run_id)[-_JUDGED:]
-        state = replace(state, checks=known, judged=judged)
-        if not late:
-            state = reporter.of_checks(state)
+        state = _counted(state, run, alerts)
+        state = state if late else _reported(state, alerts, writer)
     hours = alerts.no_data_hours if writer.source.enabled else None
-    quiet = no_data_at(state.no_data, state.rows_came, state.syncs, hours, now)
-    state = replace(state, no_data=quiet, evaluated=f"{now:%Y-%m-%d}")
-    state = reporter.of_checks(reporter.of_runs(state))
+    state = _with_troubles(state, {"no_data": _no_data_at(state, hours, now)})
+    state = _reported(replace(state, evaluated=f"{now:%Y-%m-%d}"), alerts, writer)
     return _pruned(state, observed, now)
 
 
-def _is_new(state: AlertState, ended_run: EndedRun, first: str) -> bool:
-    if ended_run.id in state.seen or ended_run.run_id in state.seen:
-        return False
-    return ended_run.day >= first or ended_run.run_id in state.watched
+def _counted(state: AlertState, run: EndedRun | CheckRun, alerts: Alerts) -> AlertState:
+    if isinstance(run, CheckRun):
+        found = _checks_after(state, run, alerts)
+        if found == state.troubles:
+            return state  # as after nearly every run: nothing is written
+    else:
+        found = {kind: rule(state, run, alerts) for kind, rule in _RULES.items()}
+    names = dict.fromkeys(run.names, run.day)
+    state = replace(_with_troubles(state, found), counted={**state.counted, **names})
+    return state if isinstance(run, CheckRun) else _with_good(state, run)
 
 
-def _counted(state: AlertState, ended_run: EndedRun, alerts: Alerts) -> AlertState:
-    names = dict.fromkeys(filter(None, (ended_run.id, ended_run.run_id)), ended_run.day)
-    state = replace(
-        state,
-        seen={**state.seen, **names},
-        watched={run: day for run, day in state.watched.items() if run != ended_run.run_id},
-        rows_came=rows_came_after(state.rows_came, ended_run),
-        rejected=rejected_after(state.rejected, ended_run, alerts.rejected_percent),
-        rescued=rescued_after(state.rescued, ended_run, alerts.rescued_percent),
+def _with_troubles(state: AlertState, found: dict[str, Trouble | None]) -> AlertState:
+    """Problems that are over stay only until their end is reported."""
+    troubles = {
+        kind: one
+        for kind, one in {**state.troubles, **found}.items()
+        if one is not None and (one.points or one.reported)
+    }
+    return replace(state, troubles=troubles)
+
+
+def _with_good(state: AlertState, run: EndedRun) -> AlertState:
+    good, ref = dict(state.last_good), run_ref(run)
+    kinds = [_work(run)] if run.outcome is Outcome.FINISHED else []
+    kinds += ["no_data"] if run.rows_in and not run.replay else []  # replays load no new rows
+    for kind in kinds:
+        good[kind] = max(good.get(kind, ref), ref, key=lambda one: one.at)
+    return replace(state, last_good=good)
+
+
+def _work(run: EndedRun) -> str:
+    return "replay_failures" if run.replay else "sync_failures"
+
+
+def _opened(trouble: Trouble | None, since: datetime, run: RunRef) -> Trouble:
+    """The open problem, or a new one."""
+    if trouble is not None and trouble.points:
+        return replace(trouble, run=run)
+    return Trouble(since, run, reported=_EARLIER if trouble else ())
+
+
+def _over(trouble: Trouble | None, run: RunRef) -> Trouble | None:
+    return trouble and replace(trouble, run=run, points={}, works=())
+
+
+def _failures_after(state: AlertState, run: EndedRun, alerts: Alerts, kind: str) -> Trouble | None:
+    """Failures in a row; a run that ended before one that is counted changes nothing."""
+    trouble, good = state.troubles.get(kind), state.last_good.get(kind)
+    if kind != _work(run) or run.outcome is Outcome.NO_MATTER or (good and run.ended < good.at):
+        return trouble
+    if run.outcome is Outcome.FINISHED:
+        is_past = trouble is not None and run.ended < trouble.run.at
+        return trouble if is_past else _over(trouble, run_ref(run))
+    trouble = _opened(trouble, run.started, run_ref(run))
+    if run.work in trouble.works:
+        return trouble
+    failures = int(trouble.facts.get("failures", 0)) + 1
+    facts = {"last_finished": good.at.isoformat()} if good else {}
+    return replace(
+        trouble,
+        points={f"{stage}": "" for stage in STAGES if stage <= failures},
+        works=(*trouble.works, run.work)[-_WORKS:],
+        facts={**facts, "failures": failures},
     )
-    if ended_run.replay:
-        return replace(state, replays=streak_after(state.replays, ended_run))
-    return replace(state, syncs=streak_after(state.syncs, ended_run))
+
+
+def _share_after(state: AlertState, run: EndedRun, alerts: Alerts, kind: str) -> Trouble | None:
+    """The share of rejected rows or rescued cells: bad above the limit, good below half of it.
+
+    The hysteresis avoids a message per sync around the limit. Runs without rows change nothing.
+    """
+    trouble, limit = state.troubles.get(kind), getattr(alerts, f"{kind}_percent")
+    if limit is None:
+        return None
+    (_, of_all), percent = run.counts(kind).values(), run.percent(kind)
+    if run.replay or not of_all:
+        return trouble
+    is_open = trouble is not None and bool(trouble.points)
+    facts = {"percent": round(percent, 2), **run.counts(kind), "limit": limit}
+    if percent > limit or (is_open and percent > limit / 2):
+        trouble = replace(_opened(trouble, run.started, run_ref(run)), points={kind: ""})
+    else:
+        trouble = _over(trouble, run_ref(run))
+    return trouble and replace(
+        trouble, facts={**trouble.facts, **facts, **run.records.get(kind, {})}
+    )
+
+
+Rule = Callable[[AlertState, EndedRun, Alerts], Trouble | None]
+_RULES: dict[str, Rule] = {
+    "sync_failures": partial(_failures_after, kind="sync_failures"),
+    "replay_failures": partial(_failures_after, kind="replay_failures"),
+    "rejected": partial(_share_after, kind="rejected"),
+    "rescued": partial(_share_after, kind="rescued"),
+}
+"""What a run makes of each kind of problem; `no_data` comes with time, checks with their runs."""
+
+
+def _no_data_at(state: AlertState, hours: int | None, now: datetime) -> Trouble | None:
+    """No new rows; while syncs fail, that is reported instead."""
+    trouble, came = state.troubles.get("no_data"), state.last_good.get("no_data")
+    if hours is None or came is None:
+        return None
+    if now - came.at < timedelta(hours=hours):
+        return _over(trouble, came)
+    failing = state.troubles.get("sync_failures")
+    if (trouble and trouble.points) or (failing and failing.points):
+        return trouble
+    opened = _opened(trouble, came.at, came)
+    return replace(opened, points={"no_data": ""}, facts={"hours": hours})
+
+
+def _checks_after(state: AlertState, run: CheckRun, alerts: Alerts) -> dict[str, Trouble | None]:
+    """All problems after a run of checks."""
+    troubles: dict[str, Trouble | None] = dict(state.troubles)
+    here = RunRef(run.ended, dagster_run_id=run.id)
+    for verdict in run.verdicts:
+        kind = f"check:{verdict.check}"
+        before = troubles.get(kind)
+        if before is not None and before.run.at > run.ended:
+            continue  # out of order: a later run is counted already
+        points = {t: e for t, e in (before.points if before else {}).items() if t != verdict.table}
+        if not verdict.passed and _is_wanted(verdict, alerts):
+            opened = _opened(before, run.ended, here)
+            severity = "warning" if verdict.warning else "error"
+            facts = {"check": verdict.check, "severity": severity, "remedy": verdict.remedy}
+            points[verdict.table] = verdict.evidence
+            troubles[kind] = replace(opened, points=points, facts=opened.facts or facts)
+        elif before is not None:
+            troubles[kind] = replace(before, run=here, points=points)
+    return troubles
+
+
+def _is_wanted(verdict: Verdict, alerts: Alerts) -> bool:
+    if verdict.check == FRESHNESS and alerts.no_data_hours is not None:
+        return False  # `no_data` reports it
+    return alerts.check_warnings if verdict.warning else alerts.failed_checks
+
+
+def run_ref(run: EndedRun) -> RunRef:
+    return RunRef(run.ended, run.run_id, run.dagster_run_id, run.error_code, run.error)
+
+
+def _reported(state: AlertState, alerts: Alerts, writer: MessageWriter) -> AlertState:
+    """Add notifications for what is new, and mark it as reported."""
+    news = [
+        writer.message(kind, trouble)
+        for kind, trouble in state.troubles.items()
+        if trouble.is_news and getattr(alerts, kind, True)
+    ]
+    troubles = {
+        kind: replace(trouble, reported=tuple(sorted(trouble.points)))
+        for kind, trouble in state.troubles.items()
+        if trouble.points
+    }
+    return _with_messages(replace(state, troubles=troubles), news, writer)
+
+
+def _with_messages(
+    state: AlertState, messages: Sequence[Message], writer: MessageWriter
+) -> AlertState:
+    numbered = [
+        Notification(replace(message, id=f"{writer.source.id}-{state.number + place}"))
+        for place, message in enumerate(messages, 1)
+    ]
+    return replace(
+        state,
+        notifications=(*state.notifications, *numbered),
+        number=state.number + len(numbered),
+    )
 
 
 def _pruned(state: AlertState, observed: Observed, now: datetime) -> AlertState:
     """Drop what is not needed again: reports before the horizon are not read."""
     first = horizon(state, now)
-    seen = {name: day for name, day in state.seen.items() if day >= first}
+    counted = {name: day for name, day in state.counted.items() if day >= first}
     oldest = f"{now.date() - WATCHED}"
     watched = {
         run: day
         for run, day in {**state.watched, **observed.under_way}.items()
-        if run not in seen and day >= oldest
+        if run not in counted and day >= oldest
     }
-    return replace(state, seen=seen, watched=watched)
-
-
-@dataclass(frozen=True, slots=True)
-class _Reporter:
-    """Adds notifications for what is new, and marks it as reported."""
-
-    alerts: Alerts
-    writer: MessageWriter
-
-    def of_runs(self, state: AlertState) -> AlertState:
-        writer, messages = self.writer, list[NewMessage]()
-        syncs, replays = state.syncs, state.replays
-        no_data, rejected, rescued = state.no_data, state.rejected, state.rescued
-        for work, streak, wanted in (
-            ("sync", syncs, self.alerts.sync_failures),
-            ("replay", replays, self.alerts.replay_failures),
-        ):
-            if is_new_failure(streak) and wanted:
-                say = writer.failing if streak.failures else writer.recovered
-                messages.append(say(f"{work}_failures", work, streak))
-        if _is_unreported(no_data):
-            messages.append(
-                writer.no_data(no_data) if no_data.since else writer.data_again(no_data)
-            )
-        for kind, trouble in (("rejected", rejected), ("rescued", rescued)):
-            if _is_unreported(trouble):
-                say_share = writer.share if trouble.since else writer.share_over
-                messages.append(say_share(kind, trouble))
-        state = replace(
-            state,
-            syncs=mark_reported(syncs) if is_new_failure(syncs) else syncs,
-            replays=mark_reported(replays) if is_new_failure(replays) else replays,
-            no_data=_marked(no_data),
-            rejected=_marked(rejected),
-            rescued=_marked(rescued),
-        )
-        return _with_messages(state, messages, self.writer)
-
-    def of_checks(self, state: AlertState) -> AlertState:
-        known = state.checks.items()
-        messages = [message for name, check in known for message in self._of_check(name, check)]
-        reported = {n: replace(c, reported=tuple(sorted(c.failing))) for n, c in known if c.failing}
-        return _with_messages(replace(state, checks=reported), messages, self.writer)
-
-    def _of_check(self, name: str, check: FailedCheck) -> Iterator[NewMessage]:
-        if is_new_check_failure(check):
-            say = self.writer.check if check.failing else self.writer.check_over
-            yield say(name, check)
-
-
-def _is_unreported(trouble: Trouble) -> bool:
-    return (trouble.since is None) != (trouble.reported is None)
-
-
-def _marked(trouble: Trouble) -> Trouble:
-    return replace(trouble, reported=trouble.since) if _is_unreported(trouble) else trouble
-
-
-def _with_messages(
-    state: AlertState, messages: Sequence[NewMessage], writer: MessageWriter
-) -> AlertState:
-    notifications, number = list(state.notifications), state.number
-    for message in messages:
-        number += 1
-        notifications.append(
-            Notification(
-                Message(
-                    f"{writer.source.id}-{number}",
-                    writer.source.slug,
-                    message.kind,
-                    message.title,
-                    message.text,
-                    writer.now,
-                    message.over,
-                    dict(message.fields),
-                )
-            )
-        )
-    return replace(state, notifications=tuple(notifications), number=number)
+    return replace(state, counted=counted, watched=watched)

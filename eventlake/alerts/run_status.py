@@ -1,7 +1,7 @@
-"""RunRef runs and check results, as the alert rules see them."""
+"""Ended runs and check results, as the alert rules see them."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -13,16 +13,6 @@ class Outcome(StrEnum):
     FAILED = "failed"
     NO_MATTER = "no matter"
     """Cancelled, or retried: neither a failure nor a recovery."""
-
-
-@dataclass(frozen=True, slots=True)
-class BadRecord:
-    """A rejected record, or one with a rescued value."""
-
-    place: str  # file and line, or its table
-    reason: str
-    identifier: str = ""
-    content: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +33,27 @@ class EndedRun:
     rows: int = 0
     rejected: int = 0
     rescued_cells: int = 0
-    first_rejected: BadRecord | None = None
-    first_rescued: BadRecord | None = None
+    records: Mapping[str, dict[str, str]] = field(default_factory=dict)
+    """The first rejected record and the first one with rescued cells, if a message shows them."""
 
     @property
     def day(self) -> str:
         return f"{self.started:%Y-%m-%d}"
 
     @property
-    def rejected_percent(self) -> float:
-        return 100 * self.rejected / self.rows_in if self.rows_in else 0.0
+    def names(self) -> set[str]:
+        return {name for name in (self.id, self.run_id) if name}
 
-    @property
-    def rescued_percent(self) -> float:
-        """Rescued cells per 100 rows; may exceed 100, as a row may have several."""
-        return 100 * self.rescued_cells / self.rows if self.rows else 0.0
+    def counts(self, kind: str) -> dict[str, int]:
+        """Rejected rows or rescued cells, and the rows they are counted against."""
+        if kind == "rejected":
+            return {"rejected": self.rejected, "rows_in": self.rows_in}
+        return {"rescued_cells": self.rescued_cells, "rows": self.rows}
+
+    def percent(self, kind: str) -> float:
+        """For rescued cells it may exceed 100, as a row may have several."""
+        bad, of_all = self.counts(kind).values()
+        return 100 * bad / of_all if of_all else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +72,17 @@ class Verdict:
 class CheckRun:
     """The check results of one Dagster run for the tables of a source."""
 
-    dagster_run_id: str
+    id: str  # of Dagster
     ended: datetime
     verdicts: tuple[Verdict, ...]
+
+    @property
+    def day(self) -> str:
+        return f"{self.ended:%Y-%m-%d}"
+
+    @property
+    def names(self) -> set[str]:
+        return {f"checks of {self.id}"}
 
 
 @dataclass(frozen=True, slots=True)

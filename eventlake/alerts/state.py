@@ -12,30 +12,23 @@ from eventlake.storage.documents import decode, encode
 GIVE_UP = timedelta(days=3)
 """A message is not retried for longer than this."""
 
-
-_FILE_KEYS = {
-    "evaluated": "looked",
-    "no_data": "silence",
-    "notifications": "letters",
-    "reported": "told",
-}
-"""Names in the stored file, where they differ from the names here."""
-
 STAGES = (1, 5, 20)
-"""Failures in a row that are reported."""
+"""The failures in a row that are reported."""
+
+Facts = dict[str, str | int | float]
 
 
 class Message(msgspec.Struct, frozen=True):
     """An alert; its id is the same on all channels, and when it is sent again."""
 
-    id: str
+    id: str  # "" until it gets its number
     source: str  # its slug
     kind: str
     title: str
     text: str
     at: datetime
     over: bool = False  # the problem is resolved
-    fields: dict[str, str | int | float] = {}
+    fields: Facts = {}
 
 
 class Delivery(msgspec.Struct, frozen=True):
@@ -43,11 +36,6 @@ class Delivery(msgspec.Struct, frozen=True):
 
     tries: int = 0
     error: str = ""
-    claimed_by: str = ""
-    claimed_until: datetime | None = None
-
-    def free(self, now: datetime) -> bool:
-        return self.claimed_until is None or self.claimed_until <= now
 
 
 class Notification(msgspec.Struct, frozen=True):
@@ -60,7 +48,7 @@ class Notification(msgspec.Struct, frozen=True):
 
 
 class RunRef(msgspec.Struct, frozen=True):
-    """The run that showed a problem, or its end."""
+    """A run that showed a problem, or that it is over."""
 
     at: datetime
     run_id: str = ""
@@ -69,54 +57,34 @@ class RunRef(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-class Streak(msgspec.Struct, frozen=True, rename=_FILE_KEYS):
-    """Failures in a row; `reported` is the last stage that was reported, 0 for none."""
+class Trouble(msgspec.Struct, frozen=True):
+    """A problem of a source, kept until its end is reported.
 
-    failures: int = 0
-    since: datetime | None = None
-    works: tuple[str, ...] = ()
-    last: RunRef | None = None
-    reported: int = 0
-    owed: bool = False  # the recovery of an earlier streak is not reported yet
-    overcome: int = 0  # failures before the last success
-    succeeded: datetime | None = None
-
-
-class Trouble(msgspec.Struct, frozen=True, rename=_FILE_KEYS):
-    """A problem that is open, or was until now."""
-
-    since: datetime | None = None  # None: it is not open
-    reported: datetime | None = None  # `since` as it was reported
-    run: RunRef | None = None
-    numbers: dict[str, float] = {}
-    record: dict[str, str] = {}
-
-
-class FailedCheck(msgspec.Struct, frozen=True, rename=_FILE_KEYS):
-    """The tables that fail a check, with the evidence, and those already reported."""
+    Its points are reported once each: every table that fails a check, the `STAGES` of failures in
+    a row. Without points it is over.
+    """
 
     since: datetime
-    run: RunRef
-    failing: dict[str, str] = {}
+    run: RunRef  # the last run that showed it, or the one that ended it
+    points: dict[str, str] = {}  # with the evidence
     reported: tuple[str, ...] = ()
-    warning: bool = False
-    remedy: str = ""
+    facts: Facts = {}
+    works: tuple[str, ...] = ()  # failed runs that are counted
+
+    @property
+    def is_news(self) -> bool:
+        """Whether there is something to report: a new point, or the end."""
+        return bool(self.points.keys() - set(self.reported) if self.points else self.reported)
 
 
-class AlertState(msgspec.Struct, frozen=True, rename=_FILE_KEYS):
+class AlertState(msgspec.Struct, frozen=True, rename={"notifications": "letters"}):
     """The alert state of a source."""
 
     evaluated: str = ""  # the day of the last evaluation
-    seen: dict[str, str] = {}  # counted runs, and their day
+    counted: dict[str, str] = {}  # runs, and their day
     watched: dict[str, str] = {}  # runs in progress, and their day
-    judged: tuple[str, ...] = ()  # Dagster runs whose checks are counted
-    syncs: Streak = Streak()
-    replays: Streak = Streak()
-    rows_came: RunRef | None = None
-    no_data: Trouble = Trouble()
-    rejected: Trouble = Trouble()
-    rescued: Trouble = Trouble()
-    checks: dict[str, FailedCheck] = {}
+    last_good: dict[str, RunRef] = {}  # the last run without a problem, by its kind
+    troubles: dict[str, Trouble] = {}  # by kind
     notifications: tuple[Notification, ...] = ()
     number: int = 0  # of the last message
 

@@ -1,1 +1,1 @@
-"""Audits: every line of the raw archive is read again and every id is looked up in the lake."""
+"""Audits: read every line of the raw archive again and look up every id in the lake."""

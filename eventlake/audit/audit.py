@@ -1,5 +1,6 @@
 """Audits a range of a source: compares its tables with the raw archive."""
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -10,18 +11,18 @@ from eventlake.audit.compare import (
     DOUBLED,
     MISSING,
     UNEXPECTED,
+    Comparison,
     Findings,
     PartitionRef,
-    compare,
-    ids_of,
 )
-from eventlake.audit.rows import RAW, ROWS, ArchiveRows, LakeRows, Spill, bucket_bits
+from eventlake.audit.rows import ArchiveRows, LakeRows
 from eventlake.audit.rule import RawVerdict
-from eventlake.audit.scope import Scope, TableNumbers
+from eventlake.audit.scope import Scope
 from eventlake.audit.snapshot import AuditedFiles, Snapshot, take_snapshot
 from eventlake.catalog.factory import room
 from eventlake.lake import Lake
 from eventlake.rules.errors import ConservationError
+from eventlake.runs.archive import archive_storage
 from eventlake.state.suppression import Suppression
 
 
@@ -103,48 +104,44 @@ class Audit:
 
 
 Progress = Callable[[str], None]
-_GZIPPED_EVENT = 100  # bytes, at least
-_SHOWN = 20
-"""Partitions with examples: each may need another raw file to be read again."""
 
 
 def audit(lake: Lake, scope: Scope, progress: Progress = lambda _: None) -> Audit:
     """Compare a range of a source with its raw archive; writes only to a temporary folder."""
     lake = lake.for_source(scope.source)
     snapshot = take_snapshot(lake, scope, progress)
-    numbers = TableNumbers()
+    archive, tables = _archive_rows(lake, scope, snapshot), LakeRows(lake.storage, scope)
+    layout, raw = scope.source.date_partition, snapshot.raw
+    findings = Findings(layout, snapshot.data_files, raw.gone_hours)
+    with (
+        TemporaryDirectory(prefix="datalake-audit-") as folder,
+        Comparison(Path(folder)) as comparison,
+    ):
+        for done, file in enumerate(raw.read, start=1):
+            seen = f"{archive.rows_in.total():,} rows of the range"
+            progress(f"raw file {done} of {len(raw.read)}, {seen} so far")
+            for batch in archive.read(
+                file.path, raw.loaded_lines.get(file.path), raw.hours.get(file.path)
+            ):
+                comparison.add("events", batch)
+        for done, data_file in enumerate(snapshot.data_files, start=1):
+            progress(f"data file {done} of {len(snapshot.data_files)}")
+            for batch in tables.read(data_file):
+                comparison.add("rows", batch)
+        progress("comparing")
+        for table, count in comparison.loaded().items():
+            findings.outcomes[table, RawVerdict.LOADED] = count
+        for one in comparison.judged(scope.dedup_micros):
+            findings.add(one)
+    return _report(scope, snapshot, archive, tables, findings)
+
+
+def _archive_rows(lake: Lake, scope: Scope, snapshot: Snapshot) -> ArchiveRows:
     columns = {table: frozenset(schema.types()) for table, schema in snapshot.tables.items()}
     suppression = Suppression.of(lake.storage, scope.source)
     people = suppression.people(lake.storage) if suppression else None
     full = cache(lambda: _full(lake, scope))
-    archive = ArchiveRows(lake.storage, scope, numbers, columns, full, people)
-    tables = LakeRows(lake.storage, scope, numbers)
-    expected_rows = sum(file.size for file in snapshot.raw.read) // _GZIPPED_EVENT
-    bits = bucket_bits(max(expected_rows, sum(part.rows for part in snapshot.partitions)))
-    with TemporaryDirectory(prefix="datalake-audit-") as name:
-        events = Spill(Path(name), "raw", RAW, bits)
-        rows = Spill(Path(name), "rows", ROWS, bits)
-        for done, file in enumerate(snapshot.raw.read):
-            seen = f"{archive.rows_in.total():,} rows of the range"
-            progress(f"raw file {done + 1} of {len(snapshot.raw.read)}, {seen} so far")
-            for batch in archive.read(done, file.path, snapshot.raw.loaded_lines.get(file.path)):
-                events.add(batch)
-        for done, data_file in enumerate(snapshot.data_files):
-            progress(f"data file {done + 1} of {len(snapshot.data_files)}")
-            for batch in tables.read(data_file):
-                rows.add(batch)
-        findings = Findings(
-            scope.source.date_partition,
-            numbers.names,
-            snapshot.data_files,
-            snapshot.raw.gone_hours,
-        )
-        for bucket in range(2**bits):
-            progress(f"comparing, part {bucket + 1} of {2**bits}")
-            raw, found = events.read(bucket), rows.read(bucket)
-            raw_verdicts, row_verdicts = compare(raw, found, scope.dedup_micros)
-            findings.add(raw, raw_verdicts, found, row_verdicts)
-    return _report(lake, scope, snapshot, archive, tables, findings)
+    return ArchiveRows(archive_storage(lake.storage, scope.source), scope, columns, full, people)
 
 
 def _full(lake: Lake, scope: Scope) -> bool:
@@ -153,24 +150,15 @@ def _full(lake: Lake, scope: Scope) -> bool:
 
 
 def _report(
-    lake: Lake,
-    scope: Scope,
-    snapshot: Snapshot,
-    archive: ArchiveRows,
-    tables: LakeRows,
-    findings: Findings,
+    scope: Scope, snapshot: Snapshot, archive: ArchiveRows, tables: LakeRows, findings: Findings
 ) -> Audit:
     accounts = tuple(_accounts(scope, archive, findings))
     for account in accounts:
         account.check_balance()
     problems = _problems(scope, snapshot, tables)
-    differing = sorted({*findings.differences, *problems})
-    shown = [e for place in differing[:_SHOWN] for e in findings.examples.get(place, ())]
-    ids = ids_of(lake.storage, scope.source, snapshot.raw.read, snapshot.data_files, shown)
     partitions = []
-    for place in differing:
+    for place in sorted({*findings.differences, *problems}):
         count, found = findings.differences[place], tables.found[place]
-        examples = ((e.kind, ids[e]) for e in findings.examples.get(place, ()) if e in ids)
         partitions.append(
             PartitionAudit(
                 table=place[0],
@@ -182,33 +170,31 @@ def _report(
                 unexpected=count[UNEXPECTED],
                 doubled=count[DOUBLED],
                 problems=tuple(problems.get(place, ())),
-                examples=tuple(examples),
+                examples=tuple(findings.examples[place]),
             )
         )
     return Audit(scope, accounts, tuple(partitions), snapshot.raw)
 
 
 def _accounts(scope: Scope, archive: ArchiveRows, findings: Findings) -> Iterable[TableAudit]:
-    differences: dict[str, dict[str, int]] = {}
+    differences: dict[str, Counter[str]] = defaultdict(Counter)
     for (table, _), counts in findings.differences.items():
-        total = differences.setdefault(table, {})
-        for kind, count in counts.items():
-            total[kind] = total.get(kind, 0) + count
+        differences[table] += counts
     for table in sorted({*archive.rows_in, *differences, *findings.unchecked}):
-        fates = {verdict: findings.fates[table, verdict] for verdict in RawVerdict}
+        outcomes = {verdict: findings.outcomes[table, verdict] for verdict in RawVerdict}
         yield TableAudit(
             table=table,
             name=scope.source.catalog_table(table) if table else "",
             rows_in=archive.rows_in[table],
-            loaded=fates[RawVerdict.LOADED],
-            duplicates=fates[RawVerdict.DUPLICATE],
-            rejected=archive.rejected[table] + fates[RawVerdict.REJECTED],
+            loaded=outcomes[RawVerdict.LOADED],
+            duplicates=outcomes[RawVerdict.DUPLICATE],
+            rejected=archive.rejected[table] + outcomes[RawVerdict.REJECTED],
             suppressed=archive.suppressed[table],
             skipped=archive.skipped[table],
-            waiting=fates[RawVerdict.WAITING],
-            missing=fates[RawVerdict.MISSING],
-            unexpected=differences.get(table, {}).get(UNEXPECTED, 0),
-            doubled=differences.get(table, {}).get(DOUBLED, 0),
+            waiting=outcomes[RawVerdict.WAITING],
+            missing=outcomes[RawVerdict.MISSING],
+            unexpected=differences[table][UNEXPECTED],
+            doubled=differences[table][DOUBLED],
             unchecked=findings.unchecked[table],
         )
 

@@ -1,9 +1,8 @@
-"""Whether what the lake has of one message id is what the archive asks for.
+"""Compares the rows of one message id with its events in the archive.
 
-The rule of duplicates leaves open which of several copies is in the lake: the one that was there
-first is kept, whichever it is. What must hold is that every row has its event in the archive, that
-no two rows of an id lie within the window, and that no event is farther than the window from all
-rows of its id.
+The rule for duplicates does not determine which of several copies is in the lake: the first one
+loaded is kept. The audit requires that every row has its event in the archive, that no two rows of
+an id are within the window, and that no event is farther than the window from all rows of its id.
 """
 
 from collections import Counter
@@ -13,26 +12,29 @@ from typing import NamedTuple
 
 
 class Demand(IntEnum):
-    """Whether an event has to be in the lake, by the file it is in; kept in spilled arrays."""
+    """Whether an event has to be in the lake, by the file it is in."""
 
     REQUIRED = 0
-    BEYOND = 1  # a limit of tables or columns stands against it
-    WAITING = 2  # its file is not loaded yet; a replay may have brought it all the same
+    BEYOND = 1  # a limit of tables or columns rejects it
+    WAITING = 2  # its file is not loaded yet, although a replay may have loaded the event
 
 
 class Raw(NamedTuple):
     """An event of the archive."""
 
     received: int
-    table: int
-    demand: int
+    table: str
+    demand: Demand
 
 
 class Row(NamedTuple):
-    """A row of the lake; those around the audited range are there only to compare with."""
+    """A row of the lake; rows around the audited range are only for comparison.
+
+    A row in the wrong partition has no table, so that no event matches it.
+    """
 
     received: int
-    table: int
+    table: str | None
     judged: bool = True
 
 
@@ -55,24 +57,24 @@ def judge(
     raw: Sequence[Raw], rows: Sequence[Row], window: int
 ) -> tuple[list[RawVerdict], list[RowVerdict]]:
     """A verdict on every event and on every row of one id; both in order of time."""
-    told = {(event.received, event.table) for event in raw}
+    in_archive = {(event.received, event.table) for event in raw}
     kept = [row.received for row in rows if not row.judged]
     verdicts = dict.fromkeys(range(len(rows)), RowVerdict.NOT_JUDGED)
     judged = [place for place, row in enumerate(rows) if row.judged]
-    # Rows that the archive has an event for come first: of two, the other one is too many.
-    sent = {place for place in judged if rows[place][:2] in told}
+    # Rows with an event in the archive come first: of two rows, the other one is doubled.
+    sent = {place for place in judged if rows[place][:2] in in_archive}
     for place in sorted(sent):
         verdicts[place] = RowVerdict.FINE
         if _near(rows[place].received, kept, window):
             verdicts[place] = RowVerdict.DOUBLED
         else:
             kept.append(rows[place].received)
-    strangers: list[int] = []
+    unsent: list[int] = []
     for place in judged:
         if place not in sent:
-            near = _near(rows[place].received, [*kept, *strangers], window)
+            near = _near(rows[place].received, [*kept, *unsent], window)
             verdicts[place] = RowVerdict.DOUBLED if near else RowVerdict.UNEXPECTED
-            strangers.append(rows[place].received)
+            unsent.append(rows[place].received)
     fine = [row for place, row in enumerate(rows) if verdicts[place] is RowVerdict.FINE]
     return _judge_raw(raw, fine, kept, window), [verdicts[place] for place in range(len(rows))]
 
@@ -80,7 +82,7 @@ def judge(
 def _judge_raw(
     raw: Sequence[Raw], fine: Sequence[Row], kept: list[int], window: int
 ) -> list[RawVerdict]:
-    """Each row that is right accounts for one event: one that has to be there, if there is one."""
+    """Each correct row accounts for one event, preferably a required one."""
     verdicts: dict[int, RawVerdict] = {}
     free = Counter((row.received, row.table) for row in fine)
     for place in sorted(range(len(raw)), key=lambda place: raw[place].demand):
@@ -99,7 +101,7 @@ def _judge_raw(
             verdicts[place] = RawVerdict.DUPLICATE
         else:
             verdicts[place] = RawVerdict.MISSING
-            kept.append(event.received)  # of several that are not there, one is missing
+            kept.append(event.received)  # of several copies, one is missing
     return [verdicts[place] for place in range(len(raw))]
 
 

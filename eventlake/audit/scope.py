@@ -1,6 +1,6 @@
-"""The scope of an audit: a source, a range of `receivedAt`, and a number for each table."""
+"""The scope of an audit: a source and a range of `receivedAt`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from eventlake.runs.unit import Window
@@ -20,21 +20,6 @@ def micros(window: Window) -> tuple[int, int]:
 
 def overlaps(one: Window, other: Window) -> bool:
     return one.start < other.end and other.start < one.end
-
-
-@dataclass
-class TableNumbers:
-    """Numbers tables by the names of their folders."""
-
-    names: list[str] = field(default_factory=list)
-    _known: dict[str, int] = field(default_factory=dict)
-
-    def of(self, table: str) -> int:
-        number = self._known.get(table)
-        if number is None:
-            number = self._known[table] = len(self.names)
-            self.names.append(table)
-        return number
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from eventlake.audit.scope import LAST, Scope, overlaps
 from eventlake.lake import Lake
 from eventlake.rules.errors import StateError
 from eventlake.rules.types import TableSchema
-from eventlake.runs.plan import RawFiles, had_rows, is_near, list_archive
+from eventlake.runs.archive import list_archive
+from eventlake.runs.plan import RawFiles, had_rows, is_near
 from eventlake.runs.unit import Window
 from eventlake.state.ledger import LedgerEntry, read_whole_ledger
 from eventlake.state.manifest import read_manifest
@@ -24,6 +25,7 @@ class AuditedFiles:
 
     read: tuple[StoredFile, ...]
     loaded_lines: dict[str, int]  # of files that are not loaded to their end
+    hours: dict[str, frozenset[str]]  # of files that are loaded and have not changed
     waiting: tuple[str, ...] = ()  # for the next sync, completely or from some line on
     early: tuple[str, ...] = ()  # in folders before the source's start, which no sync reads
     changed: tuple[str, ...] = ()  # since they were loaded
@@ -39,6 +41,7 @@ def audited_files(raw: RawFiles, start: date | None, scope: Scope) -> AuditedFil
     """Every file that may have events of the range: by its folder, or by the ledger."""
     read: list[StoredFile] = []
     loaded_lines: dict[str, int] = {}
+    hours: dict[str, frozenset[str]] = {}
     waiting: list[str] = []
     early: list[str] = []
     changed: list[str] = []
@@ -51,10 +54,12 @@ def audited_files(raw: RawFiles, start: date | None, scope: Scope) -> AuditedFil
             if entry is None:
                 loaded_lines[file.path] = 0
                 (early if start is not None and folder < start else waiting).append(file.path)
-            elif not entry.matches(file) and entry.broken:
+            elif entry.matches(file):
+                hours[file.path] = frozenset(entry.hours)
+            elif entry.broken:
                 loaded_lines[file.path] = entry.lines
                 waiting.append(file.path)
-            elif not entry.matches(file):
+            else:
                 changed.append(file.path)
     gone = (
         [path for path in raw.ledger if path not in raw.archive.files]
@@ -64,6 +69,7 @@ def audited_files(raw: RawFiles, start: date | None, scope: Scope) -> AuditedFil
     return AuditedFiles(
         tuple(read),
         loaded_lines,
+        hours,
         tuple(waiting),
         tuple(early),
         tuple(changed),
@@ -96,7 +102,7 @@ class Snapshot:
 
 
 def take_snapshot(lake: Lake, scope: Scope, progress: Callable[[str], None]) -> Snapshot:
-    """Look again until nothing was committed while we looked.
+    """Repeat until no run commits in the meantime.
 
     First the ledger, then the tables, then the archive: a file that comes meanwhile is then taken
     for one that waits, and neither its rows nor their absence is held against the lake.

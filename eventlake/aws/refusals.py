@@ -37,7 +37,7 @@ def role_refused(
         return None
     if "identity-based policy" in answer.said or "session policy" in answer.said:
         return insufficient(answer, OPERATIONS["AssumeRole"], resource)
-    principal = answer.principal or "whoever runs this"
+    principal = answer.principal or "the caller"
     wrong = "invalid" if is_set else "not set"
     return InvalidSetting(
         f"External ID is {wrong}, or the role does not trust us: sts:AssumeRole on {role}"
@@ -79,8 +79,8 @@ def wrong_setting(
     if code in answers.NO_BUCKET or (code == "404" and answer.operation == "HeadBucket"):
         return _invalid(
             "storage",
-            f"S3 bucket {bucket} does not exist. Correct the name in `storage`, or create the "
-            "bucket in the region of the settings.",
+            f"S3 bucket {bucket} does not exist. Correct the name in `storage` or `raw`, or create "
+            "the bucket in the region of the settings.",
         )
     if code == "400" and answer.operation.startswith("Head"):
         # The response to HEAD has no body.

@@ -39,8 +39,18 @@ class CatalogTable(msgspec.Struct, frozen=True):
         return f"{self.database}.{self.name}"
 
 
-class CatalogPartition(msgspec.Struct, frozen=True):
-    """Where a partition lies; `version` is the number of the manifest that put it there."""
+class HeldFile(msgspec.Struct, frozen=True, array_like=True):
+    """A file in the folder of a partition."""
+
+    name: str
+    bytes: int
+
+
+class CatalogPartition(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where a partition lies; `version` is the number of the manifest that put it there.
+
+    `held` names its files: only the lake's own pages have them.
+    """
 
     values: tuple[str, ...]
     location: str
@@ -48,10 +58,16 @@ class CatalogPartition(msgspec.Struct, frozen=True):
     rows: int = 0
     bytes: int = 0
     files: int = 0
+    held: tuple[HeldFile, ...] = ()
 
 
 class Catalog(Protocol):
     """What every backend does; each action may be repeated, and late repeats do no harm."""
+
+    @property
+    def follows(self) -> bool:
+        """Whether it has partitions of its own, which follow those of the lake's state."""
+        ...
 
     def databases(self) -> list[str]: ...
 
@@ -122,10 +138,6 @@ class Catalog(Protocol):
         Readers see the types and files from before it or from after it, as nearly at once as the
         backend can.
         """
-        ...
-
-    def leftovers(self, database: str, name: str) -> list[str]:
-        """Folders of the lake in which the catalog kept partitions before types changed."""
         ...
 
 

@@ -53,6 +53,10 @@ class ReportLine(msgspec.Struct, frozen=True, kw_only=True):
     files_written: int = 0
     bytes_written: int = 0
     raw_files: int | UnsetType = UNSET
+    ignored_files: int | UnsetType = UNSET
+    ignored: tuple[str, ...] | UnsetType = UNSET
+    rows_taken_along: int | UnsetType = UNSET
+    to_replay: tuple[str, ...] | UnsetType = UNSET
 
 
 _SQL_TYPES: dict[Any, str] = {
@@ -60,6 +64,7 @@ _SQL_TYPES: dict[Any, str] = {
     int: "bigint",
     bool: "boolean",
     Time: "timestamp",
+    tuple[str, ...]: "array<string>",
     tuple[dict[str, str], ...]: "array<map<string,string>>",
     tuple[NewColumn, ...]: "array<struct<name:string,type:string>>",
 }
@@ -79,6 +84,7 @@ COLUMNS = _columns(
     *("is_new", "replay", "replay_from", "replay_to", "emr_cluster_id", "s3_bucket"),
     *("rows_in", "duplicates", "rejected", "suppressed", "skipped", "rescued_cells"),
     *("files_written", "bytes_written", "raw_files", "dagster_run_id"),
+    *("ignored_files", "ignored", "rows_taken_along", "to_replay"),
 )
 
 SYNC_REPORTS = CatalogTable(

@@ -37,7 +37,7 @@ def check_freshness(lake: Lake, source: Source, now: datetime) -> CheckResult:
     """Check a source as a whole, as the events of a single table may be rare."""
     lake = lake.for_source(source)
     first_load = made_at(lake.storage, source.id, 1)
-    return judge_freshness(source, loaded_hours(lake, source), now, first_load)
+    return judge_freshness(source, loaded_hours(lake, source, now), now, first_load)
 
 
 def judge_freshness(
@@ -99,14 +99,15 @@ def _between_syncs(source: Source, now: datetime) -> timedelta:
     return max((later - sooner for sooner, later in pairwise(due[1:])), default=timedelta())
 
 
-def loaded_hours(lake: Lake, source: Source) -> set[datetime]:
-    """The hours with loaded events, of the newest day folders that have any."""
+def loaded_hours(lake: Lake, source: Source, now: datetime) -> set[datetime]:
+    """The hours with loaded events up to now, of the newest day folders that have any."""
     pages = lake.storage.files(paths.ledger_pages(source.id))
     folders = sorted((page.name.removesuffix(".json") for page in pages), key=int)
     ledger = read_ledger(lake.storage, source.id, folders[-LOOK_BACK_DAYS:])
     hours = {hour for entry in ledger.values() for hour in entry.hours}
     found = {datetime.fromisoformat(hour).replace(tzinfo=UTC) for hour in hours}
-    oldest = max(found, default=datetime.max.replace(tzinfo=UTC))
+    past = (hour for hour in found if hour <= now + HOUR)
+    oldest = max(past, default=datetime.max.replace(tzinfo=UTC))
     return {hour for hour in found if hour > oldest - timedelta(days=LOOK_BACK_DAYS)}
 
 

@@ -1,27 +1,22 @@
-"""Check `partitions`: the catalog has exactly the published partitions, and their files exist."""
+"""Check `partitions`: the catalog has the partitions of the state, and their files exist."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cached_property, partial
+from functools import partial
 
 from eventlake.catalog.base import CatalogPartition, partition_day
+from eventlake.checks.comparison import Comparison
 from eventlake.checks.drift import LATELY, Changes, changes_of, made
-from eventlake.checks.view import (
-    LastChange,
-    PartitionFiles,
-    TableView,
-    Values,
-    daily_slice,
-    sample,
-    verdict,
-)
+from eventlake.checks.view import PartitionFiles, TableView, verdict
+from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.partitions import DatePartition
 from eventlake.rules.types import TableSchema
 from eventlake.runs.verify import CheckResult
 from eventlake.settings.models import Source
-from eventlake.state.manifest import Manifest, read_manifest, read_pruned
+from eventlake.state.manifest import Manifest, read_manifest
+from eventlake.state.partitions import Partitions
 from eventlake.state.source_state import SourceState, read_state
 from eventlake.storage import Storage
 from eventlake.upkeep.candidates import Candidate, candidates
@@ -33,7 +28,7 @@ _REMEDY = (
 
 
 def check_partitions(view: TableView) -> CheckResult:
-    problems = [*_unregistered(view), *_unwanted(view), *_file_problems(view), *_row_problems(view)]
+    problems = [*_differences(view), *_unwanted(view), *_file_problems(view), *_row_problems(view)]
     files = [file for one in view.sampled for file in one.files]
     evidence = {
         "partitions": len(view.partitions),
@@ -46,52 +41,37 @@ def check_partitions(view: TableView) -> CheckResult:
     return verdict(view.schema.key, "partitions", problems, evidence, _REMEDY)
 
 
-def _unregistered(view: TableView) -> Iterator[str]:
-    """Published changes that the catalog does not have."""
-    for values, last in view.last_changes.items():
-        found, name = view.registered.get(values), view.named(values)
-        if found is None:
-            # A manifest that was not read may have dropped it again.
-            if not last.change.dropped and values not in view.dropped:
-                yield f"{name} is not registered ({_describe(last)})"
-        elif found.version < last.manifest:
-            yield f"{name} is registered as manifest {found.version} left it ({_describe(last)})"
-        elif found.version == last.manifest and _differs(found, last):
+def _differences(view: TableView) -> Iterator[str]:
+    """Where the catalog has something else than the state."""
+    compared = Comparison.of(view.published, view.partitions)
+    for wanted in compared.missing:
+        yield f"{view.named(wanted.values)} is not registered ({_describe(wanted)})"
+    for found, wanted in compared.moved:
+        name = view.named(wanted.values)
+        if found.version < wanted.version:
+            yield f"{name} is registered as manifest {found.version} left it ({_describe(wanted)})"
+        else:
             there = f"{found.location}, {found.files} files, {found.rows} rows"
-            yield f"{name} is registered with {there} ({_describe(last)})"
+            yield f"{name} is registered with {there} ({_describe(wanted)})"
+    for found in compared.foreign:
+        yield f"{view.named(found.values)} was not registered by the lake"
 
 
-def _differs(found: CatalogPartition, last: LastChange) -> bool:
-    change = last.change
-    registered = (found.location, found.files, found.rows, found.bytes)
-    return change.dropped or registered != (
-        change.location,
-        change.files,
-        change.rows,
-        change.bytes,
-    )
-
-
-def _describe(last: LastChange) -> str:
-    change = last.change
-    what = (
-        "dropped it"
-        if change.dropped
-        else f"put it into {change.location}, {change.files} files, {change.rows} rows"
-    )
-    return f"run {last.run_id}, manifest {last.manifest}, {what}"
+def _describe(one: CatalogPartition) -> str:
+    what = f"put it into {one.location}, {one.files} files, {one.rows} rows"
+    return f"manifest {one.version} {what}"
 
 
 def _unwanted(view: TableView) -> Iterator[str]:
-    """Registered partitions that no manifest published."""
-    for partition in view.partitions:
+    """Partitions of the state that no manifest published."""
+    for partition in view.published:
         name = view.named(partition.values)
         if not 0 < partition.version <= view.manifest:
             yield f"{name} was not registered by the lake"
         elif not _is_spelled_right(view, partition):
             yield f"{name} is not spelled like a partition of {view.layout.value}"
-        elif not view.is_place_of_ours(partition.location):
-            yield f"{name} is in {partition.location}, outside the folders of the table"
+        elif not view.is_own_folder(partition):
+            yield f"{name} is in {partition.location}, which is no folder of this partition"
 
 
 def _is_spelled_right(view: TableView, partition: CatalogPartition) -> bool:
@@ -127,41 +107,25 @@ def _all_read(one: PartitionFiles) -> bool:
 
 
 def _row_problems(view: TableView) -> Iterator[str]:
-    """The row count over all partitions, including those that no sampled manifest names."""
+    """The row count over all partitions, which the state has counted on its own."""
     registered = sum(partition.rows for partition in view.partitions)
     if registered != view.rows and not view.is_partial:
         yield f"the registered partitions have {registered} rows, {view.rows} were published"
 
 
-_READ = 60
-"""Manifests that one run of the checks reads; the newest half covers two days of syncs."""
 _LATELY_AT_MOST = 500
 _AT_ONCE = 12
 
 
-def promises_of(manifests: Iterable[Manifest]) -> dict[str, dict[Values, LastChange]]:
-    """The last entry for each partition, by key of the table."""
-    last_changes: dict[str, dict[Values, LastChange]] = {}
-    for manifest in manifests:
-        for change in manifest.partitions:
-            last = LastChange(manifest.number, manifest.run_id, change)
-            last_changes.setdefault(change.table, {})[change.values] = last
-    return last_changes
-
-
 @dataclass(frozen=True)
 class ManifestHistory:
-    """The state after all commits, including those that are not applied yet, and its manifests."""
+    """The state after all commits, including those that are not applied yet, and what is recent."""
 
     state: SourceState
+    partitions: Partitions
     applied: int  # the last applied manifest
-    manifests: tuple[Manifest, ...]  # in the sample, oldest first
     changes: Changes  # of schemas, in the last day
     recent: int  # the first manifest of the last day; without one, the next
-
-    @cached_property
-    def last_changes(self) -> dict[str, dict[Values, LastChange]]:
-        return promises_of(self.manifests)
 
     def is_outdated(self, storage: Storage) -> bool:
         """Whether a run is publishing, or has published since the history was read."""
@@ -169,22 +133,17 @@ class ManifestHistory:
         return self.applied < self.state.manifest or storage.exists(following)
 
 
-def read_history(storage: Storage, source_id: str, now: datetime) -> ManifestHistory:
+def read_history(lake: Lake, source_id: str, now: datetime) -> ManifestHistory:
+    storage, partitions = lake.storage, Partitions(lake.storage, lake.catalog)
     state = read_state(storage, source_id)
     applied, since = state.manifest, now - LATELY
     while manifest := read_manifest(storage, source_id, state.manifest + 1):
-        state = state.after(manifest)
+        state, partitions = state.after(manifest), partitions.with_plan(manifest)
     # A day more than changes are reported: whether their tables were new then.
-    read = {one.number: one for one in _newest(storage, source_id, state.manifest, since - LATELY)}
-    kept = range(read_pruned(storage, source_id) + 1, state.manifest + 1)
-    due = [number for number in sample(kept, _READ, daily_slice(now)) if number not in read]
-    for found in storage.each(lambda number: read_manifest(storage, source_id, number), due):
-        if found is not None:
-            read[found.number] = found
-    manifests = tuple(read[number] for number in sorted(read))
-    recent = [one.number for one in manifests if made(one) >= since]
+    read = list(_newest(storage, source_id, state.manifest, since - LATELY))
+    recent = [one.number for one in read if made(one) >= since]
     first = min(recent, default=state.manifest + 1)
-    return ManifestHistory(state, applied, manifests, changes_of(manifests, since), first)
+    return ManifestHistory(state, partitions, applied, changes_of(read, since), first)
 
 
 def _newest(storage: Storage, source_id: str, last: int, since: datetime) -> Iterator[Manifest]:

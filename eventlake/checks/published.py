@@ -11,12 +11,10 @@ from eventlake.checks.partitions import (
     ManifestHistory,
     check_partitions,
     check_small_files,
-    promises_of,
     read_history,
 )
 from eventlake.checks.view import (
     TABLE_RULES,
-    LastChange,
     PartitionFiles,
     TableView,
     Values,
@@ -36,8 +34,6 @@ from eventlake.runs.dedup import read_ids
 from eventlake.runs.unit import Window
 from eventlake.runs.verify import CheckResult, Severity
 from eventlake.settings.models import Source
-from eventlake.state.manifest import Manifest
-from eventlake.state.source_state import SourceState
 
 _ATTEMPTS = 10
 _SECONDS_BETWEEN = 3.0
@@ -49,25 +45,27 @@ Wanted = Mapping[str, Collection[str]]
 
 @dataclass
 class Loaded:
-    """What a run has loaded, by key of the table: days, and their partitions as registered."""
+    """What a run has loaded, by key of the table: days, and their partitions in the catalog."""
 
     days: dict[str, set[str]] = field(default_factory=dict)
     partitions: dict[str, dict[Values, CatalogPartition]] = field(default_factory=dict)
-    last_changes: dict[str, dict[Values, LastChange]] = field(default_factory=dict)
-
-    def add_manifest(self, manifest: Manifest) -> None:
-        for key, last_changes in promises_of([manifest]).items():
-            self.last_changes.setdefault(key, {}).update(last_changes)
 
     def add_day(self, key: str, day: str, partitions: Iterable[CatalogPartition]) -> None:
         self.days.setdefault(key, set()).add(day)
         found = self.partitions.setdefault(key, {})
         found.update((partition.values, partition) for partition in partitions)
 
-    def view(self, key: str, state: SourceState, entry: CatalogTable | None) -> TableView:
+    def view(
+        self, key: str, history: ManifestHistory, entry: CatalogTable | None, follows: bool
+    ) -> TableView:
         """A loaded table, with no partitions but those of the loaded days."""
-        layout, days = DatePartition(state.layouts[key].date_partition), self.days[key]
-        last_changes = self.last_changes.get(key, {})
+        state, days = history.state, self.days[key]
+        layout = DatePartition(state.layouts[key].date_partition)
+        partitions = tuple(self.partitions[key].values())
+        published = partitions
+        if follows or history.applied < state.manifest:
+            held = history.partitions.of(state, state.tables[key], (min(days), max(days)))
+            published = tuple(p for p in held if partition_day(layout.keys, p.values) in days)
         return TableView(
             source_id=state.source_id,
             schema=state.tables[key],
@@ -75,11 +73,8 @@ class Loaded:
             manifest=state.manifest,
             rows=state.rows.get(key, 0),
             entry=entry,
-            partitions=tuple(self.partitions[key].values()),
-            last_changes={
-                v: p for v, p in last_changes.items() if partition_day(layout.keys, v) in days
-            },
-            dropped=frozenset(state.dropped.get(key, ())),
+            partitions=partitions,
+            published=published,
             sampled=(),
             days_for_all=0,
             is_partial=True,
@@ -118,7 +113,7 @@ class TableChecks:
         entries = {entry.name: entry for entry in self.lake.catalog.tables(self.source.database)}
         for key in loaded.days:
             entry = entries.get(history.state.tables[key].name)
-            view = loaded.view(key, history.state, entry)
+            view = loaded.view(key, history, entry, self.lake.catalog.follows)
             results = list(self._judged(history, view, TABLE_RULES))
             if not _has_errors(results) or not history.is_outdated(self.lake.storage):
                 yield from results
@@ -149,7 +144,7 @@ class TableChecks:
             history = self._read()
 
     def _read(self) -> ManifestHistory:
-        return read_history(self.lake.storage, self.source.id, self.now)
+        return read_history(self.lake, self.source.id, self.now)
 
     def _judged(
         self, history: ManifestHistory, view: TableView, names: Collection[str]
@@ -170,10 +165,11 @@ class TableChecks:
         state, catalog = history.state, self.lake.catalog
         entry = catalog.table(schema.database, schema.name)
         partitions = catalog.partitions(schema.database, schema.name) if entry else []
+        published = history.partitions.of(state, schema)
         share = share_of(len(state.tables))
         sampled: list[PartitionFiles] = []
         if with_files:
-            due = sample(partitions, share, daily_slice(self.now))
+            due = sample(published, share, daily_slice(self.now))
             # A location elsewhere is a problem of its own, and may not be readable.
             sampled = read_footers(self.lake.storage, [p for p in due if "://" not in p.location])
         return TableView(
@@ -184,10 +180,9 @@ class TableChecks:
             rows=state.rows.get(schema.key, 0),
             entry=entry,
             partitions=tuple(partitions),
-            last_changes=history.last_changes.get(schema.key, {}),
-            dropped=frozenset(state.dropped.get(schema.key, ())),
+            published=tuple(published),
             sampled=tuple(sampled),
-            days_for_all=slices(len(partitions), share),
+            days_for_all=slices(len(published), share),
         )
 
 

@@ -1,25 +1,28 @@
 """Repairs the catalog: restores what the manifests published."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import msgspec
 
-from eventlake.catalog.base import Catalog, CatalogPartition
+from eventlake.catalog.base import Catalog, CatalogPartition, CatalogTable
+from eventlake.catalog.pages import change_pages
+from eventlake.checks.comparison import Comparison
 from eventlake.checks.drift import column_problems
 from eventlake.checks.view import Values
 from eventlake.lake import Lake
 from eventlake.rules.clock import new_run_id
 from eventlake.rules.errors import StateError
-from eventlake.rules.partitions import DatePartition
-from eventlake.runs.publish import catalog_entry, catalog_partition, catch_up
+from eventlake.rules.types import TableSchema
+from eventlake.runs.publish import catalog_entry, catch_up
 from eventlake.settings.models import Source
 from eventlake.state.lease import Lease, held_lease
 from eventlake.state.manifest import read_manifest, read_pruned
+from eventlake.state.partitions import Partitions
 from eventlake.state.source_state import SourceState
 from eventlake.storage import Storage
 
-Partitions = dict[Values, CatalogPartition]
+Published = dict[Values, CatalogPartition]
 
 
 @dataclass
@@ -34,37 +37,49 @@ class CatalogRepair:
     def __bool__(self) -> bool:
         return bool(self.entries or self.registered or self.unregistered)
 
+    def note(self, key: str, compared: Comparison) -> None:
+        if put := len(compared.missing) + len(compared.moved):
+            self.registered[key] = max(put, self.registered.get(key, 0))
+        if compared.foreign:
+            self.unregistered[key] = len(compared.foreign)
+
 
 def repair_catalog(lake: Lake, source: Source, waiting: Callable[[Lease], None]) -> CatalogRepair:
-    """Make the catalog entries of a source match its manifests; no data file is changed.
+    """Make the pages of a source match its manifests, and the catalog match both; no data file is
+    changed.
 
     Idempotent. The lease keeps runs from publishing at the same time.
     """
     lake = lake.for_source(source)
-    repaired = CatalogRepair()
-    with held_lease(lake.storage, source.id, new_run_id(), "repair of the catalog", waiting):
-        state = catch_up(lake.storage, lake.catalog, source.id)
-        pruned = read_pruned(lake.storage, source.id)
-        published = published_partitions(lake.storage, state, pruned)
+    storage, catalog, repaired = lake.storage, lake.catalog, CatalogRepair()
+    with held_lease(storage, source.id, new_run_id(), "repair of the catalog", waiting):
+        state = catch_up(storage, catalog, source.id)
+        pruned = read_pruned(storage, source.id)
+        published = published_partitions(storage, state, pruned)
         for schema in state.tables_of(source).values():
-            layout = DatePartition(state.layouts[schema.key].date_partition)
-            wanted = catalog_entry(schema, layout, source.id)
-            found = lake.catalog.table(schema.database, schema.name)
-            wrong = found is None or found.location != wanted.location
-            if wrong or (found and any(column_problems(found, schema))):
-                lake.catalog.ensure_database(schema.database)
-                lake.catalog.restore(wanted)
+            wanted = catalog_entry(state, schema)
+            found = catalog.table(schema.database, schema.name)
+            if found is None or _is_wrong(catalog, found, wanted, schema):
+                catalog.ensure_database(schema.database)
+                catalog.restore(wanted)
                 repaired.entries.append(schema.key)
-            wanted_now = published.get(schema.key, {})
-            _repair_partitions(lake.catalog, state, schema.key, wanted_now, pruned, repaired)
+            kept = _mend_pages(lake, state, schema.key, published, pruned, repaired)
+            if catalog.follows:
+                _mend_catalog(catalog, state, schema.key, kept, repaired)
     return repaired
 
 
-def published_partitions(
-    storage: Storage, state: SourceState, pruned: int
-) -> dict[str, Partitions]:
+def _is_wrong(
+    catalog: Catalog, found: CatalogTable, wanted: CatalogTable, schema: TableSchema
+) -> bool:
+    elsewhere = found.location != wanted.location
+    older = not catalog.follows and found.retyped != wanted.retyped
+    return elsewhere or older or any(column_problems(found, schema))
+
+
+def published_partitions(storage: Storage, state: SourceState, pruned: int) -> dict[str, Published]:
     """The partitions that result from all manifests that are kept."""
-    tables: dict[str, Partitions] = {}
+    tables: dict[str, Published] = {}
     for number in range(pruned + 1, state.manifest + 1):
         manifest = read_manifest(storage, state.source_id, number)
         if manifest is None:
@@ -75,52 +90,52 @@ def published_partitions(
         for change in manifest.partitions:
             held = tables.setdefault(change.table, {})
             held.pop(change.values, None)
-            if not change.dropped:
-                held[change.values] = catalog_partition(change, number)
+            if (partition := change.partition(number)) is not None:
+                held[change.values] = partition
     return tables
 
 
-def _repair_partitions(
+def _mend_pages(
+    lake: Lake,
+    state: SourceState,
+    key: str,
+    published: dict[str, Published],
+    pruned: int,
+    repaired: CatalogRepair,
+) -> list[CatalogPartition]:
+    """Bring the pages of a table in line with its manifests; the partitions that it has then."""
+    partitions = Partitions(lake.storage, lake.catalog)
+    schema, table = state.tables[key], state.page_table(key)
+    held = partitions.of(state, schema)
+    # Only the pages have what pruned manifests published.
+    wanted = {p.values: p for p in held if 0 < p.version <= pruned} | published.get(key, {})
+    if lost := state.rows.get(key, 0) - sum(partition.rows for partition in wanted.values()):
+        repaired.lost_rows[key] = lost
+    compared = Comparison.of(wanted.values(), held)
+    put = {table.named: compared.to_put()}
+    gone = {table.named: [partition.values for partition in compared.foreign]}
+    change_pages(lake.storage, [table], put, gone, state.manifest)
+    repaired.note(key, compared)
+    return partitions.of(state, schema)
+
+
+def _mend_catalog(
     catalog: Catalog,
     state: SourceState,
     key: str,
-    published: Partitions,
-    pruned: int,
+    wanted: list[CatalogPartition],
     repaired: CatalogRepair,
 ) -> None:
+    """Bring a catalog that has partitions of its own in line with the pages."""
     database, name = key.split(".", 1)
-    found = _registered(catalog, database, name)
-    # Only the catalog has what pruned manifests published.
-    wanted = {v: p for v, p in found.items() if 0 < p.version <= pruned} | published
-    if lost := state.rows.get(key, 0) - sum(partition.rows for partition in wanted.values()):
-        repaired.lost_rows[key] = lost
-    moved = [p for v, p in wanted.items() if v in found and _differs(found[v], p)]
-    missing = [partition for values, partition in wanted.items() if values not in found]
-    foreign = found.keys() - wanted.keys()
-    if missing or moved:
-        catalog.put_partitions(database, name, [*missing, *_newer(moved, found)])
-        repaired.registered[key] = len(missing) + len(moved)
-    if missing and (left := wanted.keys() - _registered(catalog, database, name).keys()):
+    compared = Comparison.of(wanted, catalog.partitions(database, name))
+    catalog.put_partitions(database, name, compared.to_put())
+    if compared.missing:
+        still = Comparison.of(wanted, catalog.partitions(database, name)).missing
         # A later manifest dropped others, and Glue stores only the version of the last drop.
-        last = {"version": state.manifest}
-        again = [msgspec.structs.replace(wanted[values], **last) for values in sorted(left)]
+        again = [msgspec.structs.replace(one, version=state.manifest) for one in still]
         catalog.put_partitions(database, name, again)
-    if foreign:
-        catalog.drop_partitions(database, name, sorted(foreign), state.manifest)
-        repaired.unregistered[key] = len(foreign)
-
-
-def _registered(catalog: Catalog, database: str, name: str) -> Partitions:
-    return {partition.values: partition for partition in catalog.partitions(database, name)}
-
-
-def _differs(found: CatalogPartition, wanted: CatalogPartition) -> bool:
-    """But for the version: who has repaired it before has given it a later one."""
-    return msgspec.structs.replace(found, version=0) != msgspec.structs.replace(wanted, version=0)
-
-
-def _newer(moved: Iterable[CatalogPartition], found: Partitions) -> Iterable[CatalogPartition]:
-    """With a version that the catalog accepts as the newest."""
-    for one in moved:
-        version = max(one.version, found[one.values].version)
-        yield msgspec.structs.replace(one, version=version)
+    if compared.foreign:
+        foreign = [partition.values for partition in compared.foreign]
+        catalog.drop_partitions(database, name, foreign, state.manifest)
+    repaired.note(key, compared)

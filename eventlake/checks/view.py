@@ -1,9 +1,9 @@
-"""A snapshot of a table for its checks: manifests, catalog entry, and a sample of its files."""
+"""A snapshot of a table for its checks: state, catalog entry, and a sample of its files."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -14,7 +14,6 @@ from eventlake.rules import paths
 from eventlake.rules.partitions import DatePartition
 from eventlake.rules.types import TableSchema
 from eventlake.runs.verify import CheckResult, Severity
-from eventlake.state.manifest import PartitionChange
 from eventlake.storage import Storage, StoredFile
 
 
@@ -59,15 +58,6 @@ def _footer(storage: Storage, file: StoredFile) -> DataFile:
 Values = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LastChange:
-    """The last change of a partition, and the manifest that published it."""
-
-    manifest: int
-    run_id: str
-    change: PartitionChange
-
-
 @dataclass(frozen=True)
 class TableView:
     """The input of the checks of a table."""
@@ -78,9 +68,8 @@ class TableView:
     manifest: int  # the last one
     rows: int  # by all manifests
     entry: CatalogTable | None
-    partitions: tuple[CatalogPartition, ...]
-    last_changes: Mapping[Values, LastChange]  # in the sampled manifests
-    dropped: frozenset[Values]  # by any manifest
+    partitions: tuple[CatalogPartition, ...]  # as the catalog has them
+    published: tuple[CatalogPartition, ...]  # as the state has them
     sampled: tuple[PartitionFiles, ...]
     days_for_all: int  # after which all partitions have been in the sample
     is_partial: bool = False  # only the partitions that a run has just loaded
@@ -89,18 +78,14 @@ class TableView:
     def location(self) -> str:
         return paths.table_folder(self.source_id, self.schema.table)
 
-    @cached_property
-    def registered(self) -> dict[Values, CatalogPartition]:
-        return {partition.values: partition for partition in self.partitions}
-
     def named(self, values: Values) -> str:
         return "/".join(map("=".join, zip(self.layout.keys, values, strict=False)))
 
-    def is_place_of_ours(self, location: str) -> bool:
-        """Whether a location is in a folder of the table."""
-        own = f"/segment_type={self.schema.table}/"
-        in_version = location.startswith(f"{paths.versions(self.source_id)}/") and own in location
-        return in_version or location.startswith(f"{self.location}/")
+    def is_own_folder(self, partition: CatalogPartition) -> bool:
+        """Whether a partition lies in a folder of its own: the documented one, or a version."""
+        own = f"/segment_type={self.schema.table}/{self.named(partition.values)}"
+        data = f"segment-data/data/{self.source_id}"
+        return partition.location.startswith(f"{data}/") and partition.location.endswith(own)
 
 
 TABLE_RULES = {

@@ -1,20 +1,53 @@
-"""Compiles kernel functions: once per machine, then from a cache."""
+"""Compiles kernel functions: once per user and machine, then from a cache.
 
+The machine code is executed, so the cache is in a private folder, and each file is compared with
+its checksum before use.
+"""
+
+import fcntl
 import hashlib
+import json
 import os
-import tempfile
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from numba import config, njit
+from numba.core.caching import UserProvidedCacheLocator
+
+from eventlake.columnar.private_folder import is_private, private_folder
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _HERE = Path(__file__).parent
 _SOURCES = "**/*.py"
+_CHECKSUMS = "checksums.json"
 _config: Any = config
 _njit: Any = njit
+_locator: Any = UserProvidedCacheLocator
+_functions: list[Any] = []
+
+
+class ByContent(_locator):  # type: ignore[misc]
+    """Finds machine code by the content of the sources, wherever they are and however old.
+
+    On a cluster, each run has the same sources in another folder.
+    """
+
+    def __init__(self, function: object, file: str) -> None:
+        super().__init__(function, file)
+        self._folder, self._room = _config.CACHE_DIR, Path(file).parent.name
+
+    def get_cache_path(self) -> str:
+        return str(self._folder)
+
+    def get_source_stamp(self) -> str:
+        return "by content"
+
+    def get_disambiguator(self) -> str:
+        return f"{self._room}-{super().get_disambiguator()}"
 
 
 def compiled(function: Function) -> Function:
@@ -28,23 +61,26 @@ def inlined(function: Function) -> Function:
 
 
 def _compiled(function: Function, **options: bool) -> Function:
-    """Numba chooses where to keep a function's code when it is decorated, and by this setting."""
-    before = _config.CACHE_DIR
+    """Numba chooses where to keep a function's code when it is decorated, by two settings."""
+    before = _config.CACHE_DIR, _config.CACHE_LOCATOR_CLASSES
     folder = cache_folder()
     try:
-        _config.CACHE_DIR = folder or before
+        if folder is not None:
+            _config.CACHE_DIR = folder
+            _config.CACHE_LOCATOR_CLASSES = f"{__name__}.{ByContent.__name__}"
         fast: Function = _njit(nogil=True, cache=folder is not None, **options)(function)
+        _functions.append(fast)
         return fast
     finally:
-        _config.CACHE_DIR = before
+        _config.CACHE_DIR, _config.CACHE_LOCATOR_CLASSES = before
 
 
 @cache
 def cache_folder() -> str | None:
     """The cache folder of this version of the kernels; None if no folder is writable.
 
-    Numba looks only at the file of a function, not at those of the functions it calls, so that a
-    new kernel could meet the code of an old one: hence a folder for each.
+    Numba checks only the file of a function, not the files of the functions it calls. A folder per
+    version keeps new kernels apart from the compiled code of old ones.
     """
     try:
         files = sorted(_HERE.glob(_SOURCES))
@@ -53,13 +89,55 @@ def cache_folder() -> str | None:
         return None
     if not sources:  # shipped without them, or within an archive
         return None
-    name = f"kernel-{hashlib.sha256(sources).hexdigest()[:16]}"
-    for parent in (_HERE / "__pycache__", Path(tempfile.gettempdir()) / f"datalake-{os.getuid()}"):
-        try:
-            (parent / name).mkdir(parents=True, exist_ok=True)
-        except OSError:
-            continue
-        # Where all may write, nobody else's code is run.
-        if os.access(parent / name, os.W_OK) and parent.stat().st_uid == os.getuid():
-            return str(parent / name)
-    return None
+    folder = private_folder() / f"kernel-{hashlib.sha256(sources).hexdigest()[:16]}"
+    return str(folder) if is_private(folder) else None
+
+
+@contextmanager
+def checked_cache() -> Iterator[None]:
+    """Delete damaged files of the cache; use it around the calls that load or compile all kernels.
+
+    If something has to be compiled, one process at a time does it.
+    """
+    if (name := cache_folder()) is None:
+        yield
+        return
+    folder = Path(name)
+    with open(folder / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        listed, found = _listed(folder), _checksums(folder)
+        for file, _ in found.items() - listed.items():
+            (folder / file).unlink(missing_ok=True)
+        if listed and listed.items() <= found.items():
+            fcntl.flock(lock, fcntl.LOCK_UN)  # nothing to compile
+        yield
+        if (found := _checksums(folder)) != listed:
+            draft = folder / f".{_CHECKSUMS}.{os.getpid()}"
+            draft.write_text(json.dumps(found))
+            draft.replace(folder / _CHECKSUMS)
+
+
+def _checksums(folder: Path) -> dict[str, int]:
+    return {file.name: zlib.crc32(file.read_bytes()) for file in sorted(folder.glob("*.nb[ci]"))}
+
+
+def _listed(folder: Path) -> dict[str, int]:
+    with suppress(OSError, ValueError):
+        return dict(json.loads((folder / _CHECKSUMS).read_bytes()))
+    return {}
+
+
+class Kernels(NamedTuple):
+    """Where the machine code of this process is from."""
+
+    cached: int = 0
+    compiled: int = 0
+
+
+def kernels() -> Kernels:
+    """The number of kernels that this process loaded from the cache, and that it compiled."""
+    stats = [function.stats for function in _functions]
+    return Kernels(
+        sum(sum(each.cache_hits.values()) for each in stats),
+        sum(sum(each.cache_misses.values()) for each in stats),
+    )

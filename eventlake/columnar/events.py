@@ -1,22 +1,21 @@
 """Parses lines into cells: every value of an event with its field, and its envelope."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
+from eventlake.columnar.cells import EVENT, ID, RECEIVED, TYPE, Cells, Events
 from eventlake.columnar.compiled import compiled
 from eventlake.columnar.fields import FULL, NONE, ROOT, Fields, below, field_of, is_key
 from eventlake.columnar.hash_kernels import folded, value_hash
 from eventlake.columnar.memory import byte
 from eventlake.columnar.text import PADDING, after_space, mixed
-from eventlake.columnar.timestamps import UNREAD, is_to_the_millisecond, moment
+from eventlake.columnar.timestamps import NO_DATE, may_be_date, timestamp
 from eventlake.columnar.values import (
     ARRAY,
+    DATE,
     ESCAPED,
     LOOSE_ARRAY,
-    MILLIS,
-    MOMENT,
     MOST_KEYS,
     NULL,
     TEXT,
@@ -26,49 +25,6 @@ from eventlake.columnar.values import (
     after_word,
     is_verbatim,
 )
-
-ENVELOPE = ("type", "event", "messageId", "receivedAt", "userId", "anonymousId")
-TYPE, EVENT, ID, RECEIVED, USER, ANONYMOUS = range(6)
-
-
-class Cells(NamedTuple):
-    """All values of some events, in order."""
-
-    field: np.ndarray
-    kind: np.ndarray
-    start: np.ndarray
-    end: np.ndarray
-
-
-class Events(NamedTuple):
-    """What is known of each event; those that are not plain have no cells."""
-
-    plain: np.ndarray
-    first_cell: np.ndarray  # and one more, the end of the last
-    name: np.ndarray  # the event's name below its type, as a field
-    received: np.ndarray  # microseconds, or UNREAD
-    envelope: np.ndarray  # the cells of the envelope's fields, NONE where there is none
-    payload: np.ndarray
-
-
-def new_cells(room: int) -> Cells:
-    return Cells(
-        np.empty(room, np.int32),
-        np.empty(room, np.uint8),
-        np.empty(room, np.int32),
-        np.empty(room, np.int32),
-    )
-
-
-def new_events(events: int) -> Events:
-    return Events(
-        plain=np.zeros(events, np.bool_),
-        first_cell=np.zeros(events + 1, np.int64),
-        name=np.full(events, NONE, np.int32),
-        received=np.zeros(events, np.int64),
-        envelope=np.full((events, len(ENVELOPE)), NONE, np.int32),
-        payload=np.zeros(events, np.uint32),
-    )
 
 
 def numbers_of(fields: Fields, keys: Sequence[str]) -> np.ndarray:
@@ -184,8 +140,8 @@ def read_events(
                 stop, escapes = after_text(buf, start, end)
                 i = stop + 1
                 kind = ESCAPED if escapes else TEXT
-                if kind == TEXT and stop >= 0 and moment(buf, start, stop) != UNREAD:
-                    kind = MILLIS if is_to_the_millisecond(buf, start, stop) else MOMENT
+                if kind == TEXT and stop >= 0 and may_be_date(buf, start, stop):
+                    kind = DATE if timestamp(buf, start, stop)[0] != NO_DATE else TEXT
             elif c == 0x7B:
                 level += 1
                 if level >= depth:
@@ -228,6 +184,7 @@ def read_events(
             at = envelope[row, k]
             as_text = at != NONE and is_verbatim(cell_kind[at])
             plain = plain and (as_text or (k == EVENT and at == NONE))
+        plain = plain and cell_kind[envelope[row, RECEIVED]] == DATE
         name = np.int64(FULL)
         if plain:
             at = envelope[row, ID]
@@ -256,7 +213,7 @@ def read_events(
             at = envelope[row, RECEIVED]
             events.plain[row] = True
             events.name[row] = name
-            events.received[row] = moment(buf, cell_start[at], cell_end[at])
+            events.received[row] = timestamp(buf, cell_start[at], cell_end[at])[0]
             events.payload[row] = folded(total)
         first_cell[row + 1] = cell
     return last

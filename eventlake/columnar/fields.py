@@ -48,6 +48,33 @@ def new_fields() -> Fields:
     return fields
 
 
+def grown(fields: Fields) -> Fields:
+    """The same fields, with twice the room."""
+    twice = {
+        name: np.concatenate([part, np.full_like(part, NONE)])
+        for name, part in fields._asdict().items()
+        if name not in ("keys", "path", "used")
+    }
+    twice["slots"][:] = NONE
+    twice |= {
+        n: np.concatenate([p, np.zeros_like(p)])
+        for n, p in (("keys", fields.keys), ("path", fields.path))
+    }
+    larger = Fields(**twice, used=fields.used.copy())
+    _fill_slots(larger.path, larger.slots, int(larger.used[0]))
+    return larger
+
+
+@compiled
+def _fill_slots(path: np.ndarray, slots: np.ndarray, used: int) -> None:
+    mask = np.uint64(len(slots) - 1)
+    for field in range(1, used):
+        slot = path[field] & mask
+        while slots[slot] != NONE:
+            slot = (slot + np.uint64(1)) & mask
+        slots[slot] = field
+
+
 def field_of(fields: Fields, path: tuple[str, ...]) -> int:
     """The number of a field by its path."""
     field = ROOT
@@ -87,7 +114,7 @@ def is_key(keys: int, key: int, end: int, buf: int, i: int) -> bool:
 def below(fields: Fields, above: int, buf: int, start: int, end: int) -> int:
     """The field with a key below another, made if it is new; FULL if there is no more room."""
     h = hashed(buf, start, end, fields.path[above])
-    mask = np.uint64(_SLOTS - 1)
+    mask = np.uint64(len(fields.slots) - 1)
     slot = h & mask
     while True:
         field = fields.slots[slot]
@@ -105,7 +132,7 @@ def below(fields: Fields, above: int, buf: int, start: int, end: int) -> int:
                 return np.int64(field)
         slot = (slot + np.uint64(1)) & mask
     field, at = fields.used[0], fields.used[1]
-    if field == MOST_FIELDS or at + end - start > _KEY_BYTES:
+    if field == len(fields.above) or at + end - start + PADDING > len(fields.keys):
         return np.int64(FULL)
     fields.slots[slot] = field
     fields.above[field] = above

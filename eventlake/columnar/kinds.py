@@ -1,8 +1,6 @@
-"""Kinds of JSON values, and the encodings in which columns of them are staged."""
+"""Kinds of JSON values."""
 
 from enum import StrEnum
-
-import pyarrow as pa
 
 
 class Kind(StrEnum):
@@ -16,22 +14,3 @@ class Kind(StrEnum):
     DATE = "date"
     TEXT = "text"
     ARRAY = "array"
-
-
-class Encoding(StrEnum):
-    INT = "int"
-    BOOL = "bool"
-    TEXT = "text"
-    MILLIS = "millis"
-    NUMBER = "number"
-    JSON = "json"
-
-
-ARROW_TYPES = {
-    Encoding.INT: pa.int64(),
-    Encoding.BOOL: pa.bool_(),
-    Encoding.TEXT: pa.string(),
-    Encoding.MILLIS: pa.timestamp("us", tz="UTC"),
-    Encoding.NUMBER: pa.string(),
-    Encoding.JSON: pa.string(),
-}

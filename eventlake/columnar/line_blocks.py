@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from eventlake.columnar.memory import address
-from eventlake.columnar.raw_lines import PIECE
+from eventlake.columnar.raw_lines import BYTE_ORDER_MARK, PIECE
 from eventlake.columnar.text import PADDING, find_lines
 
 
@@ -31,6 +31,11 @@ class LineBlock:
     def size(self) -> int:
         """Bytes held."""
         return self._used
+
+    @property
+    def count(self) -> int:
+        """Whole lines held."""
+        return self._count
 
     @property
     def address(self) -> int:
@@ -73,7 +78,13 @@ class LineBlock:
         return 0
 
     def starts(self) -> np.ndarray:
-        return np.concatenate([[0], self.ends()[:-1] + 1])[: self._count]
+        found = np.concatenate([[0], self.ends()[:-1] + 1])[: self._count]
+        for _, number, first in self._runs:
+            if number == 1 and first < self._count:
+                start = int(found[first])
+                end = min(start + len(BYTE_ORDER_MARK), int(self._ends[first]))
+                found[first] += (self.text(start, end) == BYTE_ORDER_MARK) * (end - start)
+        return found
 
     def ends(self) -> np.ndarray:
         return self._ends[: self._count]
@@ -91,8 +102,9 @@ class LineBlock:
     def text(self, start: int, end: int) -> bytes:
         return self._memory[start:end].tobytes()
 
-    def view(self) -> memoryview:
-        return self._memory.data
+    @property
+    def memory(self) -> np.ndarray:
+        return self._memory
 
     def clear(self) -> None:
         """Forget all whole lines; more of the file may follow."""

@@ -1,8 +1,8 @@
 """Memory by address: reads, writes and copies bytes without bounds checks.
 
-Arrays are counted whenever they are handed on, and indexing them allows for negative places; both
-cost more than all the rest where every byte of an archive is looked at. Whoever calls these
-functions has made sure of the place, and holds the array that the memory belongs to.
+Passing an array counts a reference, and indexing allows for negative positions; both cost more
+than all the rest where every byte of an archive is read. Callers have to check the position, and
+to hold the array that owns the memory.
 """
 
 from collections.abc import Callable

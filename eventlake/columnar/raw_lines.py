@@ -12,6 +12,10 @@ MAGIC = b"\x1f\x8b"
 PIECE = 1 << 20
 """Of data read and of data given at once: one megabyte may hold a gigabyte of zeros."""
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+"""Some programs put it at the beginning of a file; it is no part of the first line."""
+_FIRST_BYTES = 8 << 10  # for a new gzip member, which returns a copy of what it does not use
+
 _GZIP = 16 + zlib.MAX_WBITS
 
 
@@ -40,19 +44,30 @@ def gunzip(first: bytes, stream: BinaryIO, again: Callable[[], BinaryIO]) -> Ite
 
 def _members(data: bytes, stream: BinaryIO, new_member: Callable[[], Any]) -> Iterator[bytes]:
     """Gzip members one after the other; zeros that pad them are left out."""
-    while data:
-        member = new_member()
+    at = 0
+    while at < len(data):
+        member, unread, step = new_member(), b"", _FIRST_BYTES
         while not member.eof:
-            piece: bytes = member.decompress(data, PIECE)
+            if not unread:
+                unread = data[at : at + step]
+                at, step = at + len(unread), 2 * step
+            piece: bytes = member.decompress(unread, PIECE)
             yield piece
-            data = member.unconsumed_tail
-            if not piece and not data and not member.eof:
-                data = stream.read(PIECE)
+            unread = member.unconsumed_tail
+            if not piece and not unread and at == len(data) and not member.eof:
+                data, at = stream.read(PIECE), 0
                 if not data:
                     raise BrokenGzip("the file is cut off before its end")
-        data = member.unused_data.lstrip(b"\0")
-        while not data and (data := stream.read(PIECE)):
-            data = data.lstrip(b"\0")
+        at = _after_zeros(data, at - len(member.unused_data))
+        while at == len(data) and (data := stream.read(PIECE)):
+            at = _after_zeros(data, 0)
+
+
+def _after_zeros(data: bytes, at: int) -> int:
+    while at < len(data) and data[at] == 0:
+        zeros = data[at : at + 4096]
+        at += len(zeros) - len(zeros.lstrip(b"\0"))
+    return at
 
 
 def _salvaged(stream: BinaryIO) -> Iterator[bytes]:
@@ -109,12 +124,14 @@ class RawLines:
         for piece in self.pieces():
             *whole, rest = (rest + piece).split(b"\n")
             for line in whole:
-                self.lines += 1
-                yield self.lines, line[: self.limit + 1]
+                yield self._numbered(line[: self.limit + 1])
             rest = rest[: self.limit + 1]
         if rest and not self.broken:
-            self.lines += 1
-            yield self.lines, rest
+            yield self._numbered(rest)
+
+    def _numbered(self, line: bytes) -> tuple[int, bytes]:
+        self.lines += 1
+        return self.lines, line if self.lines > 1 else line.removeprefix(BYTE_ORDER_MARK)
 
     def pieces(self) -> Iterator[bytes]:
         """The content as it comes, unpacked."""

@@ -192,7 +192,12 @@ def meant(buf: int, i: int) -> int:
 @compiled
 def escaped_again(buf: int, i: int, out: int, at: int) -> int:
     """Write what the escape at `i` stands for into JSON: escaped only where it has to be."""
-    code = meant(buf, i)
+    return put_json(out, at, meant(buf, i))
+
+
+@compiled
+def put_json(out: int, at: int, code: int) -> int:
+    """Write a character of a JSON string, escaped only where it has to be."""
     short = 0
     if code == 0x22 or code == 0x5C:
         short = code

@@ -1,48 +1,40 @@
-"""Parses timestamps in the common formats."""
+"""Parses timestamps: the compiled form of `rules/dates.py`, all of its forms."""
 
 import numpy as np
 
 from eventlake.columnar.compiled import compiled, inlined
 from eventlake.columnar.memory import byte
 
-UNREAD = np.iinfo(np.int64).min
-"""Not in these forms: `parse_timestamp` knows whether it is a moment at all."""
+NO_DATE = np.iinfo(np.int64).min
+"""Instead of microseconds: the text is not a timestamp."""
+_SECOND = 1_000_000
+_DAY = 86_400 * _SECOND
+_FIRST, _AFTER_LAST = -719_162 * _DAY, 2_932_897 * _DAY  # the years 1 to 9999
 
 
 @inlined
-def _number(buf: int, start: int, end: int) -> int:
-    """What some digits say, or -1."""
-    value = np.int64(0)
-    for i in range(start, end):
-        digit = np.int64(byte(buf, i)) - 0x30
-        if digit < 0 or digit > 9:
-            return np.int64(-1)
-        value = value * 10 + digit
-    return value
+def _two(buf: int, i: int) -> int:
+    """The number that two digits spell, or one above 99."""
+    high, low = np.int64(byte(buf, i)) - 0x30, np.int64(byte(buf, i + 1)) - 0x30
+    return 10 * high + low if 0 <= high <= 9 and 0 <= low <= 9 else np.int64(100)
+
+
+@inlined
+def may_be_date(buf: int, start: int, end: int) -> bool:
+    """Whether the hyphens of a date are in their places; most texts fail here."""
+    return end - start >= 10 and byte(buf, start + 4) == 0x2D and byte(buf, start + 7) == 0x2D
 
 
 @compiled
-def moment(buf: int, start: int, end: int) -> int:
-    """Microseconds since 1970 of `YYYY-MM-DDTHH:MM:SS[.f]Z` with up to six digits of fraction."""
-    length = end - start
-    if length < 20 or length > 27 or length == 21 or byte(buf, end - 1) != 0x5A:
-        return UNREAD
-    if byte(buf, start + 4) != 0x2D or byte(buf, start + 7) != 0x2D:
-        return UNREAD
-    if byte(buf, start + 10) != 0x54 and byte(buf, start + 10) != 0x20:
-        return UNREAD
-    if byte(buf, start + 13) != 0x3A or byte(buf, start + 16) != 0x3A:
-        return UNREAD
-    year, month = _number(buf, start, start + 4), _number(buf, start + 5, start + 7)
-    day, hour = _number(buf, start + 8, start + 10), _number(buf, start + 11, start + 13)
-    minute, second = _number(buf, start + 14, start + 16), _number(buf, start + 17, start + 19)
-    micros = np.int64(0)
-    if length > 20:
-        micros = _number(buf, start + 20, end - 1)
-        if micros < 0 or byte(buf, start + 19) != 0x2E:
-            return UNREAD
-        for _ in range(27 - length):
-            micros *= 10
+def timestamp(buf: int, start: int, end: int) -> tuple[int, bool]:
+    """Microseconds since 1970 or `NO_DATE`, and whether nonzero digits were cut."""
+    if not may_be_date(buf, start, end):
+        return NO_DATE, False
+    century, year = _two(buf, start), _two(buf, start + 2)
+    month, day = _two(buf, start + 5), _two(buf, start + 8)
+    if century > 99 or year > 99:
+        return NO_DATE, False
+    year += 100 * century
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     days = 31
     if month == 4 or month == 6 or month == 9 or month == 11:
@@ -50,18 +42,57 @@ def moment(buf: int, start: int, end: int) -> int:
     elif month == 2:
         days = 29 if leap else 28
     if year < 1 or month < 1 or month > 12 or day < 1 or day > days:
-        return UNREAD
-    if hour < 0 or hour > 23 or minute < 0 or minute > 59 or second < 0 or second > 59:
-        return UNREAD
+        return NO_DATE, False
     # Days since 1970, of years that begin in March: the leap day comes last.
     y = year - (1 if month <= 2 else 0)
     m = month + (9 if month <= 2 else -3)
     of_year = (153 * m + 2) // 5 + day - 1
-    since = y * 365 + y // 4 - y // 100 + y // 400 + of_year - 719468
-    return ((since * 24 + hour) * 60 + minute) * 60_000_000 + second * 1_000_000 + micros
-
-
-@inlined
-def is_to_the_millisecond(buf: int, start: int, end: int) -> bool:
-    """Whether a moment is written as browsers do: `YYYY-MM-DDTHH:MM:SS.mmmZ`."""
-    return end - start == 24 and byte(buf, start + 10) == 0x54
+    micros = (y * 365 + y // 4 - y // 100 + y // 400 + of_year - 719468) * _DAY
+    i = start + 10
+    if i == end:
+        return micros, False
+    if end - i < 6 or (byte(buf, i) != 0x54 and byte(buf, i) != 0x20) or byte(buf, i + 3) != 0x3A:
+        return NO_DATE, False
+    hour, minute = _two(buf, i + 1), _two(buf, i + 4)
+    if hour > 23 or minute > 59:
+        return NO_DATE, False
+    micros += (hour * 60 + minute) * 60 * _SECOND
+    i += 6
+    cut = False
+    if end - i >= 3 and byte(buf, i) == 0x3A:
+        second = _two(buf, i + 1)
+        if second > 59:
+            return NO_DATE, False
+        micros += second * _SECOND
+        i += 3
+        if i < end and byte(buf, i) == 0x2E:
+            first = i + 1
+            i = first
+            unit = np.int64(100_000)
+            while i < end and 0x30 <= byte(buf, i) <= 0x39:
+                digit = np.int64(byte(buf, i)) - 0x30
+                micros += unit * digit
+                cut |= unit == 0 and digit != 0
+                unit //= 10
+                i += 1
+            if i == first:
+                return NO_DATE, False
+    if i < end and byte(buf, i) == 0x5A:
+        i += 1
+    elif i < end:
+        sign = byte(buf, i)
+        if (sign != 0x2B and sign != 0x2D) or end - i < 3:
+            return NO_DATE, False
+        hour, minute = _two(buf, i + 1), np.int64(0)
+        i += 3
+        if i < end:
+            i += 1 if byte(buf, i) == 0x3A else 0
+            minute = _two(buf, i) if end - i == 2 else np.int64(100)
+            i += 2
+        if hour > 23 or minute > 59:
+            return NO_DATE, False
+        offset = (hour * 60 + minute) * 60 * _SECOND
+        micros += offset if sign == 0x2D else -offset
+    if i != end or micros < _FIRST or micros >= _AFTER_LAST:
+        return NO_DATE, False
+    return micros, cut

@@ -26,7 +26,7 @@ class SparseColumn:
         return SparseColumn(self.rows[valid], self.values.drop_null())
 
     def whole(self, length: int) -> pa.Array:
-        """The same over all of so many rows."""
+        """The same, with this number of rows."""
         if not len(self.rows):
             return pa.nulls(length, self.type)
         at = np.zeros(length, np.int64)
@@ -37,7 +37,7 @@ class SparseColumn:
 
 
 def whole(column: pa.Array | SparseColumn, length: int) -> pa.Array:
-    """A column with all of so many rows."""
+    """A column with this number of rows."""
     return column.whole(length) if isinstance(column, SparseColumn) else column
 
 

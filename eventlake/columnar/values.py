@@ -4,6 +4,7 @@ import numpy as np
 
 from eventlake.columnar.compiled import compiled, inlined
 from eventlake.columnar.memory import byte, eight, put
+from eventlake.columnar.numbers import FAILED, decimal
 from eventlake.columnar.text import (
     BAD,
     after_character,
@@ -14,24 +15,24 @@ from eventlake.columnar.text import (
     hashed,
 )
 
-TEXT, ESCAPED, MOMENT, MILLIS = range(4)
-"""Texts: without escapes or with some, a moment in a usual form, or as browsers write it."""
-INTEGER, FRACTION, NUMBER, TRUE, FALSE, ARRAY, LOOSE_ARRAY, NULL = range(4, 12)
-"""What else a cell holds: an integer of 64 bits, a number with a plain fraction, any other number;
-a truth value; an array as we write it, or one with white space or escapes in it; nothing."""
+TEXT, DATE, ESCAPED = range(3)
+"""Texts: a timestamp, one with escapes, which may be a timestamp as well, or any other."""
+INTEGER, OVERFLOW, NUMBER, HUGE, TRUE, FALSE, ARRAY, LOOSE_ARRAY, NULL = range(3, 12)
+"""Other values: an integer of 64 bits, a longer one, another number, one that no decimal column can
+hold; a truth value; an array as we write it, or one with white space or escapes in it; nothing."""
 
 _FOUR, _FIVE = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFFFF)
 _TRUE, _FALSE, _NULL = (
     np.uint64(int.from_bytes(word, "little")) for word in (b"true", b"false", b"null")
 )
-INTEGER_DIGITS = 31  # of a fraction that is a decimal however it is rounded
+_SAFE_DIGITS, _MOST_DIGITS = 31, 32  # of an integer part: rounding may carry one digit more
 MOST_KEYS = 256  # of the objects in an array at one time
 
 
 @inlined
 def is_verbatim(kind: int) -> bool:
     """Whether a cell is a text that stands in the line as it is."""
-    return kind <= MILLIS and kind != ESCAPED
+    return kind < ESCAPED
 
 
 @compiled
@@ -71,12 +72,12 @@ def after_number(buf: int, i: int, end: int) -> tuple[int, int]:
     if digits == 0 or (digits > 1 and byte(buf, first) == 0x30):
         return BAD, NUMBER
     most = np.uint64(0x7FFFFFFFFFFFFFFF) + np.uint64(first - start)  # one more below zero
-    fits = digits < 19 or (digits == 19 and value <= most)
-    kind = INTEGER if fits else NUMBER
-    if first > start and digits == 1 and byte(buf, first) == 0x30:
-        kind = NUMBER  # -0 is not 0
+    kind = INTEGER
+    if digits > 19 or (digits == 19 and value > most):
+        kind = OVERFLOW if digits <= _MOST_DIGITS else HUGE
+    odd = False
     if i < end and byte(buf, i) == 0x2E:
-        kind = FRACTION if digits <= INTEGER_DIGITS else NUMBER
+        kind, odd = NUMBER, digits > _SAFE_DIGITS
         i += 1
         first = i
         while i < end and 0x30 <= byte(buf, i) <= 0x39:
@@ -84,7 +85,7 @@ def after_number(buf: int, i: int, end: int) -> tuple[int, int]:
         if i == first:
             return BAD, NUMBER
     if i < end and byte(buf, i) | 0x20 == 0x65:
-        kind = NUMBER
+        kind, odd = NUMBER, True
         i += 1
         if i < end and (byte(buf, i) == 0x2B or byte(buf, i) == 0x2D):
             i += 1
@@ -93,6 +94,8 @@ def after_number(buf: int, i: int, end: int) -> tuple[int, int]:
             i += 1
         if i == first:
             return BAD, NUMBER
+    if odd and decimal(buf, start, i)[2] == FAILED:
+        kind = HUGE
     return i, kind
 
 
@@ -121,7 +124,7 @@ def after_array(
 ) -> tuple[int, bool]:
     """The place after an array that begins at `i`, and whether `tight` would write it otherwise.
 
-    BAD if it goes deeper than so many levels, or if a key is escaped or stands twice in an object.
+    BAD if it goes deeper than `depth` levels, or if a key is escaped or stands twice in an object.
     The last three arguments are room to work in: two places for each level, and `MOST_KEYS`.
     """
     n_keys = 0
@@ -215,14 +218,3 @@ def tight(buf: int, start: int, end: int, out: int, at: int) -> int:
             at += 1
         i += 1
     return at
-
-
-@compiled
-def integer(buf: int, start: int, end: int) -> int:
-    """The value of an integer that fits."""
-    i = start + 1 if byte(buf, start) == 0x2D else start
-    value = np.int64(0)
-    while i < end:
-        value = value * 10 + np.int64(byte(buf, i) - 0x30)
-        i += 1
-    return -value if byte(buf, start) == 0x2D else value

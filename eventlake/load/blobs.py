@@ -5,20 +5,13 @@ key says how many rows each of them has.
 """
 
 import struct
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import lru_cache
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 from zlib import crc32
 
-import msgspec
 import pyarrow as pa
-
-from eventlake.columnar.id_hashes import ID_BYTES
-from eventlake.columnar.kinds import ARROW_TYPES, Encoding
-
-G = TypeVar("G", bound=Hashable)
 
 
 class BlobKind(StrEnum):
@@ -39,28 +32,6 @@ class Blob(NamedTuple):
     data: bytes
 
 
-def grouped(
-    blobs: Iterable[Blob], kind: BlobKind, group: Callable[[Blob], G]
-) -> dict[G, list[Blob]]:
-    """The blobs of one kind, by group."""
-    groups: dict[G, list[Blob]] = {}
-    for blob in blobs:
-        if blob.kind == kind:
-            groups.setdefault(group(blob), []).append(blob)
-    return groups
-
-
-BLOB_SCHEMA = pa.schema(
-    [
-        ("kind", pa.string()),
-        ("key", pa.string()),
-        ("task", pa.int32()),
-        ("rows", pa.int64()),
-        ("data", pa.large_binary()),
-    ]
-)
-
-
 # Blobs are copied many times on their way, and JSON of one table is alike: a third is left. One
 # stroke over all buffers costs less than Arrow's own compression of each, which takes threads.
 _PACKING = pa.Codec("lz4_raw")
@@ -79,17 +50,6 @@ def from_ipc(data: bytes) -> pa.Table:
     return pa.ipc.open_stream(unpacked(data)).read_all()
 
 
-def packed_message(head: bytes, message: pa.Buffer) -> bytes:
-    """The message of a batch (`RecordBatch.serialize`), with what is to be known of it before."""
-    return _SIZE.pack(len(head)) + head + packed(message)
-
-
-def unpacked_message(data: bytes) -> tuple[bytes, pa.Buffer]:
-    (size,) = _SIZE.unpack_from(data)
-    begin = _SIZE.size + size
-    return data[_SIZE.size : begin], unpacked(memoryview(data)[begin:])
-
-
 def packed(plain: pa.Buffer) -> bytes:
     data: bytes = _PACKING.compress(plain, asbytes=True)
     return _SIZE.pack(plain.size) + data
@@ -100,81 +60,7 @@ def unpacked(data: bytes | memoryview) -> pa.Buffer:
     return _PACKING.decompress(memoryview(data)[_SIZE.size :], decompressed_size=size)
 
 
-FILE, LINE, ID, RECEIVED = "#file", "#line", "#id", "#received"
-RESCUED, PAYLOAD, HASH = "#rescued", "#payload", "#hash"
-"""Columns that accompany staged rows; field names of events always begin with a slash."""
-RARE = "#rare-"
-"""With an encoding after it, a column of lists: each row has, of the fields that are rare and
-written in this way, the number and the value of those that it has. What these numbers mean is told
-by `StagedHead.rare`."""
-
 _ROWS = "\t"  # before their number; like a line break, in no name of a table or partition
-
-ORIGINS = pa.schema(
-    [(FILE, pa.int32()), (LINE, pa.int32()), (ID, pa.binary(ID_BYTES)), (RECEIVED, pa.int64())]
-)
-"""Where rows are from; payloads come after it, and what was rescued, if there are any."""
-PAYLOADS, RESCUED_LISTS = pa.field(PAYLOAD, pa.string()), pa.field(RESCUED, pa.list_(pa.string()))
-
-
-class StagedField(msgspec.Struct, array_like=True, frozen=True):
-    """A field of staged rows that has a column there: where it goes to, and how it is written."""
-
-    pointer: str
-    column: str
-    encoding: Encoding
-
-
-class RareName(msgspec.Struct, array_like=True, frozen=True):
-    """What the number of a rare field stands for."""
-
-    number: int
-    pointer: str
-    column: str
-
-
-class StagedHead(msgspec.Struct, array_like=True, frozen=True):
-    """The columns of staged rows, in this order, after those that say where they are from.
-
-    A schema of Arrow's takes longer to be written and read than all that is cast.
-    """
-
-    payloads: bool
-    rescued: bool
-    fields: list[StagedField]
-    rare: dict[Encoding, list[RareName]]
-
-    def encode(self) -> bytes:
-        return packed(pa.py_buffer(msgspec.msgpack.encode(self)))
-
-    @classmethod
-    def decode(cls, data: bytes) -> "StagedHead":
-        return _decode_head(unpacked(data))
-
-    def schema(self) -> pa.Schema:
-        fields = [_arrow_field(field.pointer, field.encoding) for field in self.fields]
-        lists = [pa.field(f"{RARE}{encoding}", _LISTS[encoding]) for encoding in self.rare]
-        extra = [PAYLOADS] * self.payloads + [RESCUED_LISTS] * self.rescued
-        return pa.schema([*ORIGINS, *extra, *fields, *lists])
-
-
-_decode_head = msgspec.msgpack.Decoder(StagedHead).decode
-_LISTS = {
-    encoding: pa.list_(pa.struct([("field", pa.uint16()), ("value", type)]))
-    for encoding, type in ARROW_TYPES.items()
-}
-
-
-@lru_cache(1 << 16)  # most tables have fields of the same names
-def _arrow_field(pointer: str, encoding: Encoding) -> pa.Field:
-    return pa.field(pointer, ARROW_TYPES[encoding])
-
-
-def rows_of(blob: Blob) -> tuple[StagedHead, pa.RecordBatch]:
-    """The rows of a blob, and what it says of their columns."""
-    data, message = unpacked_message(blob.data)
-    head = StagedHead.decode(data)
-    return head, pa.ipc.read_record_batch(message, head.schema())
 
 
 def rows_key(table: str, partition: str) -> str:
@@ -209,13 +95,10 @@ def divided(blob: Blob) -> list[Blob]:
     parts = parts_of(blob)
     if len(parts) == 1:
         return [blob]
-    (head, batch), start, found = rows_of(blob), 0, []
-    told = head.encode()
-    for key, rows in parts.items():
-        data = packed_message(told, batch.slice(start, rows).serialize())
-        found.append(blob._replace(key=key, rows=rows, data=data))
-        start += rows
-    return found
+    from eventlake.load.staged import StagedBatch  # compiled code, which only workers need
+
+    bodies = zip(parts.items(), StagedBatch(blob).divided(), strict=True)
+    return [blob._replace(key=key, rows=rows, data=data) for (key, rows), data in bodies]
 
 
 LARGEST = 64 << 20  # of staged rows that a task casts at once, unless a single partition has more

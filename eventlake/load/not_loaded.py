@@ -1,5 +1,6 @@
 """Records that were not loaded, read again from their raw files: payload and reason."""
 
+from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
@@ -61,22 +62,25 @@ def _lines(
     job: LogJob, file: RawFile, wanted: dict[int, str]
 ) -> Iterator[tuple[int, bytes, Reject | None]]:
     """The lines asked for; at the place where the file is broken there is none, but the cause."""
-    lines = RawLines(lambda: job.storage.open_stream(file.path), job.limits.line_bytes)
-    block, before = LineBlock(job.limits.line_bytes), 0
+    lines = RawLines(lambda: job.raw.open_stream(file.path), job.limits.line_bytes)
+    block, before, asked = LineBlock(job.limits.line_bytes), 0, deque(sorted(wanted))
+    block.begin(file.number, 0)
     for piece in lines.pieces():
-        before += yield from _taken(block, block.add(piece), before, wanted)
-    before += yield from _taken(block, block.end(whole=lines.broken is None), before, wanted)
-    if lines.broken and before + 1 in wanted:
-        yield before + 1, b"", Reject(Reason.CUT_OFF, lines.broken)
+        before += yield from _taken(block, block.add(piece), before, asked)
+        if not asked:
+            return
+    before += yield from _taken(block, block.end(whole=lines.broken is None), before, asked)
+    if asked:  # the line at which reading stopped
+        yield asked.popleft(), b"", Reject(Reason.CUT_OFF, lines.broken or "")
 
 
 def _taken(
-    block: LineBlock, count: int, before: int, wanted: dict[int, str]
+    block: LineBlock, count: int, before: int, asked: deque[int]
 ) -> Generator[tuple[int, bytes, Reject | None], None, int]:
-    """Those that are asked for of so many lines that have ended; how many these were."""
-    asked = sorted(line for line in wanted if before < line <= before + count)
+    """Those of the lines that have ended which are asked for; the number of lines that ended."""
     starts, ends = block.starts(), block.ends()
-    for number in asked:
+    while asked and asked[0] <= before + count:
+        number = asked.popleft()
         at = number - before - 1
         line = block.text(int(starts[at]), int(ends[at]))
         yield number, line[: block.limit + 1], None
@@ -106,7 +110,7 @@ def _record(
 
 
 def _payload(job: LogJob, line: bytes, reason: str, event: dict[str, Any] | None) -> str | None:
-    """The line as it is, but nothing of people who are suppressed, whyever it was not loaded."""
+    """The line as it is; nothing if it names a suppressed person."""
     if reason == SUPPRESSED:
         return None
     if job.suppression is not None:

@@ -155,6 +155,11 @@ class LogJob:
     limits: Limits
     dedup_days: int
     suppression: Suppression | None = None
+    archive: Storage | None = None  # of the raw files, if that is not `storage`
+
+    @property
+    def raw(self) -> Storage:
+        return self.archive or self.storage
 
 
 @dataclass(frozen=True)

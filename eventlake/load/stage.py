@@ -1,38 +1,57 @@
 """A staging task: reads its files, parses each line once, and returns batches and counts."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import sha256
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
-from eventlake.columnar.events import ANONYMOUS, USER
+from eventlake.columnar.batches import Origins
+from eventlake.columnar.cells import ANONYMOUS, USER
 from eventlake.columnar.fields import NONE
-from eventlake.columnar.id_hashes import bucket_numbers, hash_id
+from eventlake.columnar.id_hashes import ID_BYTES
+from eventlake.columnar.kinds import Kind
 from eventlake.columnar.line_blocks import LineBlock
 from eventlake.columnar.raw_lines import RawLines
-from eventlake.load.blobs import FILE, HASH, ID, LINE, RECEIVED, Blob, BlobKind, to_ipc
-from eventlake.load.columns import Block
-from eventlake.load.fast_reader import PlainEvents
-from eventlake.load.parts import HASHED_ORIGINS, Part
+from eventlake.columnar.values import (
+    ARRAY,
+    DATE,
+    FALSE,
+    HUGE,
+    INTEGER,
+    LOOSE_ARRAY,
+    NUMBER,
+    OVERFLOW,
+    TEXT,
+    TRUE,
+)
+from eventlake.load.blobs import Blob, BlobKind, joint_key, rows_key, to_ipc
+from eventlake.load.careful_reader import CarefulReader, RowOrigin
+from eventlake.load.cells import BatchWriter, CellBlock, TableRows
+from eventlake.load.fast_reader import FastReader
 from eventlake.load.seen import (
     SKIPPED,
     SUPPRESSED,
     RejectedSample,
     Seen,
+    SeenColumn,
     SeenFile,
     SeenTable,
     heads,
     position,
 )
 from eventlake.load.stage_job import RawFile, StageJob
-from eventlake.load.table_rows import CarefulRow, TableRows, arranged
-from eventlake.rules.events import Event, Reason, Reject, open_envelope
+from eventlake.load.table_fields import BatchFields, TableFields
+from eventlake.load.vocabulary import Vocabulary
+from eventlake.rules.events import Event, Reason, Reject, leaves, open_envelope
 from eventlake.rules.gc import gc_paused
 from eventlake.rules.names import table_name
 from eventlake.rules.parse import parse_line
-from eventlake.rules.partitions import HOUR_US, hour_of
+from eventlake.rules.partitions import DAY_US, HOUR_US, DatePartition, hour_of, partition_of
 from eventlake.rules.suppression import People
 
 SAMPLES = 3  # rejected rows shown of each reason and task
@@ -47,6 +66,7 @@ class Account:
         self._start_us = start_us
         self._ahead_us = ahead_us
         self._files: dict[int, SeenFile] = {}
+        self.rejected: Counter[int] = Counter()  # lines by file
         self.seen = Seen()
 
     def begin(self, file: int, hours: Iterable[str]) -> SeenFile:
@@ -77,6 +97,7 @@ class Account:
     def reject(self, file: int, line: int, why: Reject, table: str | None) -> None:
         """A row that cannot be loaded."""
         self._files[file].rows += 1
+        self.rejected[file] += 1
         self._note(why.reason, file, line)
         reasons = self.seen.rejected.setdefault(table or "", {})
         reasons[why.reason] = reasons.get(why.reason, 0) + 1
@@ -108,6 +129,7 @@ class Account:
 
 
 FLUSH_BYTES = 192 << 20  # of raw lines; bounds the memory of a task, not what it may read
+FLUSH_LINES = 1 << 19  # the same for short lines, each of which takes some 100 bytes of its own
 _UNPACKED = 8  # times the size of a gzipped file: most have less in them
 _NO_ROWS = np.empty(0, np.int64)
 
@@ -118,17 +140,42 @@ def stage(job: StageJob, task: int, files: Sequence[RawFile]) -> Iterator[Blob]:
         yield from _StageTask(job, task).run(files)
 
 
+TOGETHER = 256 << 10  # bytes of lines whose partitions share a blob
+_KINDS = {
+    TEXT: Kind.TEXT,
+    DATE: Kind.DATE,
+    INTEGER: Kind.INT64,
+    OVERFLOW: Kind.BIGINT_OVERFLOW,
+    NUMBER: Kind.NUMBER,
+    HUGE: Kind.HUGE,
+    TRUE: Kind.BOOL,
+    FALSE: Kind.BOOL,
+    ARRAY: Kind.ARRAY,
+    LOOSE_ARRAY: Kind.ARRAY,
+}
+_NO_KINDS: frozenset[Kind] = frozenset()
+
+
+@cache
+def _kinds(bits: int) -> frozenset[Kind]:
+    return frozenset(kind for cell, kind in _KINDS.items() if bits >> cell & 1)
+
+
 @dataclass
 class _StageTask:
     job: StageJob
     task: int
-    tables: dict[str, TableRows] = field(default_factory=dict)
+    tables: dict[str, TableFields] = field(default_factory=dict)
     skip_lines: dict[int, int] = field(default_factory=dict)
     people: People | None = None  # who are suppressed
 
     def __post_init__(self) -> None:
-        self.plain = PlainEvents(self.job.limits, self.job.naming)
+        self.vocabulary = Vocabulary(self.job.naming)
+        self.fast = FastReader(self.job.limits, self.vocabulary)
+        self.careful = CarefulReader(self.vocabulary)
+        self.writer = BatchWriter()
         self.account = Account(self.job.start_us, self.job.ahead_us)
+        self.days = None if self.job.days is None else np.array(self.job.days, np.int64)
 
     def run(self, files: Sequence[RawFile]) -> Iterator[Blob]:
         room = min(FLUSH_BYTES, _UNPACKED * sum(file.size for file in files))
@@ -139,41 +186,59 @@ class _StageTask:
             seen = self.account.begin(file.number, file.skip_hours)
             self.skip_lines[file.number] = file.skip_lines
             raw = RawLines(
-                lambda file=file: self.job.storage.open_stream(file.path),  # type: ignore[misc]
+                lambda file=file: self.job.raw.open_stream(file.path),  # type: ignore[misc]
                 self.job.limits.line_bytes,
             )
             block.begin(file.number, 0)
             for piece in raw.pieces():
                 seen.lines += block.add(piece)
-                if block.size > FLUSH_BYTES:
+                if block.size > FLUSH_BYTES or block.count > FLUSH_LINES:
                     yield from self._take(block)
-            seen.lines += block.end(whole=raw.broken is None)
-            if raw.broken:
-                seen.broken = raw.broken
-                cut_off = Reject(Reason.CUT_OFF, raw.broken)
-                self._reject(file.number, seen.lines + 1, cut_off, None, None)
+                    if self.account.rejected[file.number] > self.job.limits.rejected_lines:
+                        seen.broken = "it has too many rejected lines, the rest was not read"
+                        break
+            reason = Reason.TOO_MANY_REJECTED if seen.broken else Reason.CUT_OFF
+            seen.broken = seen.broken or raw.broken
+            seen.lines += block.end(whole=seen.broken is None)
+            if seen.broken:
+                self._reject(file.number, seen.lines + 1, Reject(reason, seen.broken), None, None)
         yield from self._take(block)
         yield Blob(BlobKind.SEEN, "", self.task, 1, self.account.seen.encode())
 
     def _take(self, lines: LineBlock) -> Iterator[Blob]:
         """Take in all whole lines of a block: the plain ones at once, the others one by one."""
-        block = self.plain.read(lines)
+        if self.vocabulary.make_room():
+            for known in self.tables.values():
+                known.forget_numbers()
+        block = self.fast.read(lines)
         skip = np.array([self.skip_lines.get(file, 0) for file in range(self._most_files)])
         fresh = block.numbers > skip[block.files] if len(block.files) else np.zeros(0, np.bool_)
+        fresh &= block.ends > block.starts
         if self.people is not None:
             block.table[self._may_be_suppressed(block, self.people)] = NONE
         odd = fresh & (block.table == NONE)
+        if self.days is not None:
+            odd |= fresh & ~np.isin(block.events.received // DAY_US, self.days)
         if self._is_cramped(block, fresh):
             odd = fresh
-        odd[self._take_plain(block, self._by_table(block, fresh & ~odd))] = True
+        rows, refused = self._with_room(block, self._wanted(block, fresh & ~odd))
+        odd[refused] = True
+        self.account.take(block.files[rows], block.events.received[rows])
+        yield from self._staged(block, rows)
         for row in np.flatnonzero(odd).tolist():
             line = block.line(row)[: self.job.limits.line_bytes + 1]
             if line.strip():
                 self._read_carefully(int(block.files[row]), int(block.numbers[row]), line)
+            if self.careful.size > FLUSH_BYTES:
+                yield from self._staged_carefully()
         lines.clear()
-        yield from self._flush()
+        yield from self._staged_carefully()
 
-    def _may_be_suppressed(self, block: Block, people: People) -> np.ndarray:
+    def _staged_carefully(self) -> Iterator[Blob]:
+        block = self.careful.taken()
+        yield from self._staged(block, np.arange(len(block.table)))
+
+    def _may_be_suppressed(self, block: CellBlock, people: People) -> np.ndarray:
         """The rows that name one of these people, or somebody in an unusual way."""
         named = np.zeros(len(block.table), np.bool_)
         for who, ids in ((USER, people.users), (ANONYMOUS, people.anonymous)):
@@ -186,10 +251,10 @@ class _StageTask:
     def _most_files(self) -> int:
         return max(self.skip_lines, default=-1) + 1
 
-    def _is_cramped(self, block: Block, fresh: np.ndarray) -> bool:
+    def _is_cramped(self, block: CellBlock, fresh: np.ndarray) -> bool:
         """Whether there may be more new tables than are allowed: then order matters."""
         found = np.unique(block.table[fresh & (block.table != NONE)])
-        new = {self.plain.tables[table] for table in found} - self.job.columns.keys()
+        new = {self.vocabulary.tables[table] for table in found} - self.job.columns.keys()
         new -= self.tables.keys()
         odd = np.flatnonzero(fresh & (block.table == NONE)).tolist()
         room = self._room
@@ -213,60 +278,47 @@ class _StageTask:
         room = self.job.limits.tables - known - new
         return room if self.job.room is None else min(room, self.job.room - new)
 
-    def _by_table(self, block: Block, fresh: np.ndarray) -> list[np.ndarray]:
-        """The plain rows that are staged, by table and hour, in order of first rows."""
+    def _wanted(self, block: CellBlock, fresh: np.ndarray) -> np.ndarray:
+        """The plain rows that belong to this unit; those of skipped tables are counted."""
         rows = np.flatnonzero(fresh & (block.table != NONE))
         if self.job.window is not None:
             received = block.events.received[rows]
             first, after = self.job.window
             rows = rows[(received >= first) & (received < after)]
-        tables = block.table[rows]
-        order = np.lexsort((block.events.received[rows] // HOUR_US, tables))
-        groups = np.split(rows[order], np.flatnonzero(np.diff(tables[order])) + 1)
-        in_order = sorted((group for group in groups if len(group)), key=np.min)
-        return [group for group in in_order if self._is_staged(block, group)]
+        tables = self.vocabulary.tables
+        if self.job.tables is not None:
+            wanted = np.array([table in self.job.tables for table in tables], np.bool_)
+            rows = rows[wanted[block.table[rows]]] if len(rows) else rows
+        if self.job.skip and len(rows):
+            skipped = np.array([table in self.job.skip for table in tables], np.bool_)
+            out = rows[skipped[block.table[rows]]]
+            if len(out):
+                self.account.skip(block.files[out], block.numbers[out], block.events.received[out])
+                rows = rows[~skipped[block.table[rows]]]
+        return rows
 
-    def _is_staged(self, block: Block, rows: np.ndarray) -> bool:
-        """Whether rows of one table belong to this unit; those of a skipped one are counted."""
-        table = self._table(block, rows)
-        if self.job.tables is not None and table not in self.job.tables:
-            return False
-        if table in self.job.skip:
-            self.account.skip(block.files[rows], block.numbers[rows], block.events.received[rows])
-            return False
-        return True
+    def _with_room(self, block: CellBlock, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The rows whose tables can have all columns of theirs, and those to look at one by one."""
+        if not len(rows):
+            return rows, rows
+        rows = rows[np.argsort(block.table[rows], kind="stable")]
+        tables = TableRows.of(block, rows, self._scratch)
+        kept, refused = [_NO_ROWS], [_NO_ROWS]
+        first = np.append(0, tables.ends[:-1]).tolist()
+        found = zip(first, tables.ends.tolist(), tables.fields, strict=True)
+        for start, end, fields in sorted(found, key=lambda table: int(rows[table[0]])):
+            name = self.vocabulary.tables[int(block.table[rows[start]])]
+            table = self.tables.get(name) or TableFields(self.job, name)
+            if table.take([*map(self.vocabulary.path, fields.tolist())]):
+                self.tables[name] = table
+                kept.append(rows[start:end])
+            else:
+                refused.append(rows[start:end])
+        return np.sort(np.concatenate(kept)), np.concatenate(refused)
 
-    def _table(self, block: Block, rows: np.ndarray) -> str:
-        return self.plain.tables[int(block.table[rows[0]])]
-
-    def _take_plain(self, block: Block, groups: list[np.ndarray]) -> np.ndarray:
-        """Take in plain rows, each group of one table; those that have to be read carefully."""
-        taken, odd = [_NO_ROWS], [_NO_ROWS]
-        for rows, part in zip(groups, self._parts(block, groups), strict=True):
-            table = self._table(block, rows)
-            of_table = self.tables.get(table)
-            if of_table is None:
-                of_table = TableRows(self.job, table)
-            if part.rare and not of_table.may_list(part):
-                [part] = self._parts(block, [rows], lists=False)
-            contested = of_table.may_take(part)
-            if contested is None:
-                contested = np.arange(len(rows))
-            if len(contested):
-                odd.append(rows[contested])
-                rows = np.delete(rows, contested)
-                if not len(rows):
-                    continue
-                [part] = self._parts(block, [rows], lists=bool(part.lists))
-            self.tables[table] = of_table
-            of_table.take(part)
-            taken.append(rows)
-        rows = np.concatenate(taken)
-        self.account.take(block.files[rows], block.events.received[rows])
-        return np.concatenate(odd)
-
-    def _parts(self, block: Block, groups: list[np.ndarray], lists: bool = True) -> Iterator[Part]:
-        return self.plain.parts(block, groups, self.job.keep_payloads, lists)
+    @property
+    def _scratch(self) -> np.ndarray:
+        return self.writer.scratch(len(self.vocabulary.fields.above))
 
     def _read_carefully(self, file: int, number: int, line: bytes) -> None:
         """Take in one row that is odd, or count why not."""
@@ -283,18 +335,21 @@ class _StageTask:
                 return self.account.suppress(table, file, number, received)
             if table in self.job.skip:
                 return self.account.skip([file], [number], [received])
-            identity, event = self._identified(envelope.message_id, event, line)
-            rows = self.tables.get(table)
-            new = rows is None
-            if rows is None:
-                rows = self._new_table(table)
-            row = CarefulRow(event, line, file, number, received, hash_id(identity))
-            if rows.add(row) or new:
-                self._settle(rows)
-            if new and len(rows):
-                self.tables[table] = rows
+            if self.days is not None and received // DAY_US not in self.days:
+                raise Reject(Reason.TOO_MANY_DAYS, f"{event['receivedAt']}")
+            event = self._identified(envelope.message_id, event, line)
+            fields = self.tables.get(table) or self._new_table(table)
+            if not fields.take([path for path, _ in leaves(event)]):
+                most = self.job.limits.columns
+                raise Reject(Reason.TOO_MANY_COLUMNS, f"{most} columns")
+            self.tables[table] = fields
+            of_table = self.vocabulary.table(table)
+            name = self.vocabulary.name(envelope.type, envelope.event)
+            origin = RowOrigin(file, number, received, of_table, name)
+            self.careful.add(event, origin, line if self.job.keep_payloads else b"")
+            self.account.take([file], [received])
         except Reject as reject:
-            if table is not None and received is not None:
+            if received is not None and reject.reason is not Reason.TOO_MANY_DAYS:
                 self.account.notice([file], [received])
             self._reject(file, number, reject, table, received)
 
@@ -304,63 +359,132 @@ class _StageTask:
         if self.job.wants(table, received):
             self.account.reject(file, line, why, table)
 
-    def _identified(self, identity: str | None, event: Event, line: bytes) -> tuple[str, Event]:
-        """The id of an event, and the event with an id that we give it if it has none."""
+    def _identified(self, identity: str | None, event: Event, line: bytes) -> Event:
+        """The event, with an id that we give it if it has none."""
         if identity is not None:
-            return identity, event
+            return event
         if not self.job.hash_missing_ids:
             raise Reject(Reason.NO_MESSAGE_ID)
-        given = sha256(line).hexdigest()
-        return given, event | {"messageId": given}
+        return event | {"messageId": sha256(line).hexdigest()}
 
-    def _new_table(self, table: str) -> TableRows:
-        """Rows for one more table, if the limits leave room for it."""
+    def _new_table(self, table: str) -> TableFields:
+        """One more table, if the limits leave room for it."""
         tables = self.job.columns.keys() | self.tables.keys()
         if table not in tables and len(tables) >= self.job.limits.tables:
             raise Reject(Reason.TOO_MANY_TABLES, f"{self.job.limits.tables} tables")
         if table not in tables and len(tables) - len(self.job.columns) == self.job.room:
             raise Reject(Reason.CATALOG_FULL)
-        return TableRows(self.job, table)
+        return TableFields(self.job, table)
 
-    def _settle(self, rows: TableRows) -> None:
-        """Take the rows of a table apart that wait, and account for them."""
-        taken = rows.settle()
-        self.account.take(taken.files, taken.received)
-        for row in taken.refused:
-            self.account.notice([row.file], [row.received])
-            self._reject(row.file, row.number, row.why, rows.table, row.received)
-
-    def _flush(self) -> Iterator[Blob]:
-        """Let go of everything gathered."""
-        for rows in self.tables.values():
-            if rows.has_waiting:
-                self._settle(rows)
-        full = [rows for rows in self.tables.values() if len(rows)]
-        if not full:
+    def _staged(self, block: CellBlock, rows: np.ndarray) -> Iterator[Blob]:
+        """The rows of a block as blobs, by table and partition."""
+        if not len(rows):
             return
-        lengths = [len(rows) for rows in full]
-        origins = pa.concat_batches(
-            part.select(HASHED_ORIGINS.names) for rows in full for part in rows.origins
-        )
-        names = np.repeat(np.arange(len(full), dtype=np.int32), lengths)
-        tables = pa.DictionaryArray.from_arrays(names, [rows.table for rows in full])
-        yield from self._ids(origins, tables)
-        arrangements = arranged(origins, lengths, self.job.date_partition)
-        for rows, arrangement in zip(full, arrangements, strict=True):
-            for out in rows.flush(self.task, arrangement):
-                if isinstance(out, SeenTable):
-                    self.account.seen.tables.append(out)
-                else:
-                    yield out
+        partitions, codes = _partitions(block.events.received[rows], self.job.date_partition)
+        order = np.lexsort((codes, block.table[rows]))
+        rows, codes = rows[order], codes[order]
+        received, ids = block.events.received[rows], block.ids(rows)
+        origins = Origins(ids, received, block.files[rows], block.numbers[rows])
+        if self.job.keep_payloads:
+            block = block.with_payloads()
+        tables = TableRows.of(block, rows, self._scratch)
+        yield from self._ids(block, tables, origins)
+        lines = np.cumsum(block.ends[rows] - block.starts[rows])
+        of_table = [
+            _Partitions.of(partitions, codes, slice(start, end), lines)
+            for start, end in pairwise([0, *tables.ends.tolist()])
+        ]
+        names = [self.vocabulary.tables[t] for t in block.table[rows[tables.ends - 1]].tolist()]
+        fields = [
+            self.tables[name].batch(numbers.tobytes(), map(self.vocabulary.path, numbers.tolist()))
+            for name, numbers in zip(names, tables.fields, strict=True)
+        ]
+        written = self.writer.write(block, tables, fields, [p.ends for p in of_table], origins)
+        for name, which, some, table in zip(names, of_table, fields, written, strict=True):
+            seen = SeenTable(name, "", (0, 0, 0), self._columns(block, name, some, table.facts))
+            first = int(rows[which.rows].min())
+            seen.original = self.vocabulary.original(int(block.events.name[first]))
+            seen.first = (block.files.item(first), block.numbers.item(first), 0)
+            self.account.seen.tables.append(seen)
+            for counts, (data, size) in zip(which.counts, table.data, strict=True):
+                total = sum(counts.values())
+                seen.rows |= counts
+                seen.bytes |= {n: size * count // total for n, count in counts.items()}
+                key = rows_key(name, *counts) if len(counts) == 1 else joint_key(name, counts)
+                if self.job.ids_only:
+                    continue
+                yield Blob(BlobKind.ROWS, key, self.task, total, some.head + data)
 
-    def _ids(self, origins: pa.RecordBatch, tables: pa.DictionaryArray) -> Iterator[Blob]:
+    def _columns(
+        self, block: CellBlock, table: str, fields: BatchFields, facts: np.ndarray
+    ) -> list[SeenColumn]:
+        """The fields that have a column in some row."""
+        files, lines = block.files, block.numbers
+        is_new = self.tables[table].is_new
+        found = []
+        for (at, column), (bits, row, place) in zip(fields.fields, facts.tolist(), strict=True):
+            if bits and at.startswith("/"):
+                first = files.item(row), lines.item(row), place
+                kinds = _kinds(bits) if is_new(column) else _NO_KINDS
+                found.append(SeenColumn(at, column, first, kinds))
+        return found
+
+    def _ids(self, block: CellBlock, tables: TableRows, origins: Origins) -> Iterator[Blob]:
         """The message ids of all tables with what is needed to compare them, by hash bucket."""
-        named = {"id": ID, "received": RECEIVED, "file": FILE, "line": LINE, "payload": HASH}
-        ids = pa.table({name: origins[at] for name, at in named.items()} | {"table": tables})
-        buckets = bucket_numbers(origins[ID])
+        numbers, codes = np.unique(block.table[tables.rows], return_inverse=True)
+        names = [self.vocabulary.tables[number] for number in numbers.tolist()]
+        buckets = _buckets(origins)
         order = np.argsort(buckets, kind="stable")
-        ids = ids.take(pa.array(order))
+        data = pa.py_buffer(np.ascontiguousarray(origins.ids[order]))
+        ids = pa.table(
+            {
+                "id": pa.Array.from_buffers(pa.binary(ID_BYTES), len(order), [None, data], 0),
+                "received": origins.received[order],
+                "file": origins.files[order],
+                "line": origins.lines[order],
+                "payload": block.events.payload[tables.rows][order],
+                "table": pa.DictionaryArray.from_arrays(codes.astype(np.int32)[order], names),
+            }
+        )
         found, starts = np.unique(buckets[order], return_index=True)
         for bucket, start, end in zip(found, starts, [*starts[1:], len(ids)], strict=True):
             part = ids.slice(start, end - start)
             yield Blob(BlobKind.IDS, str(bucket), self.task, len(part), to_ipc(part))
+
+
+def _buckets(origins: Origins) -> np.ndarray:
+    """The first four bits of each id, see `id_hashes.BUCKETS`."""
+    return origins.ids.view(np.uint8)[:, 0] >> 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Partitions:
+    """The rows of a table: where those of each batch end, and how many of each partition it has."""
+
+    rows: slice
+    ends: list[int]
+    counts: list[dict[str, int]]
+
+    @classmethod
+    def of(
+        cls, names: Sequence[str], codes: np.ndarray, rows: slice, lines: np.ndarray
+    ) -> "_Partitions":
+        begin = heads(codes[rows]) + rows.start
+        ends = [*begin[1:].tolist(), rows.stop]
+        sizes = np.diff([*begin.tolist(), rows.stop]).tolist()
+        counts = {names[c]: n for c, n in zip(codes[begin].tolist(), sizes, strict=True)}
+        before = lines[rows.start - 1] if rows.start else 0
+        if len(counts) == 1 or lines[rows.stop - 1] - before <= TOGETHER:
+            return cls(rows, [rows.stop], [counts])
+        return cls(rows, ends, [{name: count} for name, count in counts.items()])
+
+
+def _partitions(received: np.ndarray, layout: DatePartition) -> tuple[list[str], np.ndarray]:
+    """The names of all partitions in order, and of each row the number of its own."""
+    hours = received // HOUR_US
+    begin = heads(hours)  # few, as rows of an hour come together
+    different, of_head = np.unique(hours[begin], return_inverse=True)
+    partitions = [partition_of(layout, hour * HOUR_US) for hour in different.tolist()]
+    names = sorted(set(partitions))
+    codes = np.array([names.index(partition) for partition in partitions])
+    return names, np.repeat(codes[of_head], np.diff(begin, append=len(hours)))

@@ -34,15 +34,21 @@ class StageJob:
     limits: Limits
     columns: dict[str, frozenset[str]]  # of the tables the lake has
     skip: frozenset[str] = frozenset()
-    suppression: Suppression | None = None  # None: nobody is
+    suppression: Suppression | None = None  # None: no person is
     hash_missing_ids: bool = False
     start_us: int | None = None
     ahead_us: int | None = None
     keep_payloads: bool = False
     window: tuple[int, int] | None = None  # of a replay: [from, to) of receivedAt
     tables: frozenset[str] | None = None  # of a replay: only these
-    joint: bool = False  # partitions of little may share a blob, which `Shares` will divide
-    room: int | None = None  # for so many new tables, if that is known, the catalog has room
+    archive: Storage | None = None  # of the raw files, if that is not `storage`
+    days: tuple[int, ...] | None = None  # since 1970, in order: only rows received on them
+    ids_only: bool = False  # nothing is to be loaded
+    room: int | None = None  # new tables for which the catalog has room, if known
+
+    @property
+    def raw(self) -> Storage:
+        return self.archive or self.storage
 
     def known_columns(self, table: str) -> frozenset[str]:
         """The columns that a table has in the lake, or will have whatever its events are."""

@@ -1,103 +1,42 @@
 """Staged rows in the types of their table."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
 
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from eventlake.columnar.kinds import Encoding
-from eventlake.columnar.typed import SparseColumn, TypedColumns, whole
-from eventlake.load.blobs import RARE, RareName, StagedField
-from eventlake.load.column_casts import CastColumn, cast_column, json_values
+from eventlake.columnar import filling
+from eventlake.columnar.batches import NO_COLUMN
+from eventlake.columnar.filling import (
+    COLUMN,
+    Rescue,
+    StagedRows,
+    count_cells,
+    fill_columns,
+)
+from eventlake.columnar.memory import address
+from eventlake.columnar.typed import SparseColumn, TypedColumns
+from eventlake.load.staged import PAYLOAD, Field, StagedTable
 from eventlake.rules.counts import CastCounts
 from eventlake.rules.names import RESCUED_DATA
 from eventlake.rules.types import LakeType, TableSchema
 
-
-@dataclass(frozen=True, slots=True)
-class RareValues:
-    """Of each value that is written in this way its row, its field, and the value itself."""
-
-    encoding: Encoding
-    names: Sequence[RareName]  # by number of the field
-    rows: np.ndarray
-    numbers: np.ndarray
-    values: pa.Array
-
-    def taken(self, order: np.ndarray, rows: int) -> "RareValues":
-        """The values of the selected rows, in the given order."""
-        place = np.full(rows, -1)
-        place[order] = np.arange(len(order))
-        moved = place[self.rows]
-        kept = np.flatnonzero(moved >= 0)
-        kept = kept[np.lexsort((moved[kept], self.numbers[kept]))]
-        return RareValues(
-            self.encoding,
-            self.names,
-            moved[kept],
-            self.numbers[kept],
-            self.values.take(pa.array(kept)),
-        )
-
-    def fields(self) -> Iterator[tuple[RareName, SparseColumn]]:
-        """The values of each field, after they were `taken`."""
-        begin = np.flatnonzero(np.diff(self.numbers, prepend=-1)).tolist()
-        for start, end in pairwise([*begin, len(self.numbers)]):
-            values = self.values.slice(start, end - start)
-            yield self.names[self.numbers[start]], SparseColumn(self.rows[start:end], values)
-
-
-RareNames = Mapping[Encoding, Sequence[RareName]]
-"""By how values are written, what the numbers of a part's rare fields stand for."""
-
-
-def rare_values(parts: Iterable[tuple[pa.RecordBatch, RareNames]]) -> list[RareValues]:
-    """The values in the lists of all parts of a table; rows are counted over these."""
-    found: dict[Encoding, _Gathered] = {}
-    before = 0  # rows of the parts before
-    for part, rare in parts:
-        for encoding, names in rare.items():
-            gathered = found.setdefault(encoding, _Gathered())
-            gathered.add(part[f"{RARE}{encoding}"], names, before)
-        before += len(part)
-    return [gathered.values(encoding) for encoding, gathered in found.items()]
-
-
-@dataclass(slots=True)
-class _Gathered:
-    """Rare values of one encoding. Each part has numbers of its own for their fields."""
-
-    _fields: dict[tuple[str, str], int] = field(default_factory=dict)
-    _renumbered: dict[int, np.ndarray] = field(default_factory=dict)
-    _rows: list[np.ndarray] = field(default_factory=list)
-    _numbers: list[np.ndarray] = field(default_factory=list)
-    _values: list[pa.Array] = field(default_factory=list)
-
-    def add(self, lists: pa.ListArray, names: Sequence[RareName], before: int) -> None:
-        lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
-        self._rows.append(np.repeat(np.arange(before, before + len(lists)), lengths))
-        numbers, values = lists.flatten().flatten()
-        if id(names) not in self._renumbered:  # many parts have the very same
-            self._renumbered[id(names)] = self._renumber(names)
-        self._numbers.append(self._renumbered[id(names)][numbers.to_numpy()])
-        self._values.append(values)
-
-    def _renumber(self, names: Sequence[RareName]) -> np.ndarray:
-        numbers = np.zeros(max(name.number for name in names) + 1, np.int32)
-        for name in names:
-            at = (name.pointer, name.column)
-            numbers[name.number] = self._fields.setdefault(at, len(self._fields))
-        return numbers
-
-    def values(self, encoding: Encoding) -> RareValues:
-        names = [RareName(number, *at) for at, number in self._fields.items()]
-        rows, numbers = np.concatenate(self._rows), np.concatenate(self._numbers)
-        return RareValues(encoding, names, rows, numbers, pa.concat_arrays(self._values))
+_CODES = {
+    LakeType.STRING: filling.STRING,
+    LakeType.BIGINT: filling.BIGINT,
+    LakeType.TIMESTAMP: filling.TIMESTAMP,
+    LakeType.DECIMAL: filling.DECIMAL,
+    LakeType.BOOLEAN: filling.BOOLEAN,
+}
+_WIDTHS = np.array([4, 8, 8, 16, 0])  # bytes of a value, by type; of texts, where they end
+FEW = 8
+"""A column is sparse if at most one row of this many has a value."""
+ROOM = 1 << 16  # bytes of `rescued_data`, to begin with
+_SPARE = 16  # bytes that the kernel may write after those of a buffer
+_MOST = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,82 +46,30 @@ class TypedRows:
     rows: TypedColumns
     casts: dict[str, CastCounts]
     rescued_cells: int
+    payloads: pa.Array | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StagedRows:
-    """Rows as they were staged: their fields, each with its values, and what staging rescued."""
+def typed_rows(staged: StagedTable, schema: TableSchema, event: str | None = None) -> TypedRows:
+    """Cast every cell into its column; what loses anything goes to `rescued_data`.
 
-    length: int
-    fields: Sequence[tuple[StagedField, pa.Array]]
-    rescued: pa.Array | None = None
-
-
-def typed_rows(
-    staged: StagedRows, schema: TableSchema, rare: Iterable[RareValues] = ()
-) -> TypedRows:
-    """Cast every staged field into its column; what loses anything goes to `rescued_data`."""
-    filling = _Filling(staged.length, schema)
-    for staged_field, array in staged.fields:
-        if array.null_count < len(array):
-            filling.add(staged_field.pointer, staged_field.column, staged_field.encoding, array)
-    for values in rare:
-        for name, sparse in values.fields():
-            filling.add_sparse(name.pointer, name.column, values.encoding, sparse)
-    if staged.rescued is not None:
-        filling.rescue.add_members(staged.rescued)
-    return filling.typed()
-
-
-class _Filling:
-    """The columns of a table as they are filled."""
-
-    def __init__(self, length: int, schema: TableSchema) -> None:
-        self._length, self._schema = length, schema
-        self._types = {n: t for n, t in schema.types().items() if n != RESCUED_DATA}
-        self._columns: dict[str, pa.Array | SparseColumn] = {}
-        self._casts: dict[str, CastCounts] = {}
-        self.rescue = _Rescue()
-
-    def add(self, pointer: str, column: str, encoding: Encoding, array: pa.Array) -> None:
-        """Fill a column with a field, of which at least one row has a value."""
-        cast = cast_column(array, encoding, self._types[column])
-        self._count(column, cast, len(array) - array.null_count)
-        if cast.rescued is not None:
-            self.rescue.add(pointer, array, encoding, cast.rescued)
-        self._put(column, cast.array)
-
-    def add_sparse(
-        self, pointer: str, column: str, encoding: Encoding, sparse: SparseColumn
-    ) -> None:
-        """The same with a field that few rows have."""
-        cast = cast_column(sparse.values, encoding, self._types[column])
-        if cast.rescued is not None:
-            self.add(pointer, column, encoding, sparse.whole(self._length))
-            return
-        self._count(column, cast, len(sparse.values))
-        self._put(column, SparseColumn(sparse.rows, cast.array).without_nulls())
-
-    def _count(self, column: str, cast: CastColumn, values: int) -> None:
-        self._casts[column] = self._casts.get(column, CastCounts()) + cast.counts(values)
-
-    def _put(self, column: str, filled: pa.Array | SparseColumn) -> None:
-        # Of several fields that go to one column each row has at most one.
-        before = self._columns.get(column)
-        self._columns[column] = (
-            filled
-            if before is None
-            else pc.coalesce(whole(before, self._length), whole(filled, self._length))
-        )
-
-    def typed(self) -> TypedRows:
-        columns = {
-            c.name: self._columns[c.name] if c.name in self._columns else _nothing(c.type)
-            for c in self._schema.columns
-        }
-        if self.rescue.cells:
-            columns[RESCUED_DATA] = self.rescue.objects()
-        return TypedRows(TypedColumns(self._length, columns), self._casts, self.rescue.cells)
+    `event` is the value of that column in all rows, if it is the same for the whole table.
+    """
+    rows, fields = staged.rows()
+    types = {name: type for name, type in schema.types().items() if name != RESCUED_DATA}
+    if PAYLOAD in fields:
+        types[PAYLOAD[1]] = LakeType.STRING
+    filled = _filled(rows, fields, types)
+    columns = filled.columns
+    payloads = columns.pop(PAYLOAD[1], None)
+    if event is not None:
+        columns["event"] = pa.repeat(pa.scalar(event, pa.string()), len(staged))
+    if RESCUED_DATA in schema.types():
+        columns = {c.name: columns.get(c.name, _nothing(c.type)) for c in schema.columns}
+    if filled.rescued is not None:
+        columns[RESCUED_DATA] = filled.rescued
+    if isinstance(payloads, SparseColumn):
+        payloads = payloads.whole(len(staged))
+    return TypedRows(TypedColumns(len(staged), columns), filled.casts, filled.cells, payloads)
 
 
 @cache
@@ -191,29 +78,131 @@ def _nothing(type: LakeType) -> SparseColumn:
     return SparseColumn(np.empty(0, np.int64), pa.array([], type.arrow))
 
 
+@dataclass(frozen=True, slots=True)
+class _Filled:
+    columns: dict[str, pa.Array | SparseColumn]
+    casts: dict[str, CastCounts]
+    rescued: pa.Array | None
+    cells: int
+
+
+def _filled(rows: StagedRows, fields: Sequence[Field], types: dict[str, LakeType]) -> _Filled:
+    number = {name: at for at, name in enumerate(types)}
+    column_of = np.array([number[c] if c else NO_COLUMN for _, c in fields], np.int64)
+    names = list(types)
+    kinds = np.array([_CODES[type] for type in types.values()], np.int64)
+    counts = np.zeros((len(names), 2), np.int64)
+    count_cells(rows, column_of, counts)
+    count, texts = counts[:, 0], np.where(kinds == filling.STRING, counts[:, 1], 0)
+    if np.max(texts, initial=0) > _MOST:
+        raise OverflowError(
+            f"{names[int(np.argmax(texts))]} has more than 2 GB of text in one file. Hours are "
+            "divided by raw file: put these events into several of them."
+        )
+    length = len(rows.cells)
+    sparse = count * FEW <= length
+    slots = np.where(sparse, count, length)
+    bits = (length + 7) // 8
+    fixed = np.where(kinds == filling.BOOLEAN, (slots + 7) // 8, _WIDTHS[kinds] * slots)
+    fixed += np.where(kinds == filling.STRING, 4, 0)
+    sizes = np.column_stack(
+        [np.where(sparse, 0, bits), fixed, texts, np.where(sparse, 8 * count, 0)]
+    )
+    room = (sizes + (_SPARE + 63)) & ~63
+    room[count == 0] = 0
+    starts = (np.cumsum(room) - room.ravel()).reshape(room.shape)
+    memory = pa.allocate_buffer(int(np.sum(room)))
+    view = np.frombuffer(memory, np.uint8)
+    at = memory.address + starts
+    columns = np.zeros((len(names), COLUMN), np.int64)
+    columns[:, filling.TYPE] = kinds
+    columns[:, filling.VALID], columns[:, filling.VALUES] = at[:, 0], at[:, 1]
+    columns[:, filling.TEXTS] = at[:, 2]
+    columns[:, filling.ROWS] = np.where(sparse, at[:, 3], 0)
+    present = np.flatnonzero(count).tolist()
+    of_column = list(
+        zip(kinds.tolist(), sparse.tolist(), starts.tolist(), sizes.tolist(), strict=True)
+    )
+    for column in present:
+        kind, is_sparse, start, size = of_column[column]
+        if not is_sparse:
+            view[start[0] : start[0] + size[0]] = 0
+        if kind == filling.BOOLEAN:
+            view[start[1] : start[1] + size[1]] = 0
+        elif kind == filling.STRING:
+            view[start[1] : start[1] + 4] = 0
+    rescue = _Rescue(fields, length)
+    row = 0
+    while row < length:
+        row = fill_columns(rows, row, column_of, columns, rescue.memory, rescue.state)
+        if row < length:
+            rescue.grow(int(6 * rows.bytes[row] + rows.cells[row] * (rescue.longest + 4) + 4))
+    found: dict[str, pa.Array | SparseColumn] = {}
+    casts: dict[str, CastCounts] = {}
+    facts = columns.tolist()
+    arrow = list(types.values())
+    for name, type in types.items():
+        found[name] = _nothing(type)
+    for column in present:
+        kind, is_sparse, start, size = of_column[column]
+        told_of, type = facts[column], arrow[column]
+        name = names[column]
+        filled = told_of[filling.FILLED]
+        lossy, failed = told_of[filling.LOST_SOME], told_of[filling.FAILED_AT_ALL]
+        casts[name] = CastCounts(int(count[column]) - lossy - failed, lossy, failed)
+        if not filled:
+            continue
+        valid = None if is_sparse or filled == length else memory.slice(start[0], size[0])
+        buffers = [valid, memory.slice(start[1], size[1])]
+        if kind == filling.STRING:
+            buffers.append(memory.slice(start[2], told_of[filling.USED]))
+        array_length = filled if is_sparse else length
+        array = pa.Array.from_buffers(type.arrow, array_length, buffers, array_length - filled)
+        found[name] = (
+            SparseColumn(np.frombuffer(memory, np.int64, filled, start[3]), array)
+            if is_sparse
+            else array
+        )
+    return _Filled(found, casts, rescue.array(), int(rescue.state[1]))
+
+
 class _Rescue:
-    """Gathers the members of each row's `rescued_data`: `"<pointer>":<value>`."""
+    """Memory for `rescued_data`, which grows with what is rescued."""
 
-    def __init__(self) -> None:
-        self.cells = 0
-        self._members: list[pa.Array] = []
+    def __init__(self, fields: Sequence[Field], rows: int) -> None:
+        names = [msgspec.json.encode(pointer) + b":" for pointer, _ in fields]
+        self._names = np.frombuffer(b"".join(names) or b" ", np.uint8)
+        self._ends = np.cumsum([0, *map(len, names)])
+        self.longest = max(map(len, names), default=0)
+        self._rows = rows
+        self._bits = np.zeros((rows + 7) // 8 + 1, np.uint8)
+        self._offsets = np.zeros(rows + 1, np.int32)
+        self._texts = np.empty(ROOM, np.uint8)
+        self.state = np.zeros(3, np.int64)
 
-    def add(self, pointer: str, array: pa.Array, encoding: Encoding, where: pa.Array) -> None:
-        """The values of one field in the rows asked for."""
-        values = json_values(array, encoding, where)
-        key = msgspec.json.encode(pointer).decode() + ":"
-        self.cells += len(values) - values.null_count
-        self._members.append(pc.binary_join_element_wise(key, values, ""))
+    @property
+    def memory(self) -> Rescue:
+        return Rescue(
+            address(self._texts),
+            len(self._texts),
+            address(self._offsets),
+            address(self._bits),
+            address(self._names),
+            self._ends,
+            self.longest,
+        )
 
-    def add_members(self, lists: pa.Array) -> None:
-        """Values that had no column to begin with."""
-        self.cells += pc.sum(pc.list_value_length(lists)).as_py() or 0
-        self._members.append(pc.binary_join(lists, ","))
+    def grow(self, more: int) -> None:
+        larger = np.empty(2 * len(self._texts) + more, np.uint8)
+        used = int(self.state[0])
+        larger[:used] = self._texts[:used]
+        self._texts = larger
 
-    def objects(self) -> pa.Array:
-        """The members of each row as one JSON object, null where there are none."""
-        # Not null_handling="skip": pyarrow 26 then leaves out rows in which all are null.
-        members = [pc.fill_null(pc.binary_join_element_wise(m, ",", ""), "") for m in self._members]
-        joined = pc.binary_join_element_wise(*members, "")
-        text = pc.binary_join_element_wise("{", pc.utf8_slice_codeunits(joined, 0, -1), "}", "")
-        return pc.if_else(pc.equal(joined, ""), pa.scalar(None, pa.string()), text)
+    def array(self) -> pa.Array | None:
+        used, cells, rows = self.state.tolist()
+        if not cells:
+            return None
+        if used > _MOST:
+            raise OverflowError("rescued_data has more than 2 GB of text in one file.")
+        buffers = [pa.py_buffer(self._bits), pa.py_buffer(self._offsets), pa.py_buffer(self._texts)]
+        return pa.Array.from_buffers(pa.string(), self._rows, buffers, self._rows - rows)

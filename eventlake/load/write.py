@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -12,16 +12,18 @@ import pyarrow as pa
 
 from eventlake.columnar.parquet.data_file import Footers, TableFiles, WrittenFile
 from eventlake.columnar.typed import TypedColumns
-from eventlake.load.blobs import Blob, divided, parts_of, split_key, table_of
+from eventlake.load.blobs import Blob, parts_of, split_key, table_of
 from eventlake.load.record_log import BatchType, RecordLog
-from eventlake.load.staged_table import StagedTable
-from eventlake.load.typed_rows import TypedRows
 from eventlake.rules.counts import CastCounts
-from eventlake.rules.names import MESSAGE_ID, RESCUED_DATA, Naming
+from eventlake.rules.names import MESSAGE_ID, RESCUED_DATA, Naming, event_of_table
 from eventlake.rules.paths import is_unpublished, published_name, unique_path
 from eventlake.rules.types import TableSchema
 from eventlake.storage import Storage
 from eventlake.storage.local import unique_name
+
+if TYPE_CHECKING:  # compiled code, which only workers need
+    from eventlake.load.staged import StagedTable
+    from eventlake.load.typed_rows import TypedRows
 
 T = TypeVar("T")
 TaskInput = Mapping[str, Any]
@@ -114,10 +116,14 @@ def load(job: LoadJob, number: int, blobs: Sequence[Blob], log: RecordLog) -> li
 
     Where every row of a partition is a duplicate there is no file, and its path is empty.
     """
+    from eventlake.load.staged import StagedTable
+    from eventlake.load.typed_rows import typed_rows
+
     table = table_of(blobs[0])
     given = Counter[str]()
     for blob in blobs:
         given.update(parts_of(blob))
+    event = event_of_table(table, job.naming)
     # A table that would be new, of nothing but duplicates, is not made.
     staged = StagedTable.of(blobs, job.duplicates) if table in job.schemas else None
     files = {key: LoadedFile(table, split_key(key)[1], dropped=given[key]) for key in given}
@@ -126,17 +132,15 @@ def load(job: LoadJob, number: int, blobs: Sequence[Blob], log: RecordLog) -> li
             dropped = given[key] - (rows.stop - rows.start)
             files[key] = msgspec.structs.replace(files[key], dropped=dropped)
         targets = {key: f"{job.targets[key]}-{number}.parquet" for key in staged.slices}
-        typed = staged.typed(job.schemas[table])
+        typed = typed_rows(staged, job.schemas[table], event)
         files |= _write(job, staged, typed, targets, job.schemas[table], files)
         if not job.dry:
-            records = _records(job, staged, typed.rows, targets)
+            records = _records(job, staged, typed, targets)
             log.add(BatchType.LOADED, records, origin=min(targets.values()))
-    asked: list[Blob] = []
-    if job.shadows:
-        asked = [part for blob in blobs for part in divided(blob) if part.key in job.shadows]
-    if asked and (requested := StagedTable.of(asked, job.duplicates)) is not None:
+    requested = StagedTable.of(blobs, job.duplicates, job.shadows) if job.shadows else None
+    if requested is not None:
         targets = {key: f"{job.shadows[key]}-{number}.parquet" for key in requested.slices}
-        typed = requested.typed(job.requested[table])
+        typed = typed_rows(requested, job.requested[table], event)
         shadows = _write(job, requested, typed, targets, job.requested[table], files)
         for key, shadow in shadows.items():
             files[key] = msgspec.structs.replace(files[key], shadow=shadow)
@@ -145,8 +149,8 @@ def load(job: LoadJob, number: int, blobs: Sequence[Blob], log: RecordLog) -> li
 
 def _write(
     job: LoadJob,
-    staged: StagedTable,
-    typed: TypedRows,
+    staged: "StagedTable",
+    typed: "TypedRows",
     targets: Mapping[str, str],
     schema: TableSchema,
     files: Mapping[str, LoadedFile],
@@ -242,7 +246,7 @@ def type_problems(footer: pa.Schema, schema: TableSchema, older: bool = False) -
 
 
 def _records(
-    job: LoadJob, staged: StagedTable, rows: TypedColumns, targets: Mapping[str, str]
+    job: LoadJob, staged: "StagedTable", typed: "TypedRows", targets: Mapping[str, str]
 ) -> pa.Table:
     """What the record log says of the rows of these files."""
     keys = list(targets)
@@ -251,16 +255,15 @@ def _records(
     file = pa.array(np.repeat(np.arange(len(keys)), sizes))
     names = [f"{job.locations[key]}/{published_name(targets[key])}" for key in keys]
     columns = {
-        "identifier": rows.whole(MESSAGE_ID.name(job.naming)),
+        "identifier": typed.rows.whole(MESSAGE_ID.name(job.naming)),
         "raw_file": pa.array(job.raw_files).take(pa.array(staged.files)),
         "raw_line": pa.array(staged.lines),
         "table_name": pa.repeat(pa.scalar(job.schemas[table].name), len(file)),
         "partition": pa.array([split_key(key)[1] for key in keys]).take(file),
         "data_file": pa.array(names).take(file),
     }
-    payloads = staged.payloads()
-    if payloads is not None:
-        columns["record_payload"] = payloads
+    if typed.payloads is not None:
+        columns["record_payload"] = typed.payloads
     return pa.table(columns)
 
 

@@ -79,7 +79,7 @@ def lake_rows(
 def _index_times(
     storage: Storage, state: SourceState, message_id: str, days: Collection[str] | None
 ) -> dict[str, list[datetime]]:
-    """By day, when the index has the id as received; a day whose index is not whole is left out."""
+    """The times of the id in the index by day; days with an incomplete index are left out."""
     asked = pa.array([hash_id(message_id)], pa.binary(16))
     (bucket,), (wanted,) = bucket_numbers(asked).tolist(), words(asked)
     times: dict[str, list[datetime]] = {}
@@ -102,7 +102,7 @@ def _moment(microseconds: int) -> datetime:
 def _files(
     lake: Lake, state: SourceState, times: dict[str, list[datetime]], days: Collection[str] | None
 ) -> Iterator[_DataFile]:
-    """The files of the partitions in which the index has the id, or of which it knows nothing."""
+    """The files of partitions that have the id by the index, or that the index does not cover."""
     span = None if days is None else (min(days), max(days))
     for key, schema in state.tables.items():
         made_with: Layout = state.layouts[key]
@@ -127,7 +127,7 @@ def _rows(storage: Storage, file: _DataFile, message_id: str) -> Iterator[LakeRo
         yield LakeRow(file.database, file.table_name, file.partition, file.path, _moment(us))
 
 
-class Fate(StrEnum):
+class Outcome(StrEnum):
     """The current state of a loaded record."""
 
     IN_LAKE = "in the lake"
@@ -142,7 +142,7 @@ class Occurrence:
     log: RunLog
     batch_type: BatchType
     record: dict[str, Any]
-    now: Fate | None = None
+    now: Outcome | None = None
     now_in: str | None = None  # the data file
 
     @property
@@ -178,7 +178,7 @@ def find(lake: Lake, source: Source, message_id: str) -> Found:
     lake = lake.for_source(source)
     logs = run_logs(lake, source)
     records = _records(lake, logs, message_id)
-    # What the logs tell narrows the search, but for copies within the window whose log is gone.
+    # The logs narrow the search to the window, where copies may be whose log has expired.
     days = {_day(r["partition"]) for _, _, r in records if r["partition"] is not None}
     near = days_around(days, source.dedup_days) if days else None
     rows = lake_rows(lake, source, message_id, near)
@@ -222,7 +222,7 @@ def _day(partition: str) -> str:
 def _occurrence(
     log: RunLog, batch_type: BatchType, record: dict[str, Any], rows: Sequence[LakeRow]
 ) -> Occurrence:
-    """A loaded record is compared with where the catalog leads to: a replay may have been there."""
+    """A loaded record is compared with the current files: a replay may have replaced its own."""
     if batch_type is not BatchType.LOADED:
         return Occurrence(log, batch_type, record)
     place = (record["table_name"], record["partition"])
@@ -231,7 +231,7 @@ def _occurrence(
     # A file that was moved with its partition keeps its name.
     same = next((row for row in here if row.data_file.rsplit("/", 1)[-1] == name), None)
     if same is not None:
-        return Occurrence(log, batch_type, record, Fate.IN_LAKE, same.data_file)
+        return Occurrence(log, batch_type, record, Outcome.IN_LAKE, same.data_file)
     if here:
-        return Occurrence(log, batch_type, record, Fate.REPLACED, here[0].data_file)
-    return Occurrence(log, batch_type, record, Fate.GONE)
+        return Occurrence(log, batch_type, record, Outcome.REPLACED, here[0].data_file)
+    return Occurrence(log, batch_type, record, Outcome.GONE)

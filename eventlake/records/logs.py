@@ -20,7 +20,7 @@ from eventlake.load.record_log import SCHEMA, BatchType
 from eventlake.rules import paths
 from eventlake.rules.errors import UsageError
 from eventlake.runs.record_log import LogMetadata, read_metadata
-from eventlake.runs.report_history import RunReport, newest_reports
+from eventlake.runs.report_history import RunReport, newest_reports, report_of
 from eventlake.settings.models import Source
 from eventlake.storage import LocalStorage, Storage
 
@@ -68,12 +68,12 @@ def run_logs(lake: Lake, source: Source) -> list[RunLog]:
 
 
 def run_log(lake: Lake, sources: Iterable[Source], run: str) -> RunLog:
-    """The log of a run, by its id or its Dagster run id."""
+    """The log of a run, by its id or Dagster's, the beginning of one, or `latest`."""
     sources = list(sources)
     if (found := _by_folder(lake, sources, run)) is not None:
         return found
     reports = newest_reports(lake, {source.id for source in sources})
-    report = next((r for r in reports if run and run in (r.run_id, r.dagster_run_id)), None)
+    report = report_of(reports, run)
     if report is None:
         raise _unknown(lake, sources, run)
     if (found := _by_folder(lake, sources, report.run_id)) is not None:
@@ -91,7 +91,7 @@ def newest_log(lake: Lake, source: Source) -> RunLog:
             + (
                 f"its last {len(logs)} runs had no records to log."
                 if logs
-                else "`datalake sync` makes one, and logs are kept "
+                else "`datalake sync` creates one, and logs are kept "
                 f"{source.retention.record_log_days} days."
             )
         )
@@ -121,7 +121,7 @@ def _log(lake: Lake, source: Source, folder: str, names: Iterable[str]) -> RunLo
 
 
 def _log_file(folder: str, name: str) -> LogFile | None:
-    """`records_loaded.0.parquet`; anything else is not ours to read."""
+    """A file such as `records_loaded.0.parquet`; None for any other."""
     batch_type, _, rest = name.partition(".")
     number, _, ending = rest.partition(".")
     if batch_type not in set(BatchType) or not number.isdecimal() or ending != "parquet":
@@ -140,7 +140,7 @@ def _unknown(lake: Lake, sources: Sequence[Source], run: str) -> UsageError:
             f"The newest of {len(logs)} with a record log: {newest}. `datalake records` lists "
             "them all."
             if logs
-            else "No run has a record log yet: `datalake sync` makes one."
+            else "No run has a record log yet: `datalake sync` creates one."
         )
     )
 
@@ -151,7 +151,7 @@ def _expired(sources: Sequence[Source], report: RunReport) -> UsageError:
         f"Run {report.run_id} of {source.slug} began {report.started:%Y-%m-%d %H:%M} UTC; its "
         f"record log is no longer there. Logs are kept {source.retention.record_log_days} days "
         "(`retention.record_log_days`). `datalake reports --run "
-        f"{report.run_id}` still tells its numbers."
+        f"{report.run_id}` still shows its numbers."
     )
 
 
@@ -171,7 +171,7 @@ _WORDS = {
 
 
 def batch_types(words: Collection[str]) -> frozenset[BatchType]:
-    """The batch types that some statuses (or batch types by name) mean; all for none."""
+    """The batch types of some statuses or names; without any, all of them."""
     if not words:
         return frozenset(BatchType)
     if unknown := [word for word in words if word.lower() not in _WORDS]:
@@ -254,10 +254,10 @@ def _records(storage: Storage, file: LogFile, identifier: str) -> pa.Table:
 def _search_folder(
     storage: Storage, files: Sequence[LogFile], identifier: str
 ) -> list[tuple[LogFile, pa.Table]]:
-    """By DuckDB, which reads no file whose Bloom filter says that the identifier is not in it.
+    """Search with DuckDB, which skips files by their Bloom filters.
 
-    Arrow's own reader does not know those filters, and takes six times as long; but DuckDB knows
-    no store other than folders without extensions that it would have to download.
+    Arrow's reader has no Bloom filters and takes six times as long, but DuckDB needs downloaded
+    extensions for anything other than folders.
     """
     columns = ", ".join(f'"{name}"' for name in SCHEMA.names)
     with closing(duckdb.connect()) as connection:
@@ -283,7 +283,7 @@ def check_target(path: Path) -> None:
     """Refuse a file that cannot be written, before anything is read."""
     if path.suffix.lower() not in _WRITERS:
         raise UsageError(
-            f"{path} ends in {path.suffix or 'nothing'!r}; the ending says what to write: "
+            f"{path} ends in {path.suffix or 'nothing'!r}; the ending sets the format: "
             f"{', '.join(_WRITERS)}."
         )
     if path.is_dir() or not path.absolute().parent.is_dir():
@@ -306,11 +306,20 @@ def download(records: Iterable[pa.Table], path: Path) -> int:
     return rows
 
 
+def without_formulas(table: pa.Table) -> pa.Table:
+    """For CSV: strings that a spreadsheet would run as a formula begin with an apostrophe."""
+    for number, field in enumerate(table.schema):
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            texts = pc.replace_substring_regex(table[number], r"\A([=+\-@\t\r])", r"'\1")
+            table = table.set_column(number, field, texts)
+    return table
+
+
 @contextmanager
 def _csv(out: BinaryIO) -> Iterator[Write]:
     """Strings are quoted, so that empty strings differ from nulls."""
     with pc_csv.CSVWriter(out, SCHEMA) as writer:
-        yield writer.write_table
+        yield lambda table: writer.write_table(without_formulas(table))
 
 
 @contextmanager
@@ -324,7 +333,7 @@ def _json_lines(out: BinaryIO) -> Iterator[Write]:
 @contextmanager
 def _parquet(out: BinaryIO) -> Iterator[Write]:
     with pq.ParquetWriter(out, SCHEMA, compression="zstd", store_schema=False) as writer:
-        yield writer.write_table
+        yield lambda table: writer.write_table(without_formulas(table))
 
 
 _WRITERS: dict[str, Callable[[BinaryIO], AbstractContextManager[Write]]] = {

@@ -1,4 +1,4 @@
-"""The payload of a loaded record, which the log does not keep: its line of the raw archive."""
+"""The payload of a loaded record, which is in the raw archive, not in the log."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
@@ -26,11 +26,13 @@ def with_payloads(
     records: Sequence[Record],
     limits: Limits,
     people: People | None = None,
+    archive: Storage | None = None,
 ) -> tuple[list[Record], list[str]]:
-    """Records of one identifier with the payloads that can be had, and why others cannot.
+    """Records of one identifier with the available payloads, and reasons why others are missing.
 
-    Nothing is shown of `people`, who are suppressed now. And what one of the logs (all of the
-    source's) says of a suppressed user is final, also where an earlier run has loaded the record.
+    Payloads of `people`, the suppressed users, are never shown. Neither are those of an identifier
+    that any log of the source has as suppressed, even if an earlier run has loaded the record.
+    Raw files are read from the `archive`, if that is not the lake's storage.
     """
     wanted = [r for r in records if r["status"] == "succeeded" and r["record_payload"] is None]
     if not wanted:
@@ -42,7 +44,7 @@ def with_payloads(
     problems: list[str] = []
     for path in sorted({record["raw_file"] for record in wanted}):
         mine = {r["raw_line"]: r["identifier"] for r in wanted if r["raw_file"] == path}
-        lines = dict(_lines(storage, path, mine, limits))
+        lines = dict(_lines(archive or storage, path, mine, limits))
         for number, identifier in mine.items():
             if people is not None and people.are_named_in(lines.get(number, b"")):
                 problems.append(_HIDDEN)
@@ -61,7 +63,7 @@ def with_payloads(
 
 
 def redacted(tables: Iterable[pa.Table], people: People | None) -> Iterator[pa.Table]:
-    """Records without the payloads of people who were suppressed after these were logged."""
+    """Records without the payloads of people that were suppressed after the run."""
     for table in tables:
         if people is not None:
             kept = [
@@ -76,7 +78,7 @@ def redacted(tables: Iterable[pa.Table], people: People | None) -> Iterator[pa.T
 def _lines(
     storage: Storage, path: str, numbers: Iterable[int], limits: Limits
 ) -> Iterator[tuple[int, bytes]]:
-    """Some lines of a raw file, which is read no further than to the last of them."""
+    """Some lines of a raw file; reads no further than the last of them."""
     waiting = set(numbers)
     if not storage.exists(path):
         return

@@ -95,10 +95,21 @@ class UnitReport(Counts, frozen=True):
     skipped: int = 0
     raw_files: int = 0
     warnings: tuple[str, ...] = ()
+    rows_taken_along: int = 0  # of a retyping replay: on days outside of its range
+    to_replay: tuple[str, ...] = ()  # days with copies of rows that a replay took away
+    ignored_files: int = 0  # below `raw`, when the run began
+    ignored: tuple[str, ...] = ()  # which, and why
 
     @property
     def row_count(self) -> int:
         return sum(table.row_count for table in self.tables.values())
+
+    @property
+    def taken_along(self) -> "UnitReport":
+        """The same for a run in whose range the unit does not lie."""
+        return UnitReport(
+            rows_taken_along=self.row_count, warnings=self.warnings, to_replay=self.to_replay
+        )
 
     def check_balance(self) -> None:
         """Check that every input row is accounted for exactly once."""

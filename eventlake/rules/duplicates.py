@@ -3,7 +3,7 @@
 Events in the lake always stay, and events are compared to kept events only.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,6 +42,13 @@ class Events:
         positions = self.positions if self.positions is not None else np.arange(len(self.ids))
         return np.lexsort((positions, self.received, self.ids[:, 1], self.ids[:, 0]))
 
+    def where(self, chosen: np.ndarray) -> "Events":
+        return Events(self.ids[chosen], self.received[chosen])
+
+    @classmethod
+    def joined(cls, parts: Iterable["Events"]) -> "Events":
+        return cls(*map(np.concatenate, zip(*((p.ids, p.received) for p in parts), strict=True)))
+
 
 NOTHING = Events(np.empty((0, 2), dtype=np.uint64), np.empty(0, dtype=np.int64))
 
@@ -70,6 +77,29 @@ def find_twins(events: Events, in_lake: Events, window: int) -> np.ndarray:
         )
         twins[rows] = [-1 if twin is None else both[twin] for twin in found]
     return twins
+
+
+def have_twins(events: Events, others: Events, window: int) -> np.ndarray:
+    """Of which events there is another one with the same id within the window."""
+    # Usually it is the same event: all but a few are settled by this.
+    found: np.ndarray = np.isin(_mixed(events), _mixed(others))
+    doubtful = np.flatnonzero(~found)
+    doubtful = doubtful[np.isin(events.ids[doubtful, 0], others.ids[:, 0])]
+    if not len(doubtful):
+        return found
+    ids, numbers = np.unique(events.ids[doubtful], axis=0, return_inverse=True)
+    known = _LakeEvents(others, ids)
+    for row, number in zip(doubtful.tolist(), numbers.ravel().tolist(), strict=True):
+        apart = others.received[known.rows(number)] - events.received[row]
+        found[row] = bool((np.abs(apart) <= window).any())
+    return found
+
+
+def _mixed(events: Events) -> np.ndarray:
+    """A hash of id and time."""
+    times: np.ndarray = events.received.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed: np.ndarray = events.ids[:, 0] ^ times
+    return mixed
 
 
 class _LakeEvents:

@@ -118,9 +118,15 @@ class LeaseHeld(LakeError):
     """Another run is working on the source."""
 
 
+_WORD = re.compile(r"[^\W_]+")
+
+
 def did_you_mean(word: str, known: Collection[str]) -> str:
-    """A suggestion to append to a message; empty if no known word is similar."""
+    """A suggestion to append to a message; empty if no known name is similar, or contains all the
+    words: `order completed` is meant for `track_order_completed`."""
     near = get_close_matches(word, known, n=1, cutoff=0.7)
+    if not near and (words := set(_WORD.findall(word.lower()))):
+        near = sorted((k for k in known if words <= set(_WORD.findall(k.lower()))), key=len)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 

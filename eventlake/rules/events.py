@@ -30,7 +30,9 @@ class Reason(StrEnum):
     TOO_MANY_COLUMNS = "too_many_columns"
     TOO_MANY_TABLES = "too_many_tables"
     CATALOG_FULL = "catalog_full"
+    TOO_MANY_DAYS = "too_many_days"
     CUT_OFF = "cut_off"
+    TOO_MANY_REJECTED = "too_many_rejected"
 
     @property
     def sentence(self) -> str:
@@ -52,7 +54,9 @@ _SENTENCES = {
     Reason.TOO_MANY_COLUMNS: "The event needs columns beyond the limit `columns` of a table",
     Reason.TOO_MANY_TABLES: "The event needs a new table beyond the limit `tables`",
     Reason.CATALOG_FULL: "The event needs a new table, but the catalog has reached its limit",
+    Reason.TOO_MANY_DAYS: "`receivedAt` is far from its day folder, beyond the limit `days`",
     Reason.CUT_OFF: "The file is broken here; what follows could not be read",
+    Reason.TOO_MANY_REJECTED: "The file has more rejected lines than the limit `rejected_lines`",
 }
 
 

@@ -4,11 +4,13 @@ What a person may wonder about:
 - A path is named segment by segment, so `properties.注册` is `properties_x_…`, not `properties`.
 - Top-level fields that are not standard follow the same rule as all others:
   `writeKey` is `write_key`, `_metadata.bundled` is `metadata_bundled`.
-- `event` holds the event's name as sent; the name rule applies to the table alone.
+- In native naming `event` holds the event's name as sent. In warehouse naming it holds the name by
+  the name rule, which is the same for all rows of a table, and `event_text` the name as sent.
 - Some column names are taken and cannot be had by other fields (`column_name` gives None, and the
   value is rescued): `message_id` and `received_at`, on which duplicates and partitions rest; the
-  partition keys, which engines refuse to see twice; `rescued_data`; and in warehouse naming all
-  sixteen standard columns, for properties and traits.
+  partition keys, which engines refuse to see twice; `rescued_data`; and in warehouse naming, for
+  properties and traits, the standard columns that the event type uses itself. A property fills
+  the others: `traits.name` is the `name` of identifies, `properties.name` is rescued in pages.
 - Tables are cut at 242 characters and not at 250, because file systems allow a folder name of 255
   and the folder is called `segment_type=<table>`.
 """
@@ -24,6 +26,7 @@ from eventlake.rules.types import LakeType
 NAME_LENGTH = 250
 TABLE_LENGTH = 255 - len("segment_type=")
 RESCUED_DATA = "rescued_data"
+EVENT_TEXT = "event_text"
 PARTITION_KEYS = frozenset({"year", "month", "day", "hr"})
 
 _WORDS = re.compile(r"[A-Z0-9]+[a-z0-9]*|[a-z0-9]+")
@@ -81,6 +84,14 @@ MESSAGE_ID, RECEIVED_AT = (
 _STANDARD = {naming: {c.name(naming): c for c in STANDARD_COLUMNS} for naming in Naming}
 _RELIED_UPON = ("messageId", "receivedAt")
 _CONTENT = ("properties", "traits")
+# The fields of standard columns that only some event types use; all types use the others.
+_OF_SOME_TYPES = {
+    "groupId": ("group",),
+    "previousId": ("alias",),
+    "event": ("track",),
+    "name": ("page", "screen"),
+    "category": ("page", "screen"),
+}
 _WAREHOUSE_TABLES = {
     "identify": "identifies",
     "page": "pages",
@@ -88,6 +99,8 @@ _WAREHOUSE_TABLES = {
     "group": "groups",
     "alias": "aliases",
 }
+_WAREHOUSE_TYPES = {table: event_type for event_type, table in _WAREHOUSE_TABLES.items()}
+_TRACK = "track_"
 
 
 @lru_cache(_CACHED_NAMES)
@@ -100,6 +113,7 @@ def snake(name: str, limit: int = NAME_LENGTH) -> str:
 def column_name(
     path: tuple[str, ...],
     naming: Naming = Naming.NATIVE,
+    event_type: str = "track",
     partition_keys: tuple[str, ...] | frozenset[str] = PARTITION_KEYS,
     limit: int = NAME_LENGTH,
 ) -> str | None:
@@ -110,11 +124,17 @@ def column_name(
     column = _fit("_".join(map(_snake, _named_part(path, naming))), limit)
     if column == RESCUED_DATA or column in partition_keys:
         return None
+    if naming is Naming.WAREHOUSE and event_type == "track" and column in ("event", EVENT_TEXT):
+        return EVENT_TEXT if path == ("event",) else None
     standard = _STANDARD[naming].get(column)
     if standard is None or path == (standard.field,):
         return column
-    hidden_by_property = naming is Naming.WAREHOUSE and path[0] in _CONTENT
-    return None if hidden_by_property or standard.field in _RELIED_UPON else column
+    hidden = (
+        naming is Naming.WAREHOUSE
+        and path[0] in _CONTENT
+        and event_type in _OF_SOME_TYPES.get(standard.field, (event_type,))
+    )
+    return None if hidden or standard.field in _RELIED_UPON else column
 
 
 @lru_cache(_CACHED_NAMES)
@@ -132,9 +152,24 @@ def table_name(event_type: str, event: str | None = None, naming: Naming = Namin
     if event is None:
         raise ValueError("a track has a table only by its event name")
     name = _snake(event)
-    if naming is Naming.NATIVE or name in _WAREHOUSE_TABLES.values():
-        name = f"track_{name}"
+    if naming is Naming.NATIVE or name in _WAREHOUSE_TYPES:
+        name = f"{_TRACK}{name}"
     return _fit(name, TABLE_LENGTH)
+
+
+def type_of_table(table: str, naming: Naming) -> str:
+    """The event type of the rows of a table."""
+    if naming is Naming.WAREHOUSE:
+        return _WAREHOUSE_TYPES.get(table, "track")
+    return "track" if table.startswith(_TRACK) else table
+
+
+def event_of_table(table: str, naming: Naming) -> str | None:
+    """The value of `event` in all rows of a table; None if each row has its own, or none."""
+    if naming is Naming.NATIVE or table in _WAREHOUSE_TYPES:
+        return None
+    name = table.removeprefix(_TRACK)
+    return name if name in _WAREHOUSE_TYPES else table
 
 
 def catalog_table(table: str, prefix: str | None) -> str:

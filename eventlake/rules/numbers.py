@@ -1,7 +1,7 @@
 """Exact decimal numbers of any length: no float, no rounding context, no huge powers.
 
 A text spells a number if it is one by JSON's grammar, with nothing around it: `12`, `-0.50`, `1e3`;
-not `007`, `+5`, `.5`, `1,000` or ` 12 `, which somebody may have meant otherwise.
+not `007`, `+5`, `.5`, `1,000` or ` 12 `, which may have another meaning.
 """
 
 import re

@@ -77,6 +77,7 @@ def _utc(moment: datetime) -> datetime:
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+DAY_US = 86_400_000_000
 HOUR_US = 3_600_000_000
 
 

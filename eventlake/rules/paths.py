@@ -1,5 +1,6 @@
 """Paths of all files of the lake, relative to its root."""
 
+import re
 from datetime import UTC, date, datetime, timedelta
 from hashlib import sha256
 
@@ -185,7 +186,25 @@ def alerts(source_id: str) -> str:
 
 
 def versions(source_id: str) -> str:
-    return f"segment-data/data/{source_id}/_v"
+    """Rewritten partitions, on their way to their own folders."""
+    return f"segment-data/data/{source_id}/versions"
+
+
+def version_roots(source_id: str) -> list[str]:
+    """The same, and its name in earlier releases."""
+    return [versions(source_id), f"segment-data/data/{source_id}/_v"]
+
+
+def is_version_folder(folder: str) -> bool:
+    return folder.split("/")[3:4] in (["versions"], ["_v"])
+
+
+_OWN_FILE = re.compile(r"[A-Za-z0-9]+-\d+-\d+\.parquet", re.ASCII)
+
+
+def is_own_file(name: str) -> bool:
+    """Whether a data file is called as ours are: `<run>-<unit>-<part>.parquet`."""
+    return _OWN_FILE.fullmatch(name) is not None
 
 
 def staged_runs(source_id: str) -> str:

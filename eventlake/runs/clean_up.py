@@ -22,6 +22,7 @@ from eventlake.state.manifest import (
     read_manifest,
     read_mark,
 )
+from eventlake.state.partitions import Partitions
 from eventlake.state.source_state import SourceState
 from eventlake.storage import Storage, StoredFile
 
@@ -62,8 +63,13 @@ def _remove(storage: Storage, path: str) -> Removed:
         storage.delete(path)
         return counted(file for file in had if file.path == path)
     had = storage.files(path)
-    storage.delete_folder(path)
-    return counted(had)
+    # Files that others put into a partition's folder are theirs.
+    ours = [f for f in had if "segment_type=" not in path or paths.is_own_file(f.name)]
+    if len(ours) == len(had):
+        storage.delete_folder(path)
+    else:
+        storage.each(lambda file: storage.delete(file.path), ours)
+    return counted(ours)
 
 
 def counted(files: Iterable[StoredFile]) -> Removed:
@@ -93,10 +99,9 @@ def state_places(state: SourceState) -> set[str]:
 def clean_replaced(
     storage: Storage, catalog: Catalog, state: SourceState, before: datetime
 ) -> Iterator[Removed]:
-    """Remove what manifests replaced that were made before a moment, one by one.
+    """Remove what manifests of before a moment replaced, one manifest at a time.
 
-    Whoever stops in the middle has lost nothing: what is gone is gone, and the manifest that was
-    not done with is taken again.
+    It may be interrupted: the next clean-up repeats the manifest that was not completed.
     """
     for manifest, needed in _due(storage, catalog, state, before):
         removed = remove_paths(storage, vacated(manifest), needed)
@@ -123,7 +128,7 @@ def _due(
             return
         manifest = read_manifest(storage, state.source_id, number) if made else None
         if manifest is not None:
-            yield manifest, state_places(state) | _in_catalog(catalog, state, manifest)
+            yield manifest, state_places(state) | _in_catalog(storage, catalog, state, manifest)
 
 
 def replacing(storage: Storage, state: SourceState) -> Iterator[Manifest]:
@@ -146,7 +151,9 @@ def vacated(manifest: Manifest) -> list[str]:
     return [*folders, *manifest.unused]
 
 
-def _in_catalog(catalog: Catalog, state: SourceState, manifest: Manifest) -> set[str]:
+def _in_catalog(
+    storage: Storage, catalog: Catalog, state: SourceState, manifest: Manifest
+) -> set[str]:
     """Where the tables of a manifest lie now: to be on the safe side, should a folder be back."""
     keys = DatePartition(manifest.date_partition).keys
     days: dict[str, list[str]] = {}
@@ -156,8 +163,8 @@ def _in_catalog(catalog: Catalog, state: SourceState, manifest: Manifest) -> set
     return {
         partition.location
         for schema, touched in ((state.tables[key], days[key]) for key in days)
-        for partition in catalog.partitions(
-            schema.database, schema.name, (min(touched), max(touched))
+        for partition in Partitions(storage, catalog).of(
+            state, schema, (min(touched), max(touched))
         )
     }
 
@@ -194,7 +201,7 @@ def clean_abandoned(
     # What is replaced has its own time.
     needed = {path for manifest in replacing(storage, state) for path in vacated(manifest)}
     needed |= state_places(state)
-    needed |= _lies_in_catalog(catalog, state, folders)
+    needed |= _lies_in_catalog(storage, catalog, state, folders)
     removed = remove_paths(storage, [*folders, *index], needed)
     for run_id in runs:
         storage.discard_partial_writes("segment-data", run_id)
@@ -204,10 +211,9 @@ def clean_abandoned(
 
 def _written_folders(storage: Storage, source_id: str, runs: tuple[str, ...]) -> dict[str, str]:
     """Folders with files in the version folders of these runs, each with its table."""
-    root = paths.versions(source_id)
     found: dict[str, str] = {}
-    for version in storage.folders(root):
-        if _is_of(version, runs):
+    for root in paths.version_roots(source_id):
+        for version in (name for name in storage.folders(root) if _is_of(name, runs)):
             for file in storage.files(f"{root}/{version}"):
                 folder = file.path.rpartition("/")[0]
                 found[folder] = folder.partition("segment_type=")[2].partition("/")[0]
@@ -219,13 +225,15 @@ def _is_of(name: str, runs: tuple[str, ...]) -> bool:
     return name.partition("-")[0] in runs
 
 
-def _lies_in_catalog(catalog: Catalog, state: SourceState, folders: dict[str, str]) -> set[str]:
+def _lies_in_catalog(
+    storage: Storage, catalog: Catalog, state: SourceState, folders: dict[str, str]
+) -> set[str]:
     tables = set(folders.values())
     return {
         partition.location
         for schema in state.tables.values()
         if schema.table in tables
-        for partition in catalog.partitions(schema.database, schema.name)
+        for partition in Partitions(storage, catalog).of(state, schema)
     }
 
 

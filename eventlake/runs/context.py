@@ -1,7 +1,7 @@
 """What a run works with, and its listener."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from eventlake.catalog.base import Catalog
@@ -16,6 +16,7 @@ from eventlake.rules.counts import UnitReport
 from eventlake.runs.verify import CheckResult
 from eventlake.settings.models import Settings, Source
 from eventlake.state.manifest import Manifest, RunKind
+from eventlake.state.partitions import Partitions, Planned
 from eventlake.state.report import RunFacts
 from eventlake.storage import Storage
 
@@ -58,7 +59,7 @@ class Published:
 
 
 class Listener(Protocol):
-    """Hears of a run as it goes on."""
+    """Receives the progress of a run."""
 
     def log(self, message: str) -> None: ...
 
@@ -85,6 +86,11 @@ class RunContext:
     facts: RunFacts
     dataflow: Callable[[], Dataflow]
     listener: Listener
+    planned: Planned = field(default_factory=dict)  # of a dry run
+
+    @property
+    def partitions(self) -> Partitions:
+        return Partitions(self.storage, self.catalog, self.planned)
 
     @property
     def run_id(self) -> str:

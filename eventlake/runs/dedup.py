@@ -1,8 +1,8 @@
 """The dedup pass of a unit: which rows are duplicates, and what the id index gains."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import date, timedelta
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -11,10 +11,11 @@ import pyarrow.parquet as pq
 from eventlake.columnar.id_hashes import BUCKETS, hash_id
 from eventlake.load.dedup import DedupJob, TableIds
 from eventlake.load.seen import Seen
+from eventlake.rules.duplicates import Events, have_twins
 from eventlake.rules.names import MESSAGE_ID, RECEIVED_AT
 from eventlake.runs.unit import UnitWork
 from eventlake.settings.models import Source
-from eventlake.state.id_index import SCHEMA, UNKNOWN, write_index
+from eventlake.state.id_index import ALL, SCHEMA, UNKNOWN, Buckets, read_index, write_index
 from eventlake.state.manifest import IndexFile
 from eventlake.storage import Storage, StoredFile
 
@@ -43,36 +44,59 @@ class IndexWindow:
     files: tuple[IndexFile, ...]
     made: tuple[IndexFile, ...] = ()
     replaced: tuple[str, ...] = ()
+    old: tuple[IndexFile, ...] = ()  # of a replay: its days as they are in the lake
 
 
 def index_window(work: UnitWork, days: Sequence[str]) -> IndexWindow:
-    """The index of the days around the rows, without the rows that a replay is to replace."""
-    window = work.unit.window
-    replayed = [window.days[0]] if window else []
-    around = _around([*days, *replayed], work.context.source.dedup_days)
-    storage = work.context.storage
-    indexed = [file.path for day in around for file in work.state.index.get(day, ())]
-    there = dict(zip(indexed, storage.each(storage.exists, indexed), strict=True))
+    """The index of the days around the rows, without any row that the replay replaces.
+
+    The rows of its days to come are still in the lake, and the index keeps them for syncs.
+    """
+    unit = work.unit
+    replayed = [day.days[0] for day in unit.window.by_day()] if unit.window else []
+    around = around_days([*days, *replayed], work.context.source.dedup_days)
+    known = _known_days(work, around)
     files: list[IndexFile] = []
     made: list[IndexFile] = []
     replaced: list[str] = []
+    old: list[IndexFile] = []
     for day in around:
-        known = work.state.index.get(day, ())
-        if day in replayed or _is_unknown(work, day) or not all(there[f.path] for f in known):
-            anew = list(_made_from_lake(work, day))
-            made += anew
-            replaced.append(day)
-            known = tuple(anew)
-        files += known
-    return IndexWindow(tuple(files), tuple(made), tuple(replaced))
+        if unit.has_day(day):
+            lake = known.get(day)
+            old += _made_from_lake(work, day, "old", work.ids_folder) if lake is None else lake
+        elif unit.pending is not None and unit.pending.has_day(day):
+            files += _left_on(work, day)
+            continue
+        elif day in known:
+            files += known[day]
+            continue
+        anew = [*_made_from_lake(work, day, "remade", work.index_folder, unit.replaces)]
+        files += anew
+        made += anew
+        replaced.append(day)
+    return IndexWindow(tuple(files), tuple(made), tuple(replaced), tuple(old))
 
 
-def _is_unknown(work: UnitWork, day: str) -> bool:
-    """Whether a day was dropped from the index, so that only the tables have its ids."""
-    return day < (work.state.index_from or "") and day not in work.state.index
+def _left_on(work: UnitWork, day: str) -> tuple[IndexFile, ...]:
+    """The ids that a replay leaves on a day to come; made again only if rows have come."""
+    unit, made = work.unit, work.made_ids
+    key = (day, unit.range, unit.tables, work.state.index.get(day, ()))
+    if key not in made:
+        made[key] = tuple(_made_from_lake(work, day, "left", work.ids_folder, unit.replaces))
+    return made[key]
 
 
-def _around(days: Sequence[str], reach: int) -> list[str]:
+def _known_days(work: UnitWork, days: Iterable[str]) -> dict[str, tuple[IndexFile, ...]]:
+    """The days whose index is whole: none of its files is gone, and it was not dropped."""
+    state, storage = work.state, work.context.storage
+    dropped = state.index_from or ""
+    found = {d: state.index.get(d, ()) for d in days if d in state.index or d >= dropped}
+    paths = [file.path for files in found.values() for file in files]
+    there = dict(zip(paths, storage.each(storage.exists, paths), strict=True))
+    return {day: files for day, files in found.items() if all(there[f.path] for f in files)}
+
+
+def around_days(days: Sequence[str], reach: int) -> list[str]:
     """The days at most so far from one of these; the calendar ends at both sides."""
     found = {
         date.fromordinal(ordinal)
@@ -83,21 +107,26 @@ def _around(days: Sequence[str], reach: int) -> list[str]:
     return sorted(map(str, found))
 
 
-def _made_from_lake(work: UnitWork, day: str) -> Iterable[IndexFile]:
-    """The ids of a day from the tables' own columns, but for partitions the unit replaces."""
-    source, storage, unit = work.context.source, work.context.storage, work.unit
+def _made_from_lake(
+    work: UnitWork,
+    day: str,
+    kind: str,
+    folder: str | None,
+    without: Callable[[str, datetime], bool] = lambda table, start: False,
+) -> Iterable[IndexFile]:
+    """The ids of a day from the tables' own columns, but for some partitions."""
+    source, storage = work.context.source, work.context.storage
+    if without == work.unit.replaces and work.unit.replaces_day(day):
+        return
     folders: list[str] = []
     for table, partitions in work.partitions(work.tables, (day, day)).items():
         for partition in partitions:
-            start = source.date_partition.parse(partition.values)
-            chosen = unit.tables is None or table in unit.tables
-            if not (unit.window and chosen and unit.window.holds(start)):
+            if not without(table, source.date_partition.parse(partition.values)):
                 folders.append(partition.location)
     held = storage.each(lambda folder: storage.files(folder, recursive=False), folders)
     ids = read_ids(storage, source, [file for files in held for file in files])
     if len(ids):
-        name, folder = f"{work.name}-remade", work.index_folder
-        yield from write_index(storage, source.id, name, ids, folder=folder)
+        yield from write_index(storage, source.id, f"{work.name}-{kind}", ids, folder=folder)
 
 
 IDS_PER_GROUP = 250_000
@@ -114,6 +143,8 @@ class Duplicates:
     tables: dict[str, TableIds]
     added: tuple[IndexFile, ...]
     window: IndexWindow
+    gone: Events  # rows that a replay takes away
+    lost: Events  # those of which it leaves no copy in the lake either
 
 
 def deduplicate(work: UnitWork, seen: Seen) -> Duplicates:
@@ -143,11 +174,48 @@ def deduplicate(work: UnitWork, seen: Seen) -> Duplicates:
         tables,
         (*window.made, *added),
         window,
+        *_taken_away(job, window, added),
     )
 
 
+def _taken_away(
+    job: DedupJob, window: IndexWindow, added: tuple[IndexFile, ...]
+) -> tuple[Events, Events]:
+    """The rows that are no longer there, and those without a copy: usually none."""
+    job = replace(job, groups=groups_for(sum(file.ids for file in window.old), 0))
+    gone, lost = [indexed(job.storage, ())], [indexed(job.storage, ())]
+    for group in range(job.groups) if window.old else ():
+        buckets = job.buckets(group)
+        for found, apart in ((gone, 0), (lost, job.window_us)):
+            rows = gone[-1] if apart else indexed(job.storage, window.old, buckets)
+            for kept in (added, window.files):
+                if len(rows.ids):  # usually the second is not read
+                    others = indexed(job.storage, kept, buckets)
+                    rows = rows.where(~have_twins(rows, others, apart))
+            found.append(rows)
+    return Events.joined(gone), Events.joined(lost)
+
+
+def index_after(work: UnitWork, duplicates: Duplicates, days: Sequence[str]) -> list[IndexFile]:
+    """The index of some days, as it will be after the unit."""
+    left = [day for day in days if day not in duplicates.window.replaced]
+    known = _known_days(work, left)
+    files = [file for file in duplicates.added if file.day in days]
+    for day in left:
+        files += (
+            known[day] if day in known else _made_from_lake(work, day, "as is", work.ids_folder)
+        )
+    return files
+
+
+def indexed(storage: Storage, files: Iterable[IndexFile], buckets: Buckets = ALL) -> Events:
+    """The events that some buckets of index files hold."""
+    entries = read_index(storage, files, buckets)
+    return Events(entries.ids, entries.received)
+
+
 def groups_for(staged: int, looked_back: int) -> int:
-    """So many tasks that none has too many ids, new ones or old; at most one for each bucket."""
+    """The number of tasks, so that none has too many ids; at most one per bucket."""
     groups = 1
     while groups < BUCKETS and (
         groups * IDS_PER_GROUP < staged or groups * LOOKED_BACK_PER_GROUP < looked_back

@@ -11,21 +11,13 @@ from datetime import date
 
 import msgspec
 
-from eventlake.catalog.base import (
-    Catalog,
-    CatalogPartition,
-    CatalogTable,
-    Days,
-    partition_day,
-)
 from eventlake.rules import paths
 from eventlake.rules.counts import CastCounts, TableReport, UnitReport
-from eventlake.rules.partitions import DatePartition
 from eventlake.rules.types import LakeType
 from eventlake.runs.context import RunContext
+from eventlake.runs.copies import RowsMove
 from eventlake.runs.plan import plan_replay, plan_sync, raw_files, replay_days
 from eventlake.runs.process import process
-from eventlake.runs.publish import catalog_partition
 from eventlake.runs.raw_changes import raw_changes, what_changed
 from eventlake.runs.replay import progress, replay_of
 from eventlake.runs.retype import Switches
@@ -33,107 +25,10 @@ from eventlake.runs.unit import Unit, UnitWork, Window
 from eventlake.state.manifest import Manifest, PartitionChange, read_manifest
 from eventlake.state.source_state import (
     SourceState,
-    partition_name,
     read_state,
     refuse_changed_layout,
 )
 from eventlake.state.suppression import Suppression
-
-PlannedPartitions = dict[str, CatalogPartition | None]
-"""By partition; None is one that is dropped."""
-
-
-class PlannedCatalog:
-    """Answers like the catalog behind it, after changes that are nowhere but in here."""
-
-    def __init__(self, real: Catalog, layout: DatePartition) -> None:
-        self._real = real
-        self._layout = layout
-        self._tables: dict[str, PlannedPartitions] = {}
-
-    def apply(self, after: SourceState, manifest: Manifest) -> None:
-        """Remember what a manifest would do; `after` is the state it would lead to."""
-        for schema in manifest.tables:
-            self._tables.setdefault(schema.key, {})
-        for change in manifest.partitions:
-            planned = self._tables.setdefault(after.tables[change.table].key, {})
-            planned[partition_name(change.values)] = (
-                None if change.dropped else catalog_partition(change, manifest.number)
-            )
-
-    def databases(self) -> list[str]:
-        return self._real.databases()
-
-    def count_databases(self) -> int:
-        return self._real.count_databases()
-
-    def tables(self, database: str) -> list[CatalogTable]:
-        return self._real.tables(database)
-
-    def table(self, database: str, name: str) -> CatalogTable | None:
-        return self._real.table(database, name)
-
-    def names(self, database: str) -> set[str] | None:
-        real = self._real.names(database)
-        mine = {key.split(".", 1)[1] for key in self._tables if key.split(".", 1)[0] == database}
-        return real if real is None and not mine else (real or set()) | mine
-
-    def partitions(
-        self, database: str, name: str, days: Days | None = None
-    ) -> list[CatalogPartition]:
-        planned = self._tables.get(f"{database}.{name}")
-        if planned is None:
-            return self._real.partitions(database, name, days)
-        there = name in (self._real.names(database) or ())
-        real = self._real.partitions(database, name, days) if there else []
-        known: PlannedPartitions = {partition_name(p.values): p for p in real}
-        known |= {key: p for key, p in planned.items() if p is None or self._within(p, days)}
-        return sorted(_present(known.values()), key=lambda partition: partition.values)
-
-    def leftovers(self, database: str, name: str) -> list[str]:
-        return self._real.leftovers(database, name)
-
-    def ensure_database(self, database: str) -> None:
-        raise _changes_nothing()
-
-    def create_table(self, table: CatalogTable) -> bool:
-        raise _changes_nothing()
-
-    def create_tables(self, tables: object) -> list[bool]:
-        raise _changes_nothing()
-
-    def restore(self, table: CatalogTable) -> None:
-        raise _changes_nothing()
-
-    def append_columns(self, database: str, name: str, columns: object) -> None:
-        raise _changes_nothing()
-
-    def put_partitions(self, database: str, name: str, partitions: object) -> None:
-        raise _changes_nothing()
-
-    def put_all(self, partitions: object) -> None:
-        raise _changes_nothing()
-
-    def drop_partitions(self, database: str, name: str, values: object, version: int) -> None:
-        raise _changes_nothing()
-
-    def retype(
-        self, database: str, name: str, types: object, partitions: object, version: int
-    ) -> None:
-        raise _changes_nothing()
-
-    def _within(self, partition: CatalogPartition, days: Days | None) -> bool:
-        if days is None:
-            return True
-        return days[0] <= partition_day(self._layout.keys, partition.values) <= days[1]
-
-
-def _changes_nothing() -> AssertionError:
-    return AssertionError("a dry run changes no catalog")
-
-
-def _present(partitions: Iterable[CatalogPartition | None]) -> list[CatalogPartition]:
-    return [partition for partition in partitions if partition is not None]
 
 
 class PlannedPartition(msgspec.Struct, frozen=True):
@@ -152,6 +47,7 @@ class PlannedUnit(msgspec.Struct, frozen=True):
     report: UnitReport
     partitions: tuple[PlannedPartition, ...]
     switches: dict[str, dict[str, LakeType]] = {}  # types that tables would get in the end
+    taken_along: bool = False  # a day outside of the range
 
 
 Planned = Generator[PlannedUnit, None, None]
@@ -182,13 +78,19 @@ def dry_replay(
         identity = replay_of(context.source, state, window, tables, rehearsal.suppression)
         unready = switches.unready(state)
         done = progress(context, state, raw, identity, days, unready).done
+        until = max((day.end for day in days if day.days[0] in done), default=window.start)
         for day in days:
-            if day.days[0] not in done:
-                unit = replace(plan_replay(raw, day, tables), switches=switches.tables)
-                yield rehearsal.unit(unit)
+            while day.start >= until:
+                unit = plan_replay(raw, day, tables, switches.tables, range=window)
+                try:
+                    planned = rehearsal.unit(unit)
+                except RowsMove as moved:
+                    day = moved.window
+                    continue
+                until = day.end
+                yield planned
         for day in switches.left_out(rehearsal.state):
-            unit = plan_replay(raw, day, switches.tables)
-            yield rehearsal.unit(replace(unit, switches=switches.tables))
+            yield rehearsal.unit(plan_replay(raw, day, switches.tables, switches.tables))
 
 
 @contextmanager
@@ -211,9 +113,8 @@ class _Rehearsal:
 
     def __init__(self, context: RunContext) -> None:
         source = context.source
-        self._catalog = PlannedCatalog(context.catalog, source.date_partition)
         self._units = 0
-        self.context = replace(context, catalog=self._catalog)
+        self.context = context
         self.state = read_state(context.storage, source.id)
         # Of a run that has just died, or is about to, it may be committed and not applied.
         while manifest := read_manifest(context.storage, source.id, self.state.manifest + 1):
@@ -241,11 +142,13 @@ class _Rehearsal:
             switches={key: dict(before.requested_types[key]) for key in done.manifest.switching}
             if unit.switches
             else {},
+            taken_along=unit.taken_along,
         )
 
     def _apply(self, manifest: Manifest) -> None:
         self.state = self.state.after(manifest)
-        self._catalog.apply(self.state, manifest)
+        planned = self.context.partitions.with_plan(manifest).planned
+        self.context = replace(self.context, planned=planned)
 
 
 def _planned(change: PartitionChange) -> PlannedPartition:
@@ -291,7 +194,7 @@ def planned_run(units: Iterable[PlannedUnit]) -> PlannedRun:
     report, switches = UnitReport(), dict[str, dict[str, LakeType]]()
     partitions: dict[tuple[str, ...], PlannedPartition] = {}
     for unit in units:
-        report += unit.report
+        report += unit.report.taken_along if unit.taken_along else unit.report
         switches |= unit.switches
         for partition in unit.partitions:
             key = (partition.table, *partition.values)

@@ -65,9 +65,9 @@ def close_failed(
 ) -> None:
     """End a run that was opened; what does not succeed here is left to the next run.
 
-    What it has committed is applied before, since that may need what is staged. Where this, or
-    the rest, is refused, there is at least a report; should the run have committed all its work,
-    whoever can apply it later makes a finished one of it.
+    Its commits are applied first, since they may need staged files. If that or the rest is refused,
+    there is at least a report. If the run has committed all its work, the report becomes a finished
+    one when the commits are applied later.
     """
     try:
         catch_up()

@@ -17,7 +17,6 @@ from eventlake.rules.types import TableSchema
 from eventlake.runs.resolve import ResolvedTable
 from eventlake.runs.unit import Unit, UnitWork
 from eventlake.state.manifest import NewFile, PartitionChange
-from eventlake.storage import Storage
 
 SPLIT_BYTES = 512 << 20
 """Of staged rows, which make some 256 MB of Parquet: more become several files."""
@@ -80,11 +79,11 @@ class Placer:
         return Placement(schema, partition, location, stem, count, before, keeps=not replaces)
 
     def aside(self, schema: TableSchema, partition: str, inside: str = "") -> str:
-        """Where files wait that are to go into a folder which readers know.
+        """Where files wait until they move into a folder that readers know.
 
-        Few of these: folders for each table would be made only to be removed again, which a disk
-        that is told of free space (`discard`) does some 3 ms for each. Not one: who moves files
-        out of a folder has it for himself meanwhile.
+        A few folders serve all tables: removing one takes some 3 ms on disks mounted with
+        `discard`. More than one, because threads that move files out of the same folder block
+        each other.
         """
         place = crc32(schema.table.encode()) % WAITING
         stage = f"{paths.stage(self.source_id, self.run_id)}/{self.unit.number}/{place}"
@@ -156,18 +155,17 @@ def partition_changes(
         if file.path:
             files.setdefault(rows_key(file.table, file.partition), []).append(file)
     if not work.dry:
-        storage = work.context.storage
-        kept = storage.each(lambda key: _kept(storage, placements[key]), sorted(files))
-        storage.copy_all([copy for copies in kept for copy in copies])
+        copies = [copy for key in sorted(files) for copy in _kept(placements[key])]
+        work.context.storage.copy_all(copies)
     return [_change(placements[key], new) for key, new in sorted(files.items())]
 
 
-def _kept(storage: Storage, placement: Placement) -> list[tuple[str, str]]:
+def _kept(placement: Placement) -> list[tuple[str, str]]:
     """The files that go with their partition, each with its new place."""
     if not placement.moves or placement.before is None or not placement.keeps:
         return []
-    held = storage.files(placement.before.location)
-    return [(file.path, f"{placement.location}/{file.name}") for file in held]
+    before = placement.before
+    return [(f"{before.location}/{f.name}", f"{placement.location}/{f.name}") for f in before.held]
 
 
 def _change(placement: Placement, new: list[LoadedFile]) -> PartitionChange:
@@ -182,6 +180,7 @@ def _change(placement: Placement, new: list[LoadedFile]) -> PartitionChange:
         files=(before.files if before else 0) + len(new),
         rows_before=placement.before.rows if placement.before else 0,
         left=placement.before.location if placement.before and placement.moves else None,
+        kept=before.held if before else (),
     )
 
 

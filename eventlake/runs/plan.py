@@ -1,39 +1,22 @@
 """Which raw files a run has to read: the archive, less what the ledger has."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
 
 from eventlake.load.stage_job import RawFile
 from eventlake.rules import paths
 from eventlake.rules.errors import UsageError
-from eventlake.runs.unit import Unit, Window
+from eventlake.runs.archive import Archive, Ignored, list_archive
+from eventlake.runs.unit import DAY, Unit, Window
 from eventlake.settings.models import Source
 from eventlake.state.ledger import LedgerEntry, read_ledger, read_whole_ledger
+from eventlake.state.replays import ReplayStep
 from eventlake.state.source_state import SourceState
 from eventlake.storage import Storage, StoredFile
 
-DAY = timedelta(days=1)
-
-
-@dataclass(frozen=True, slots=True)
-class Archive:
-    """The raw files of a source, by day folder."""
-
-    folders: dict[date, list[StoredFile]]
-    files: dict[str, StoredFile] = field(init=False)  # by path
-
-    def __post_init__(self) -> None:
-        by_path = {file.path: file for files in self.folders.values() for file in files}
-        object.__setattr__(self, "files", by_path)
-
-    def start(self, source: Source, state: SourceState) -> date | None:
-        """Syncs ignore older folders: as set, as kept, else the oldest there is."""
-        if source.start is not None:
-            return source.start
-        if state.start is not None:
-            return date.fromisoformat(state.start)
-        return min(self.folders, default=None)
+NewFile = tuple[StoredFile, LedgerEntry | None]
+"""A file to load, and what the ledger has of a broken one that came before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,23 +26,7 @@ class Plan:
     units: tuple[Unit, ...]
     start: date | None = None
     warnings: tuple[str, ...] = ()
-
-
-def list_archive(storage: Storage, source: Source) -> Archive:
-    """The archive as it lies there; a folder that is missing is a mistake in the settings."""
-    files = storage.files(source.raw)
-    if not files and not storage.exists(source.raw):
-        raise UsageError(
-            f"The raw archive of source {source.slug!r} is not there: "
-            f"{storage.full(source.raw)} does not exist. "
-            "Put the day folders there, or set `raw` of the source to where they lie."
-        )
-    folders: dict[date, list[StoredFile]] = {}
-    for file in files:
-        day = paths.folder_day(file.path.split("/")[-2])
-        if day is not None and file.name.endswith(paths.RAW_SUFFIXES):
-            folders.setdefault(day, []).append(file)
-    return Archive(dict(sorted(folders.items())))
+    ignored: tuple[Ignored, ...] = ()
 
 
 def plan_sync(
@@ -68,23 +35,45 @@ def plan_sync(
     """All files not yet loaded, oldest folder first; of some days' folders only, if given."""
     archive = list_archive(storage, source)
     start = archive.start(source, state)
+    ignored = archive.ignored(source, state)
     if start is None:
-        return Plan((), None, (f"{source.raw} holds no raw files yet.",))
+        return Plan((), None, (f"{source.raw} holds no raw files yet.",), ignored)
     first, last = days or (start, date.max)
     wanted = {d: f for d, f in archive.folders.items() if max(first, start) <= d <= last}
     ledger = _ledger(storage, source, wanted)
-    warnings: list[str] = []
-    units: list[Unit] = []
-    for day, files in wanted.items():
-        if new := list(_unloaded(files, ledger, warnings)):
-            units.append(Unit(len(units), f"day folder {day}", _numbered(new)))
-    return Plan(tuple(units), start, tuple(warnings))
+    warnings = [f"Not loaded: {one}." for one in ignored if not one.expected]
+    if moved := state.tables_elsewhere(source):
+        warnings.append(f"Source {source.slug!r} has a new place: {moved}.")
+    new = {day: [*_unloaded(files, ledger, warnings)] for day, files in wanted.items()}
+    units = _units({day: files for day, files in new.items() if files}, source.unit_bytes)
+    return Plan(units, start, tuple(warnings), ignored)
+
+
+def _units(folders: dict[date, list[NewFile]], most: int) -> tuple[Unit, ...]:
+    """Whole day folders, oldest first, together as far as they fit one unit."""
+    together: list[list[date]] = []
+    total = 0
+    for day, files in folders.items():
+        size = sum(file.size for file, _ in files)
+        total += size
+        if not together or total > most:
+            together.append([])
+            total = size
+        together[-1].append(day)
+    return tuple(
+        Unit(number, _label(days), _numbered(file for day in days for file in folders[day]))
+        for number, days in enumerate(together)
+    )
+
+
+def _label(days: list[date]) -> str:
+    first, *more = days
+    return f"day folders {first} to {more[-1]}" if more else f"day folder {first}"
 
 
 def _unloaded(
     files: list[StoredFile], ledger: dict[str, LedgerEntry], warnings: list[str]
-) -> Iterable[tuple[StoredFile, LedgerEntry | None]]:
-    """Files to load, each with what the ledger has of a broken one that came before it."""
+) -> Iterable[NewFile]:
     for file in files:
         entry = ledger.get(file.path)
         if entry is None:
@@ -109,13 +98,7 @@ def replay_days(source: Source, window: Window) -> list[Window]:
             f"partitioned by {layout} and replayed as whole partitions. Begin and end with a full "
             f"{'hour' if layout.has_hours else 'day'} (UTC)."
         )
-    days: list[Window] = []
-    start = window.start
-    while start < window.end:
-        midnight = start.replace(hour=0) + DAY
-        days.append(Window(start, min(midnight, window.end)))
-        start = midnight
-    return days
+    return [*window.by_day()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +110,15 @@ class RawFiles:
 
     def now(self, path: str) -> StoredFile | None:
         return self.archive.files.get(path)
+
+    def of(self, window: Window) -> tuple[RawFile, ...]:
+        """Files that hold, or may hold, rows of a range."""
+        return _numbered(
+            (file, None)
+            for folder, stored in self.archive.folders.items()
+            for file in stored
+            if _may_hold(file, folder, self.ledger.get(file.path), window)
+        )
 
     def gone(self, window: Window) -> list[str]:
         """Files that were loaded, had rows of a range, and are no longer there."""
@@ -141,19 +133,21 @@ def raw_files(storage: Storage, source: Source) -> RawFiles:
     return RawFiles(list_archive(storage, source), read_whole_ledger(storage, source.id))
 
 
-def plan_replay(raw: RawFiles, day: Window, tables: frozenset[str] | None) -> Unit:
-    """One day of a replay, with the files that hold, or may hold, rows of it.
+def plan_replay(
+    raw: RawFiles,
+    window: Window,
+    tables: frozenset[str] | None,
+    switches: frozenset[str] = frozenset(),
+    step: ReplayStep | None = None,
+    range: Window | None = None,
+) -> Unit:
+    """One day of a replay of `range`, or some, with the files that hold, or may hold, rows of it.
 
     To be planned just before it is done: a file that a sync loads in the meantime has to be in it,
     for what is not in it is not in the partitions that it makes anew.
     """
-    files = [
-        (file, None)
-        for folder, stored in raw.archive.folders.items()
-        for file in stored
-        if _may_hold(file, folder, raw.ledger.get(file.path), day)
-    ]
-    return Unit(0, f"replay of {day}", _numbered(files), day, tables)
+    label, files = f"replay of {window}", raw.of(window)
+    return Unit(0, label, files, window, range, tables, switches, step, raw.of)
 
 
 def _may_hold(file: StoredFile, folder: date, entry: LedgerEntry | None, window: Window) -> bool:
@@ -185,7 +179,7 @@ def _ledger(storage: Storage, source: Source, folders: Iterable[date]) -> dict[s
     return read_ledger(storage, source.id, [paths.day_folder(day) for day in folders])
 
 
-def _numbered(files: Iterable[tuple[StoredFile, LedgerEntry | None]]) -> tuple[RawFile, ...]:
+def _numbered(files: Iterable[NewFile]) -> tuple[RawFile, ...]:
     return tuple(
         RawFile(
             number,
@@ -197,3 +191,14 @@ def _numbered(files: Iterable[tuple[StoredFile, LedgerEntry | None]]) -> tuple[R
         )
         for number, (file, loaded) in enumerate(sorted(files, key=lambda item: item[0].path))
     )
+
+
+def freed_warnings(source: Source, freed: Mapping[str, int]) -> Iterator[str]:
+    """What a replay has left to be loaded by another one."""
+    for day, copies in sorted(freed.items()):
+        start, end = Window.of_day(day).hours
+        yield (
+            f"{copies} {'copy' if copies == 1 else 'copies'} of rows that a replay took away "
+            f"{'is' if copies == 1 else 'are'} in raw files of {day} and not in the lake. To load "
+            f"them, run: datalake replay --source {source.slug} --from {start} --to {end}"
+        )

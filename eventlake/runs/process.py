@@ -1,7 +1,8 @@
 """One unit of work, from raw files to a manifest ready to be committed."""
 
+from bisect import bisect_left
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import msgspec
 
@@ -12,16 +13,19 @@ from eventlake.load.stage_job import StageJob, over_limits
 from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.rules import paths
 from eventlake.rules.counts import UnitReport
-from eventlake.rules.errors import InvalidSetting
+from eventlake.rules.errors import CheckFailed, InvalidSetting
+from eventlake.runs.archive import archive_storage
 from eventlake.runs.clean_up import with_unused
 from eventlake.runs.context import Published, now
+from eventlake.runs.copies import RowsMove, freed_copies
 from eventlake.runs.dedup import Duplicates, deduplicate
 from eventlake.runs.placement import Placement, emptied, partition_changes, place_partitions
 from eventlake.runs.record_log import log_records
 from eventlake.runs.resolve import RESCUED, ResolvedTable, resolve
 from eventlake.runs.retype import Shadows, shadows_of
-from eventlake.runs.unit import UnitWork, tasks
-from eventlake.runs.unit_report import unit_report
+from eventlake.runs.unit import UnitWork, micros, tasks
+from eventlake.runs.unit_report import rejections, unit_report
+from eventlake.runs.unknown_files import check_folders
 from eventlake.runs.verify import CheckResult, ChecksFailed, check_table
 from eventlake.settings.models import Tracking
 from eventlake.state.ledger import LedgerEntry
@@ -65,6 +69,8 @@ def room_for_tables(work: UnitWork, seen: Seen) -> int | None:
     if not new:
         return None
     names = catalog.names(source.database)
+    if mine := {s.name for s in work.state.tables.values() if s.database == source.database}:
+        names = mine | (names or set())  # a dry run plans tables that the catalog does not have
     if taken := {source.catalog_table(table) for table in new} & (names or set()):
         _refuse(work, min(taken))
     return room(catalog, names, source.limits)
@@ -83,20 +89,20 @@ def _refuse(work: UnitWork, name: str) -> None:
     )
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-
-
 def process(work: UnitWork) -> Published:
     """Everything but the commit. Nothing that readers see is changed."""
     unit, listener = work.unit, work.context.listener
     listener.log(f"{unit.label}: reading {len(unit.files)} raw files, {unit.bytes / 1e6:,.1f} MB")
-    seen = _stage(work)
+    job = _stage_job(work)
+    seen = _stage(work, job)
     resolved = kept_apart(work, resolve(work.context.source, work.state.tables, seen.tables))
     listener.log(f"{unit.label}: {seen.rows_in:,} rows for {len(resolved)} tables; deduplicating")
     duplicates = deduplicate(work, seen)
+    freed = _freed(work, job, duplicates)
     resolved = {t: r for t, r in resolved.items() if not r.is_new or duplicates.tables[t].kept}
     placements = place_partitions(work, seen, resolved)
+    if not work.dry:
+        check_folders(work, placements)
     shadows = shadows_of(work, resolved, placements)
     doing = "counting" if work.dry else "writing"
     listener.log(f"{unit.label}: {doing} {len(placements)} partitions")
@@ -104,18 +110,18 @@ def process(work: UnitWork) -> Published:
     if not work.dry:
         work.context.storage.start_sync(len(loaded))
     resolved = _with_rescued_data(resolved, loaded)
-    report = unit_report(work, seen, resolved, duplicates.tables, loaded)
+    report = unit_report(work, seen, resolved, duplicates.tables, loaded, freed)
     checks = _verify(work, report, resolved, duplicates, loaded)
     records = () if work.dry else log_records(work, seen, duplicates)
     changes = partition_changes(work, placements, loaded) + emptied(work, loaded)
-    manifest = _manifest(work, seen, resolved, changes, duplicates, records, report)
+    manifest = _manifest(work, seen, resolved, changes, duplicates, records, report, freed)
     manifest = with_unused(work.state, shadows.noted(manifest, loaded), now())
     return Published(manifest, report, tuple(checks))
 
 
-def _stage(work: UnitWork) -> Seen:
+def _stage_job(work: UnitWork) -> StageJob:
     source, window = work.context.source, work.unit.window
-    job = StageJob(
+    return StageJob(
         storage=work.context.storage,
         naming=source.naming,
         date_partition=source.date_partition,
@@ -125,12 +131,22 @@ def _stage(work: UnitWork) -> Seen:
         suppression=work.suppression,
         hash_missing_ids=source.load_without_message_id,
         keep_payloads=source.tracking is Tracking.ALL,
-        start_us=_us(datetime(*work.start.timetuple()[:3], tzinfo=UTC)) if work.start else None,
-        ahead_us=_us(work.context.facts.start_time + timedelta(days=1)),
-        window=(_us(window.start), _us(window.end)) if window else None,
+        start_us=micros(datetime(*work.start.timetuple()[:3], tzinfo=UTC)) if work.start else None,
+        ahead_us=micros(work.context.facts.start_time + timedelta(days=1)),
+        window=window.in_us if window else None,
         tables=work.unit.tables,
+        archive=archive_storage(work.context.storage, source),
     )
-    seen = Seen.merge(work.flow.stage(job, tasks(work.unit.files, work.flow.slots)))
+
+
+def _stage(work: UnitWork, job: StageJob) -> Seen:
+    seen = _staged(work, job)
+    _refuse_mostly_rejected(work, seen)
+    if (days := _days_within_limit(work, seen)) is not None:
+        work.context.listener.log(f"{work.unit.label}: reading again, to keep to the limit of days")
+        work.flow.release()
+        job = replace(job, days=days)
+        seen = _staged(work, job)
     job = replace(job, room=room_for_tables(work, seen))
     if over_limits(job, seen):
         # Which events go over a limit depends on all before them: one task reads all, in order.
@@ -138,6 +154,60 @@ def _stage(work: UnitWork) -> Seen:
         work.flow.release()
         seen = Seen.merge(work.flow.stage(job, [list(work.unit.files)]))
     return seen
+
+
+def _staged(work: UnitWork, job: StageJob) -> Seen:
+    return Seen.merge(work.flow.stage(job, tasks(work.unit.files, work.flow.slots)))
+
+
+_ENOUGH_ROWS = 100
+_EPOCH = date(1970, 1, 1).toordinal()
+
+
+def _refuse_mostly_rejected(work: UnitWork, seen: Seen) -> None:
+    """A sync of files that are not what they should be fails, and they are loaded again."""
+    most = work.context.source.fail_above_rejected_percent
+    rejected = sum(sum(reasons.values()) for reasons in seen.rejected.values())
+    if work.unit.window is not None or seen.rows_in < _ENOUGH_ROWS:
+        return
+    if 100 * rejected > most * seen.rows_in:
+        why = "\n  ".join(rejections(work.unit, seen))
+        raise CheckFailed(
+            f"{rejected:,} of {seen.rows_in:,} rows were rejected, more than "
+            f"`fail_above_rejected_percent: {most:g}` allows, so nothing of {work.unit.label} was "
+            f"loaded:\n  {why}\nCorrect the files or `raw`: the next sync reads them again. To "
+            "load the other rows as they are, raise the setting."
+        )
+
+
+def _days_within_limit(work: UnitWork, seen: Seen) -> tuple[int, ...] | None:
+    """The days to load if the unit has too many: those nearest to its day folders."""
+    found = [date.fromisoformat(day).toordinal() for day in seen.days()]
+    limit = work.context.source.limits.days
+    if work.unit.window is not None or len(found) <= limit:
+        return None
+    names = {file.path.split("/")[-2] for file in work.unit.files}
+    folders = sorted(day.toordinal() for name in names if (day := paths.folder_day(name)))
+
+    def distance(day: int) -> int:
+        at = bisect_left(folders, day)
+        return min(abs(day - folder) for folder in folders[max(at - 1, 0) : at + 1])
+
+    far = sorted((day for day in found if distance(day) > 1), key=lambda day: (distance(day), day))
+    if len(far) <= limit:
+        return None
+    left_out = set(far[limit:])
+    return tuple(day - _EPOCH for day in found if day not in left_out)
+
+
+def _freed(work: UnitWork, job: StageJob, duplicates: Duplicates) -> dict[str, int]:
+    """Copies that the unit sets free; without a trace of the unit if it was too small."""
+    try:
+        return freed_copies(work, job, duplicates)
+    except RowsMove:
+        for file in duplicates.added:
+            work.context.storage.delete(file.path)
+        raise
 
 
 def _load(
@@ -207,6 +277,7 @@ def _manifest(
     duplicates: Duplicates,
     records: tuple[NewFile, ...],
     report: UnitReport,
+    freed: dict[str, int],
 ) -> Manifest:
     source = work.context.source
     return msgspec.structs.replace(
@@ -221,6 +292,7 @@ def _manifest(
         finish_time=None,
         start=str(work.start) if work.start else None,
         replay=_replay_step(work, seen),
+        freed=freed,
     )
 
 
@@ -247,7 +319,3 @@ def _ledger(work: UnitWork, seen: Seen) -> tuple[LedgerEntry, ...]:
         )
         for s in seen.files
     )
-
-
-def _us(moment: datetime) -> int:
-    return (moment - _EPOCH) // _MICROSECOND

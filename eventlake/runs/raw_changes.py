@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from eventlake.catalog.base import Catalog
 from eventlake.rules import paths
 from eventlake.rules.errors import ConsentNeeded
 from eventlake.runs.plan import RawFiles
@@ -11,6 +10,7 @@ from eventlake.runs.unit import Window
 from eventlake.settings.models import Source
 from eventlake.state.ledger import LedgerEntry
 from eventlake.state.manifest import Manifest
+from eventlake.state.partitions import Partitions
 from eventlake.state.replays import RawVersion
 from eventlake.state.source_state import SourceState
 from eventlake.storage import Storage, StoredFile
@@ -92,7 +92,7 @@ def _replayed(storage: Storage, state: SourceState, window: Window) -> dict[str,
 
 
 def rows_held(
-    catalog: Catalog,
+    partitions: Partitions,
     source: Source,
     state: SourceState,
     window: Window,
@@ -103,7 +103,7 @@ def rows_held(
         partition.rows
         for table, schema in state.tables_of(source).items()
         if tables is None or table in tables
-        for partition in catalog.partitions(schema.database, schema.name, window.days)
+        for partition in partitions.of(state, schema, window.days)
         if window.holds(source.date_partition.parse(partition.values))
     )
 

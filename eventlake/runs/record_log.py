@@ -12,6 +12,7 @@ from eventlake.load.seen import Seen, split_positions
 from eventlake.rules import paths
 from eventlake.rules.errors import ConservationError, StateError
 from eventlake.rules.names import STANDARD_COLUMNS
+from eventlake.runs.archive import archive_storage
 from eventlake.runs.dedup import Duplicates
 from eventlake.runs.unit import UnitWork, tasks
 from eventlake.state.manifest import NewFile
@@ -66,6 +67,7 @@ def _job(work: UnitWork) -> LogJob:
         limits=source.limits,
         dedup_days=source.dedup_days,
         suppression=work.suppression,
+        archive=archive_storage(work.context.storage, source),
     )
 
 

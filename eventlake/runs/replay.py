@@ -1,15 +1,16 @@
 """A replay: its days one after the other, its progress, and what ends it."""
 
 from collections.abc import Collection, Generator, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
-from itertools import groupby
+from itertools import groupby, takewhile
 
 import msgspec
 
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import CommitConflict
 from eventlake.runs.context import Published, RunContext, now
+from eventlake.runs.copies import RowsMove
 from eventlake.runs.plan import RawFiles, plan_replay, raw_files, replay_days
 from eventlake.runs.raw_changes import RawChange, agreed, raw_changes, refusal, rows_held
 from eventlake.runs.retype import Switches
@@ -23,9 +24,10 @@ from eventlake.state.suppression import Suppression
 
 _IMMATERIAL = {
     *("enabled", "slug", "start", "tracking", "retention", "compaction", "alerts"),
-    *("schedule", "schedule_timezone", "first_sync_hours"),
+    *("schedule", "schedule_timezone", "first_sync_hours", "unit_bytes"),
     "suppression",  # the suppressed people have a fingerprint of their own
     *("region", "emr_cluster_id", "glue_catalog_id", "iam_role_arn", "external_id"),
+    *("raw_role_arn", "raw_external_id", "fail_above_rejected_percent"),
 }
 """Settings without effect on the tables; a change of any other restarts a replay."""
 
@@ -52,15 +54,15 @@ def replay_units(
     """
     run = Run(context)
     days = replay_days(context.source, window)
-    replaying = Replaying(run, tables, accept_changes)
-    raw = replaying.raw_files(window)  # refused before anything begins
+    replaying = Replaying(run, window, tables, accept_changes)
+    raw = replaying.raw_files()  # refused before anything begins
     identity = replay_of(context.source, run.state, window, tables, run.suppression)
     with run.reported(identity):
         first_day = raw.archive.start(context.source, run.state)
         switches = Switches(context, run.state, window, tables, first_day)
         unready = switches.unready(run.state)
         replaying.progress = progress(context, run.state, raw, identity, days, unready)
-        yield from replaying.days(days, switches)
+        yield from replaying.days(switches)
         if not run.finished:
             yield from replaying.ending(switches)
 
@@ -73,12 +75,11 @@ class Progress:
     begun: str
     done: frozenset[str] = frozenset()
 
-    def step(self, day: Window | None = None, gone: Iterable[str] = ()) -> ReplayStep:
-        """The step that a manifest records; with the day that it publishes."""
-        if day is None:
-            return ReplayStep(self.replay, self.begun)
+    def step(self, window: Window | None = None, gone: Iterable[str] = ()) -> ReplayStep:
+        """The step that a manifest records; with the days that it publishes."""
+        days = {day.days[0]: day.is_whole_day for day in (window.by_day() if window else ())}
         raw = tuple(RawVersion(path, 0, None) for path in gone)
-        return ReplayStep(self.replay, self.begun, day.days[0], day.is_whole_day, raw)
+        return ReplayStep(self.replay, self.begun, days, raw)
 
     def has(self, state: SourceState, day: Window) -> DoneDay | None:
         """The run that published a day in the meantime: the same replay may run twice."""
@@ -153,7 +154,8 @@ def progress(
         f"Goes on with the replay that run {current.begun} began: {len(current.days)} of "
         f"{len(days)} days are in the lake ({_by_run(current)})."
     )
-    return Progress(replay, current.begun, frozenset(current.days))
+    done = takewhile(current.days.__contains__, units)  # a day compares with those before it
+    return Progress(replay, current.begun, frozenset(done))
 
 
 def _changed(
@@ -194,26 +196,30 @@ class Replaying:
     """A replay of some tables (None: all), and whether changed raw files were agreed to."""
 
     run: Run
+    window: Window
     tables: frozenset[str] | None
     accept_changes: bool
     progress: Progress = field(init=False)
 
-    def raw_files(self, window: Window) -> RawFiles:
+    def raw_files(self) -> RawFiles:
         """The raw files as they are; refuses a range whose files changed after loading."""
         context = self.run.context
         raw = raw_files(context.storage, context.source)
-        if changes := self._require_consent(raw, window):
+        if changes := self._require_consent(raw, self.window):
             context.listener.warn(agreed(changes))
         return raw
 
-    def days(self, days: list[Window], switches: Switches) -> Iterator[Published]:
-        """Publish every day that is not done yet, one by one."""
-        left = [day for day in days if day.days[0] not in self.progress.done]
-        for day in left:
+    def days(self, switches: Switches) -> Iterator[Published]:
+        """Publish every day that is not done yet, one by one; several at once if rows move."""
+        done = max(self.progress.done, default="")
+        for day in self.window.by_day():
+            if day.days[0] <= done:
+                continue
             with self.run.lease(f"replay of {day}"):
-                final = day is left[-1] and not switches.possible(self.run.state)
-                published = self._day(day, final, switches.tables)
+                published = self._day(day, switches)
             if published is not None:
+                step = published.manifest.replay
+                done = max(step.days) if step else done
                 yield published
 
     def ending(self, switches: Switches) -> Iterator[Published]:
@@ -227,41 +233,49 @@ class Replaying:
             ended = self._end(switches)
         yield ended
 
-    def _day(self, day: Window, final: bool, switches: frozenset[str]) -> Published | None:
+    def _day(self, day: Window, switches: Switches) -> Published | None:
         done = self.progress.has(self.run.catch_up(), day)
         if done is not None:
             self.run.context.listener.log(f"{day}: run {done.run_id} has just done it")
             return None
-        return self._publish(day, self.tables, switches, final, in_range=True)
+        closes = not switches.possible(self.run.state)
+        return self._publish(day, self.tables, switches.tables, self.window, closes)
 
     def _publish(
         self,
         day: Window,
         tables: frozenset[str] | None,
         switches: frozenset[str],
-        final: bool = False,
-        in_range: bool = False,
+        range: Window | None = None,
+        closes: bool = False,
     ) -> Published:
-        """Replay one day; plans again if another run commits first."""
+        """Replay one day; plans again if another run commits first, or rows move between days.
+
+        The end of the range ends the replay if it `closes` it. Without a range, the day is none of
+        it.
+        """
         run, context = self.run, self.run.context
         while True:
             run.catch_up()
             raw = raw_files(context.storage, context.source)
             if not self.accept_changes:
                 self._require_consent(raw, day)
-            step = self.progress.step(day if in_range else None, raw.gone(day))
-            unit = replace(plan_replay(raw, day, tables), switches=switches, step=step)
+            step = self.progress.step(day, raw.gone(day)) if range else self.progress.step()
+            unit = plan_replay(raw, day, tables, switches, step, range)
             try:
-                return run.publish(unit, final)
+                return run.publish(unit, final=closes and day.end == self.window.end)
             except CommitConflict as conflict:
                 context.listener.warn(str(conflict))
+            except RowsMove as moved:
+                context.listener.log(str(moved))
+                day = moved.window
 
     def _require_consent(self, raw: RawFiles, window: Window) -> list[RawChange]:
         """Raw files that changed after loading: refused, unless agreed to or nothing is lost."""
         context, state = self.run.context, self.run.state
         changes = raw_changes(context.storage, state, raw, window)
         if changes and not self.accept_changes:
-            rows = rows_held(context.catalog, context.source, state, window, self.tables)
+            rows = rows_held(context.partitions, context.source, state, window, self.tables)
             if rows:
                 raise refusal(window, changes, rows)
         return changes

@@ -1,6 +1,6 @@
 """The sync reports of a lake, newest first, read from their files one day at a time."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -8,7 +8,7 @@ import msgspec
 
 from eventlake.catalog.sync_reports import DATABASE, NAME, ReportLine
 from eventlake.lake import Lake
-from eventlake.rules.errors import StateError
+from eventlake.rules.errors import StateError, UsageError
 from eventlake.storage import Storage
 
 _LINES = msgspec.json.Decoder(ReportLine)
@@ -80,6 +80,27 @@ def newest_reports(lake: Lake, source_ids: Collection[str] | None = None) -> Ite
             key=lambda run: (run.source.start_time, run.run_id),
             reverse=True,
         )
+
+
+_BEGINNING = 4  # characters of an id, at least
+
+
+def report_of(reports: Iterable[RunReport], run: str) -> RunReport | None:
+    """The report of a run, by its id or Dagster's, the beginning of one, or `latest`."""
+    begins: list[RunReport] = []
+    for report in reports:
+        ids = (report.run_id, report.dagster_run_id)
+        if run and (run in ids or run == "latest"):
+            return report
+        if len(run) >= _BEGINNING and any(id.startswith(run) for id in ids):
+            begins.append(report)
+    if len(begins) > 1:
+        some = ", ".join(report.run_id for report in begins[:5])
+        raise UsageError(
+            f"{len(begins)} runs have ids that begin with {run!r}: {some}"
+            f"{', …' if len(begins) > 5 else ''}. Give more of the id."
+        )
+    return begins[0] if begins else None
 
 
 def read_reports(storage: Storage, files: Sequence[str]) -> Iterator[RunReport]:

@@ -86,4 +86,9 @@ def _new_columns(schema: TableSchema, parts: list[SeenTable]) -> tuple[Column, .
             if position is not before[0] or not column.kinds <= kinds:
                 found[name] = (position, pointer, kinds | column.kinds)
     in_order = sorted(found.items(), key=lambda item: item[1][0])
-    return tuple(Column(name, infer(kinds), at) for name, (_, at, kinds) in in_order)
+    return tuple(Column(name, _type(at, kinds), at) for name, (_, at, kinds) in in_order)
+
+
+def _type(pointer: str, kinds: frozenset[Kind]) -> LakeType:
+    """By all values of the column; names of events are text, whatever they read like."""
+    return LakeType.STRING if pointer == "/event" else infer(kinds)

@@ -22,7 +22,7 @@ from eventlake.catalog.base import CatalogPartition
 from eventlake.load.blobs import rows_key
 from eventlake.load.write import LoadedFile
 from eventlake.rules.counts import UnitReport
-from eventlake.rules.types import LakeType, TableSchema
+from eventlake.rules.types import TableSchema
 from eventlake.runs.clean_up import with_unused
 from eventlake.runs.context import RunContext, now
 from eventlake.runs.placement import Placement, Placer, new_files, partition_values
@@ -56,8 +56,7 @@ class Switches:
         self.tables = frozenset(
             table
             for table, schema in self._chosen.items()
-            if schema.key in state.requested_types
-            and self._covered(schema, state.requested_types[schema.key])
+            if schema.key in state.requested_types and self._covered(schema, state)
         )
 
     def possible(self, state: SourceState) -> bool:
@@ -68,7 +67,7 @@ class Switches:
         """Days without shadows that no replay can cover."""
         days: set[date] = set()
         for schema in (self._chosen[table] for table in self.tables):
-            stray = [p for p in self._partitions(schema) if self._is_stray(p)]
+            stray = [p for p in self._partitions(schema, state) if self._is_stray(p)]
             days |= {self._day(p) for p in self._lacking(schema, state, stray)}
         for day in sorted(days - {date.max}):  # which has no morrow
             midnight = datetime(day.year, day.month, day.day, tzinfo=self._window.start.tzinfo)
@@ -79,7 +78,7 @@ class Switches:
         return {
             self._day(partition).isoformat()
             for schema in (self._chosen[table] for table in self.tables)
-            for partition in self._lacking(schema, state, self._partitions(schema))
+            for partition in self._lacking(schema, state, self._partitions(schema, state))
         }
 
     def manifest(self, state: SourceState, done: UnitReport) -> Manifest | None:
@@ -88,7 +87,7 @@ class Switches:
         for table, schema in self._chosen.items():
             if schema.key not in state.shadows:
                 continue
-            lacking = self._lacking(schema, state, self._partitions(schema))
+            lacking = self._lacking(schema, state, self._partitions(schema, state))
             if not lacking:
                 ready.append(state.tables[schema.key])
             elif table in self.tables:
@@ -106,15 +105,15 @@ class Switches:
         )
         return with_unused(state, manifest, now())
 
-    def _covered(self, schema: TableSchema, requested_types: Mapping[str, LakeType]) -> bool:
+    def _covered(self, schema: TableSchema, state: SourceState) -> bool:
         left_out = [
             partition
-            for partition in self._partitions(schema)
+            for partition in self._partitions(schema, state)
             if not self._window.holds(self._start(partition)) and not self._is_stray(partition)
         ]
         if left_out:
             requested = ", ".join(
-                f"{column} {type.sql}" for column, type in requested_types.items()
+                f"{column} {type.sql}" for column, type in state.requested_types[schema.key].items()
             )
             days = sorted({self._day(partition) for partition in left_out})
             self._context.listener.warn(
@@ -139,7 +138,7 @@ class Switches:
 
     def _moved(self, schema: TableSchema, state: SourceState) -> Iterator[PartitionChange]:
         """All partitions of a table, each to where its shadow lies."""
-        before = {p.values: p.location for p in self._partitions(schema)}
+        before = {p.values: p.location for p in self._partitions(schema, state)}
         for shadow in state.shadows[schema.key].values():
             yield PartitionChange.whole(schema.key, shadow, before[shadow.values])
 
@@ -150,8 +149,8 @@ class Switches:
         files = self._context.storage.files(shadow.location, recursive=False)
         return (len(files), sum(f.size for f in files)) == (shadow.files, shadow.bytes)
 
-    def _partitions(self, schema: TableSchema) -> list[CatalogPartition]:
-        return self._context.catalog.partitions(schema.database, schema.name)
+    def _partitions(self, schema: TableSchema, state: SourceState) -> list[CatalogPartition]:
+        return self._context.partitions.of(state, schema)
 
     def _start(self, partition: CatalogPartition) -> datetime:
         return self._context.source.date_partition.parse(partition.values)
@@ -215,6 +214,7 @@ class Shadows:
                 bytes=before.bytes + sum(file.size for file in new),
                 files=before.files + len(new),
                 rows_before=before.rows,
+                kept=before.held,
             )
 
 

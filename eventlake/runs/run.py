@@ -1,6 +1,6 @@
 """A run in progress: its lease, its commits, what it has done, and its report."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -10,6 +10,7 @@ import msgspec
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import LakeError
 from eventlake.rules.gc import gc_paused
+from eventlake.runs.archive import Ignored
 from eventlake.runs.clean_up import clean_up
 from eventlake.runs.context import Published, RunContext, now
 from eventlake.runs.dead_runs import close_dead_runs
@@ -19,8 +20,9 @@ from eventlake.runs.process import process
 from eventlake.runs.publish import apply, catch_up
 from eventlake.runs.record_log import last_numbers
 from eventlake.runs.unit import Unit, UnitWork
+from eventlake.runs.unknown_files import StateBehind
 from eventlake.state.lease import Lease, held_lease, make_way, remove_dead_lease
-from eventlake.state.manifest import Manifest, commit
+from eventlake.state.manifest import IndexFile, Manifest, commit, note_abandoned
 from eventlake.state.replays import Replay
 from eventlake.state.source_state import SourceState, refuse_changed_layout
 from eventlake.state.suppression import Suppression
@@ -34,6 +36,7 @@ class Run:
     done: UnitReport = field(default_factory=UnitReport)
     finished: bool = False
     log_files: dict[str, int] = field(default_factory=dict)
+    made_ids: dict[object, tuple[IndexFile, ...]] = field(default_factory=dict)
     attempts: int = 0
     state: SourceState = field(init=False)
     suppression: Suppression | None = field(init=False)  # as it was when the run was planned
@@ -54,6 +57,12 @@ class Run:
         context = self.context
         self.state = catch_up(context.storage, context.catalog, context.source.id)
         return self.state
+
+    def note_ignored(self, ignored: Sequence[Ignored]) -> None:
+        """Note for the report which files the archive holds that are not taken."""
+        texts = tuple(map(str, ignored))
+        files = sum(one.files for one in ignored)
+        self.done = msgspec.structs.replace(self.done, ignored_files=files, ignored=texts)
 
     def look_up_people(self) -> None:
         """Read the suppressed people; the run leaves them out from now on."""
@@ -124,15 +133,29 @@ class Run:
         unit = replace(unit, number=self.attempts)
         self.attempts += 1
         flow = context.dataflow()
-        work = UnitWork(context, unit, self.state, flow, start, self.suppression, self.log_files)
+        work = UnitWork(
+            context,
+            unit,
+            self.state,
+            flow,
+            start,
+            self.suppression,
+            self.log_files,
+            made_ids=self.made_ids,
+        )
         with gc_paused():
             try:
                 prepared = process(work)
+            except StateBehind as behind:
+                note_abandoned(context.storage, context.facts)
+                self.commit(msgspec.structs.replace(behind.manifest, report=self.done))
+                raise
             finally:
                 flow.release()
+            report = prepared.report.taken_along if unit.taken_along else prepared.report
             manifest = msgspec.structs.replace(
                 prepared.manifest,
-                report=self.done + prepared.report,
+                report=self.done + report,
                 finish_time=now() if final else None,
             )
             self.commit(manifest)

@@ -5,8 +5,9 @@ from datetime import date
 
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import CommitConflict
+from eventlake.runs.archive import list_archive
 from eventlake.runs.context import Published, RunContext
-from eventlake.runs.plan import list_archive, plan_sync
+from eventlake.runs.plan import plan_sync
 from eventlake.runs.run import Run, run_to_end
 
 
@@ -25,6 +26,7 @@ def sync_units(
         while True:
             plan = plan_sync(context.storage, context.source, run.catch_up(), days)
             run.look_up_people()
+            run.note_ignored(plan.ignored)
             try:
                 for unit in plan.units:
                     yield run.publish(unit, final=unit is plan.units[-1], start=plan.start)

@@ -1,8 +1,8 @@
 """A unit of work: what is staged, checked and published as one."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from heapq import heapify, heapreplace
 from typing import TypeVar
 
@@ -11,12 +11,13 @@ from eventlake.load.stage_job import RawFile
 from eventlake.rules import paths
 from eventlake.rules.types import TableSchema
 from eventlake.runs.context import Dataflow, RunContext
-from eventlake.state.manifest import RunKind
+from eventlake.state.manifest import IndexFile, RunKind
 from eventlake.state.replays import ReplayStep
 from eventlake.state.source_state import SourceState
 from eventlake.state.suppression import Suppression
 
 T = TypeVar("T")
+DAY = timedelta(days=1)
 
 
 def evenly(things: Iterable[T], weight: Callable[[T], int], count: int) -> list[list[T]]:
@@ -28,6 +29,14 @@ def evenly(things: Iterable[T], weight: Callable[[T], int], count: int) -> list[
         share.append(thing)
         heapreplace(shares, (load + weight(thing), number, share))
     return [share for _, _, share in sorted(shares, reverse=True) if share]
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def micros(moment: datetime) -> int:
+    return (moment - _EPOCH) // _MICROSECOND
 
 
 TASK_BYTES = 32 << 20
@@ -53,12 +62,40 @@ class Window:
         last = self.end - timedelta(microseconds=1)
         return self.start.date().isoformat(), last.date().isoformat()
 
+    @classmethod
+    def of_day(cls, day: str) -> "Window":
+        midnight = datetime.fromisoformat(day).replace(tzinfo=UTC)
+        return cls(midnight, midnight + DAY)
+
+    def by_day(self) -> Iterator["Window"]:
+        """Its part of each day."""
+        start = self.start
+        while start < self.end:
+            midnight = start.replace(hour=0) + DAY
+            yield Window(start, min(midnight, self.end))
+            start = midnight
+
     @property
     def is_whole_day(self) -> bool:
-        return self.start.hour == 0 and self.end - self.start == timedelta(days=1)
+        return self.start.hour == 0 and self.end - self.start == DAY
 
     def holds(self, moment: datetime) -> bool:
         return self.start <= moment < self.end
+
+    def has_day(self, day: str) -> bool:
+        """Whether some of a day is in it."""
+        first, last = self.days
+        return first <= day <= last
+
+    def holds_day(self, day: str) -> bool:
+        """Whether all of a day is in it."""
+        midnight = datetime.fromisoformat(day).replace(tzinfo=UTC)
+        return self.start <= midnight and self.end - midnight >= DAY
+
+    @property
+    def in_us(self) -> tuple[int, int]:
+        """Its first moment and the one after its last, in microseconds since 1970."""
+        return micros(self.start), micros(self.end)
 
     def __str__(self) -> str:
         return " to ".join(self.hours)
@@ -66,19 +103,46 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A day folder to sync, or a day to replay (`window` set; `tables` None: all of them)."""
+    """Day folders to sync, or days to replay (`window` set; `tables` None: all of them)."""
 
     number: int
     label: str
     files: tuple[RawFile, ...]
     window: Window | None = None
+    range: Window | None = None  # of the whole replay; None: a day taken along with it
     tables: frozenset[str] | None = None
     switches: frozenset[str] = frozenset()  # of a replay: tables that it is to give other types
     step: ReplayStep | None = None  # of a replay: the step that its manifest records
+    files_of: Callable[[Window], tuple[RawFile, ...]] | None = None  # of a replay: of other days
 
     @property
     def bytes(self) -> int:
         return sum(file.size for file in self.files)
+
+    @property
+    def pending(self) -> Window | None:
+        """What the replay has not replaced yet: from here to the end of its range."""
+        span = self.window
+        return Window(span.start, (self.range or span).end) if span else None
+
+    @property
+    def taken_along(self) -> bool:
+        """Whether it replays a day outside of the range."""
+        return self.window is not None and self.range is None
+
+    def has_day(self, day: str) -> bool:
+        """Whether it replays (some of) a day."""
+        return self.window is not None and self.window.has_day(day)
+
+    def replaces(self, table: str, start: datetime) -> bool:
+        """Whether the replay replaces a partition, in this unit or in a later one."""
+        chosen = self.tables is None or table in self.tables
+        return chosen and self.pending is not None and self.pending.holds(start)
+
+    def replaces_day(self, day: str) -> bool:
+        """The same of all partitions of a day."""
+        pending = self.pending
+        return self.tables is None and pending is not None and pending.holds_day(day)
 
 
 def tasks(files: Sequence[RawFile], slots: int) -> list[list[RawFile]]:
@@ -104,6 +168,7 @@ class UnitWork:
     suppression: Suppression | None = None
     log_files: Mapping[str, int] = field(default_factory=dict)  # last number by batch type
     dry: bool = False  # everything is counted, and nothing written but in staging
+    made_ids: dict[object, tuple[IndexFile, ...]] = field(default_factory=dict)  # once in a run
 
     @property
     def tables(self) -> dict[str, TableSchema]:
@@ -123,8 +188,12 @@ class UnitWork:
     @property
     def index_folder(self) -> str | None:
         """The folder for ids of a dry run, read by its next unit."""
-        run = paths.stage(self.context.source.id, self.context.run_id)
-        return f"{run}/ids" if self.dry else None
+        return self.ids_folder if self.dry else None
+
+    @property
+    def ids_folder(self) -> str:
+        """The folder for ids that the run needs and the index does not."""
+        return f"{paths.stage(self.context.source.id, self.context.run_id)}/ids"
 
     @property
     def operation(self) -> str:
@@ -133,10 +202,6 @@ class UnitWork:
     def partitions(
         self, tables: Mapping[str, TableSchema], days: Days
     ) -> dict[str, list[CatalogPartition]]:
-        """What the catalog has of some tables in some days, by table."""
-        catalog = self.context.catalog
-        found = self.context.storage.each(
-            lambda schema: catalog.partitions(schema.database, schema.name, days),
-            list(tables.values()),
-        )
-        return dict(zip(tables, found, strict=True))
+        """What the lake has of some tables in some days, by table."""
+        found = self.context.partitions.of_all(self.state, tables.values(), days)
+        return {table: found[schema.key] for table, schema in tables.items()}

@@ -10,6 +10,7 @@ from eventlake.rules.counts import NewColumn, TableReport, UnitReport, added
 from eventlake.rules.events import Reason
 from eventlake.rules.types import TableSchema
 from eventlake.runs.placement import partition_dict, partition_values
+from eventlake.runs.plan import freed_warnings
 from eventlake.runs.resolve import ResolvedTable
 from eventlake.runs.unit import Unit, UnitWork
 from eventlake.settings.models import Source
@@ -21,6 +22,7 @@ def unit_report(
     resolved: Mapping[str, ResolvedTable],
     ids: Mapping[str, TableIds],
     loaded: Iterable[LoadedFile],
+    freed: Mapping[str, int],
 ) -> UnitReport:
     """Every count from where it is first known, so that the balance of them proves something."""
     source, unit = work.context.source, work.unit
@@ -51,7 +53,8 @@ def unit_report(
         suppressed=sum(seen.suppressed.values()),
         skipped=seen.skipped,
         raw_files=len(seen.files),
-        warnings=(*_warnings(unit, seen), *_conflicts(ids)),
+        warnings=(*_warnings(unit, seen), *_conflicts(ids), *freed_warnings(source, freed)),
+        to_replay=tuple(sorted(freed)),
     )
 
 
@@ -114,6 +117,16 @@ def _warnings(unit: Unit, seen: Seen) -> Iterable[str]:
                 f"{paths[file.number]}: {file.broken}. The {file.lines} lines before were read; "
                 "put the whole file there and the next sync loads the rest."
             )
+    yield from rejections(unit, seen)
+    if seen.early:
+        yield f"{seen.early} rows were received before the source's start; they were loaded."
+    if seen.ahead:
+        yield f"{seen.ahead} rows claim to be received more than a day ahead; they were loaded."
+
+
+def rejections(unit: Unit, seen: Seen) -> Iterable[str]:
+    """How many rows were rejected for each reason, with the first of them."""
+    paths = {file.number: file.path for file in unit.files}
     totals: dict[str, int] = {}
     for reasons in seen.rejected.values():
         for reason, rows in reasons.items():
@@ -123,10 +136,6 @@ def _warnings(unit: Unit, seen: Seen) -> Iterable[str]:
         place = f"{paths[first.file]} line {first.line}"
         if reason != Reason.CUT_OFF:
             yield f"{rows} rows rejected, the first in {place}: {first.detail}"
-    if seen.early:
-        yield f"{seen.early} rows were received before the source's start; they were loaded."
-    if seen.ahead:
-        yield f"{seen.ahead} rows claim to be received more than a day ahead; they were loaded."
 
 
 def _conflicts(ids: Mapping[str, TableIds]) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""Realistic raw archives by seed, with an exact account of what a lake must make of them."""
+"""Realistic raw archives by seed, with the exact results that a lake must have."""
 
 from eventlake.sample.account import (
     Account,

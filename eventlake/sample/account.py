@@ -63,14 +63,14 @@ class Likeness(StrEnum):
 
 
 class Duplicate(NamedTuple):
-    """A kind of duplicate, of the table it would have gone to."""
+    """A kind of duplicate, with the table of the event."""
 
     table: str
     likeness: Likeness
 
 
 class Rejected(NamedTuple):
-    """A kind of rejection; the table is None where the line does not tell it."""
+    """A kind of rejection; the table is None if the line does not determine it."""
 
     reason: Reason
     table: str | None
@@ -91,7 +91,7 @@ class Totals:
 
 @dataclass(slots=True)
 class Expected:
-    """Rows, duplicates and rejects of some loads; `+` sums up, `rows_in` is counted by itself."""
+    """Rows, duplicates and rejects of some loads; `rows_in` is counted independently."""
 
     rows_in: int = 0
     rows: Counter[Slot] = field(default_factory=Counter)
@@ -112,7 +112,7 @@ class Expected:
 
     @property
     def tables(self) -> dict[str, Totals]:
-        """Per table, for every line that tells its table, those without a row too."""
+        """The totals per table, also of tables without rows."""
         rows, duplicates, rejected = Counter[str](), Counter[str](), Counter[str]()
         for slot, count in self.rows.items():
             rows[slot.table] += count
@@ -154,7 +154,7 @@ class Copy(NamedTuple):
 
 @dataclass(slots=True)
 class ArchiveFile:
-    """One file of the archive and the lines in it, added up while it is written."""
+    """A file of the archive and its lines, counted while it is written."""
 
     path: str  # below the lake's storage
     folder: date
@@ -199,34 +199,32 @@ Load: TypeAlias = Sequence[ArchiveFile]  # the files of one source that are publ
 class Account:
     """All files of an archive, by source id.
 
-    What a lake must hold depends on the order in which it saw the files, since what it already
-    has is kept: give the loads as they were made, or take those of the methods here.
+    The expected content of a lake depends on the order of loads, because events in the lake are
+    kept: pass the actual loads, or use those of the methods here.
     """
 
     sources: tuple[SampleSource, ...]
     files: Mapping[str, tuple[ArchiveFile, ...]]
 
-    def day_by_day(self, source_id: str, folders: Iterable[date] | None = None) -> list[Load]:
-        """The loads of an archive that is all there: one day folder after the other."""
+    def at_once(self, source_id: str, folders: Iterable[date] | None = None) -> list[Load]:
+        """The load of a complete archive, or of some day folders."""
         wanted = None if folders is None else set(folders)
-        return _by_folder(f for f in self.files[source_id] if wanted is None or f.folder in wanted)
+        return [[f for f in self.files[source_id] if wanted is None or f.folder in wanted]]
 
-    def as_they_arrive(self, source_id: str) -> list[list[Load]]:
-        """For each sync, its loads, if there is a sync after each arrival of files."""
+    def as_they_arrive(self, source_id: str) -> list[Load]:
+        """The load of each sync, with a sync after each arrival of files."""
         files = self.files[source_id]
         arrivals = sorted({file.arrival for file in files})
-        return [_by_folder(f for f in files if f.arrival == arrival) for arrival in arrivals]
+        return [[f for f in files if f.arrival == arrival] for arrival in arrivals]
 
     def expected(self, source_id: str, loads: Iterable[Load] | None = None) -> Expected:
-        """What the lake must hold after these loads; without any, after the whole archive."""
-        loads = self.day_by_day(source_id) if loads is None else loads
+        """The expected content of the lake after some loads; without any, after all."""
+        loads = self.at_once(source_id) if loads is None else loads
         return sum(history(loads), Expected())
 
     def per_sync(self, source_id: str) -> list[Expected]:
-        """What each sync must add, if there is a sync after each arrival of files."""
-        syncs = self.as_they_arrive(source_id)
-        steps = iter(history(load for sync in syncs for load in sync))
-        return [sum((next(steps) for _ in sync), Expected()) for sync in syncs]
+        """What each sync adds, with a sync after each arrival of files."""
+        return history(self.as_they_arrive(source_id))
 
 
 def history(loads: Iterable[Load], window_days: int = 7) -> list[Expected]:
@@ -250,10 +248,3 @@ def history(loads: Iterable[Load], window_days: int = 7) -> list[Expected]:
                 step.rows[Slot.of(copy.table, copy.received // HOUR)] += 1
         steps.append(step)
     return steps
-
-
-def _by_folder(files: Iterable[ArchiveFile]) -> list[Load]:
-    folders: dict[date, list[ArchiveFile]] = {}
-    for file in files:
-        folders.setdefault(file.folder, []).append(file)
-    return [folders[day] for day in sorted(folders)]

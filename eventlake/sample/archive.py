@@ -25,7 +25,7 @@ def blank_rows() -> Iterator[Row]:
 
 
 def fault_rows(factory: EventFactory, draw: Draw, received: int) -> Iterator[Row]:
-    """One of each; only where nothing but the id is missing, the line counts for a table."""
+    """One of each; lines count for a table only if nothing but the id is missing."""
 
     def event(kind: Kind = DEBUG_PROBE) -> Fields:
         return factory.event(kind, draw, received)
@@ -133,7 +133,7 @@ def cut_off(whole: bytes) -> tuple[bytes, int]:
 
 
 def write_if_different(path: Path, chunks: Iterable[bytes]) -> int:
-    """Put the file there whole; one with these bytes is not touched. Returns its size."""
+    """Write a file atomically unless it has the same bytes already; returns its size."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.part")
     with part.open("wb") as out:
@@ -147,7 +147,7 @@ def write_if_different(path: Path, chunks: Iterable[bytes]) -> int:
     return size
 
 
-DUMMY_OBJECT = "dummy-object.txt"  # object stores leave such things behind
+DUMMY_OBJECT = "dummy-object.txt"  # as object stores create them
 _LINES_TO_A_COPY_SOON = 5
 _EVENTS_TO_A_COPY = 90  # gives 1 % duplicates, since some copies belong to days that are not made
 
@@ -159,10 +159,10 @@ def write_archive(
     arrived: int | None = None,
     sources: Sequence[SampleSource] = SampleSpec.sources,
 ) -> Account:
-    """Write the raw archive below the lake's storage folder; files that are there already stay.
+    """Write the raw archive below the lake's storage folder; existing files stay.
 
-    With `arrived` n only what the first n syncs would see: the folders of n days, without the
-    files that come in later than that. The account is of what was written.
+    With `arrived` n, only files that the first n syncs see: the folders of n days, without files
+    that arrive later. The account covers what was written.
     """
     spec = spec or SampleSpec()
     files = {
@@ -172,7 +172,7 @@ def write_archive(
 
 
 class _SourceArchive:
-    """The archive of one source, file after file."""
+    """Writes the archive of one source."""
 
     def __init__(self, spec: SampleSpec, source: SampleSource) -> None:
         self._spec, self._source = spec, source
@@ -212,7 +212,7 @@ class _SourceArchive:
         return written
 
     def _rows(self, file: PlannedFile) -> Iterator[Row]:
-        """The file's own events, with what else belongs into it spread among them."""
+        """The events of a file, with its other lines spread among them."""
         place = f"{self._spec.seed}/{self._source.slug}/{file.key.day}/{file.key.role}"
         draw = Draw(f"{place}/{file.key.number}", file.received_on, self._spec.faults)
         extra = deque(self._extra_rows(file, draw))
@@ -250,7 +250,7 @@ class _SourceArchive:
             yield from rows[file.key.number :: self._spec.files_per_day]
 
     def _kind(self, file: PlannedFile, number: int, draw: Draw) -> Kind:
-        """Any kind, but every kind once on every day that has room for it."""
+        """A random kind, but every kind at least once on a day with enough events."""
         kinds = self._factory.kinds(draw.day)
         if file.key.role is Role.REGULAR:
             every = max(1, self._spec.events_per_day // len(kinds))
@@ -267,7 +267,7 @@ class _SourceArchive:
 
 
 def _repeat_every(spec: SampleSpec) -> int:
-    """How many events there are for each that is repeated; 0: none is."""
+    """The number of events per repeated event; 0: none is repeated."""
     if spec.duplicates is not None:
         return round(1 / spec.duplicates) if spec.duplicates else 0
     # Often enough on small days to show every way of it.

@@ -25,10 +25,10 @@ from eventlake.sample.spec import (
 
 
 class Role(StrEnum):
-    """What a raw file is there to show."""
+    """The purpose of a raw file."""
 
     REGULAR = "regular"
-    OVERNIGHT = "overnight"  # lies in one day's folder, its rows were received the day before
+    OVERNIGHT = "overnight"  # in the folder of the day after its rows were received
     CUT = "cut"  # ends in the middle of its gzip stream
     STRAGGLER = "straggler"  # comes in after its day was loaded
 
@@ -110,7 +110,7 @@ class Layout:
 
 
 def _share(total: int, index: int, parts: int) -> tuple[int, int]:
-    """Where one of so many about equal parts begins and ends."""
+    """Begin and end of one of several nearly equal parts."""
     return total * index // parts, total * (index + 1) // parts
 
 
@@ -140,13 +140,13 @@ _TURNS = (
     Again.SOON,
     Again.REUSED_ID,
 )
-# Only what lies in regular files, for archives of which nothing is asked but so many copies.
+# Only in regular files, for archives with a given share of duplicates.
 _PLAIN_TURNS = (Again.SOON, Again.DAYS_LATER, Again.HOURS_LATER, Again.DAYS_LATER, Again.RESENT)
 _OUT_OF_WINDOW = 8  # days
 
 
 class Copies:
-    """Repeats events in turn by each of the ways, and keeps what belongs into later files."""
+    """Repeats events in each way in turn, and keeps copies for later files."""
 
     def __init__(self, spec: SampleSpec, factory: EventFactory, layout: Layout) -> None:
         self._factory, self._layout = factory, layout
@@ -160,7 +160,7 @@ class Copies:
         return self._inbox.pop(file.key, [])
 
     def repeat(self, event: Fields, row: Row, file: PlannedFile, draw: Draw) -> Row | None:
-        """A copy for the same file, or None where it is put away for another one."""
+        """A copy for the same file, or None if it is kept for another one."""
         match self._next(file.key.day):
             case Again.SOON:
                 return row

@@ -1,4 +1,4 @@
-"""Whole events: a kind, a person, a moment."""
+"""Complete events: a kind, a person, a time."""
 
 from bisect import bisect
 from dataclasses import dataclass
@@ -67,7 +67,7 @@ _BY_PLATFORM = {
 
 @cache
 def kinds_of(source: SampleSource, day: int, extra_events: int = 0) -> tuple[Kind, ...]:
-    """What the source sends on a day (from 1), the synthetic event types at the end."""
+    """The event types of a source on a day (from 1), synthetic ones last."""
     known = (kind for kind in _BY_PLATFORM[source.platform] if kind.since <= day)
     return (*known, *(_synthetic(number) for number in range(1, extra_events + 1)))
 
@@ -101,7 +101,7 @@ LIBRARY = {"name": "analytics.js", "version": "npm:next-1.70.0"}
 
 
 def browser(draw: Draw) -> Fields:
-    """What stays the same from event to event of one visitor."""
+    """The constant context of a visitor."""
     locale, timezone = draw.pick(_LOCALES)
     width, height, density = draw.pick(_SCREENS)
     return {
@@ -115,7 +115,7 @@ def browser(draw: Draw) -> Fields:
 
 
 def page_context(draw: Draw) -> Fields:
-    """What changes with the page that is open."""
+    """The context that depends on the page."""
     context: Fields = {"page": draw.pick(_PAGES)}
     if draw.random() < 0.25:
         context["campaign"] = _CAMPAIGNS[draw.below(2)]
@@ -153,7 +153,7 @@ APP = {"name": "Söll", "namespace": "com.example.soell", "version": "4.12.0", "
 
 
 def phone(draw: Draw) -> Fields:
-    """What stays the same from event to event of one phone."""
+    """The constant context of a phone."""
     model, width, height, density = draw.pick(_MODELS)
     device: Fields = {
         "adTrackingEnabled": draw.chance(0.3),
@@ -178,7 +178,7 @@ def phone(draw: Draw) -> Fields:
 
 
 def network_context(draw: Draw) -> Fields:
-    """What changes as the phone moves about."""
+    """The context that depends on the network."""
     context: Fields = {"network": draw.pick(_NETWORKS)}
     if draw.day > 1:
         context["instanceId"] = draw.code("inst")
@@ -234,7 +234,7 @@ _VERSION = 2
 
 
 class EventFactory:
-    """Makes the events of one source; what is random comes from the caller's stream."""
+    """Creates the events of one source; random values come from the caller's stream."""
 
     def __init__(self, spec: SampleSpec, source: SampleSource) -> None:
         self._spec, self._source = spec, source
@@ -285,7 +285,7 @@ class EventFactory:
 
 
 def _fill(event: Fields, kind: Kind, draw: Draw) -> None:
-    """What is different from call to call."""
+    """Add the fields that depend on the call."""
     fields = kind.fields(draw)
     match kind.call:
         case "track":

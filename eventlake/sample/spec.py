@@ -1,4 +1,4 @@
-"""What to make: how much, from when on, of which sources."""
+"""The specification of a sample: its size, first day and sources."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _ALLOWED = {
 
 @dataclass(frozen=True, slots=True)
 class SampleSource:
-    """A made-up source: `platform` says which catalogue of events it sends."""
+    """A fictitious source; `platform` selects the event types that it sends."""
 
     id: str
     slug: str
@@ -34,9 +34,9 @@ IOS_PROD = SampleSource(id="9IP56Shn6", slug="ios_prod", platform="ios")
 
 @dataclass(frozen=True, slots=True)
 class SampleSpec:
-    """The same spec always makes the same bytes; fewer days make a part of what more days make.
+    """The same spec always creates the same bytes; fewer days create a part of them.
 
-    Below some 600 events a day not every oddity finds a place.
+    With fewer than about 600 events a day, some oddities are left out.
     """
 
     seed: int = 7
@@ -116,7 +116,7 @@ class Draw:
         return self.random() < probability
 
     def odd(self, probability: float) -> bool:
-        """A chance for what does not fit; never in an archive without faults."""
+        """A chance for odd values; never in an archive without faults."""
         return self.random() < probability and self.faults
 
     def uuid(self) -> str:
@@ -147,7 +147,7 @@ Fields: TypeAlias = dict[str, object]
 class Kind:
     """An event type: how often it is sent, what it carries, and the table it must end up in.
 
-    Tables are written out, so that the generator's account owes nothing to the lake's name rule.
+    Tables are spelled out, so that the generator's account is independent of the lake's name rule.
     """
 
     table: str

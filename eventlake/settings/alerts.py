@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from eventlake.rules.errors import InvalidSetting
-from eventlake.settings.fields import SettingsGroup
+from eventlake.settings.fields import Percent, SettingsGroup
 
 _VARIABLE = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*")
 _ADDRESS = re.compile(r"[^@\s<>,;]+@[^@\s<>,;]+")
@@ -58,7 +58,6 @@ def _several(value: object) -> object:
 Address = Annotated[
     str, AfterValidator(_address), Field(description="allowed: a plain e-mail address")
 ]
-Percent = Annotated[float, Field(ge=0, le=100, description="allowed: a number from 0 to 100")]
 Switch = Annotated[bool, Field(description="allowed: true | false")]
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from eventlake.rules import schedules
+from eventlake.settings.places import raw_place, refusal, storage_place
 
 _KEY = re.compile(r"spark\.[A-Za-z0-9_.-]+", re.ASCII)
 _SOME_TEXT = (re.compile(r"(?s).+"), "text, a number, true or false")
@@ -19,14 +20,11 @@ _FORMS = {
     "spark.executor.cores": _COUNT,
     "spark.cores.max": _COUNT,
 }
-# Fixed because the data flow depends on them, or set elsewhere.
+# Set elsewhere.
 _NOT_HERE = {
     "spark.master": "it is `engine`",
     "spark.pyspark.python": "it is `spark.python`",
     "spark.submit.deployMode": "the driver always runs with Dagster",
-    "spark.sql.session.timeZone": "it is always UTC",
-    "spark.sql.adaptive.enabled": "it is always off",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "rows are batches, of which few go at once",
 }
 
 
@@ -56,7 +54,6 @@ def _problem(key: str, text: str) -> str | None:
 
 
 # Each choice as in `lake.yaml` (for URIs: the prefix), and whether this release supports it.
-STORAGES: Mapping[str, bool] = {"a folder": True, "s3://": True, "abfss://": False}
 CATALOGS: Mapping[str, bool] = {"local": True, "glue": True, "hive": False}
 ENGINES: Mapping[str, bool] = {
     "local": True,
@@ -69,41 +66,9 @@ ENGINES: Mapping[str, bool] = {
 LATER_SETTINGS = frozenset({"azure"})
 
 
-def refusal(choices: Mapping[str, bool], choice: str) -> str | None:
-    """Why a choice is not allowed; None if it is."""
-    if choices.get(choice):
-        return None
-    built = " | ".join(name for name, ready in choices.items() if ready)
-    if choice in choices:
-        return f"not in this release; allowed: {built}"
-    return f"allowed: {' | '.join(choices)} (in this release: {built})"
-
-
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", re.ASCII)
-_IP = re.compile(r"\d+(\.\d+){3}", re.ASCII)
 _MASTER = r"[^\s/:,]+:\d{1,5}"
 _SPARK_MASTER = re.compile(rf"spark://{_MASTER}(,{_MASTER})*", re.ASCII)  # with standby masters
-
-
-def _storage(text: str) -> str:
-    scheme = _SCHEME.match(text)
-    if reason := refusal(STORAGES, scheme[0] if scheme else "a folder"):
-        raise ValueError(reason)
-    if text.startswith("s3://") and not _is_bucket(text.removeprefix("s3://")):
-        raise ValueError(
-            "allowed: s3://bucket[/prefix], the bucket with 3 to 63 small letters, digits, `.` and "
-            "`-`, the prefix without empty parts"
-        )
-    return text
-
-
-def _is_bucket(uri: str) -> bool:
-    """Whether this is a valid bucket name, optionally with a valid prefix."""
-    bucket, _, prefix = uri.rstrip("/").partition("/")
-    named = _BUCKET.fullmatch(bucket) and ".." not in bucket and not _IP.fullmatch(bucket)
-    return bool(named) and not {"", ".", ".."} & set(prefix.split("/") if prefix else ())
 
 
 def _engine(text: str) -> str:
@@ -141,15 +106,6 @@ def _day(value: object) -> object:
         raise ValueError("allowed: a day, YYYY-MM-DD") from None
 
 
-def _below_storage(text: str) -> str:
-    if text.startswith(("/", "~")) or "://" in text or ".." in text.split("/"):
-        raise ValueError("allowed: a folder below `storage`, written relative to it")
-    folder = "/".join(part for part in text.split("/") if part not in ("", "."))
-    if not folder:
-        raise ValueError("allowed: a folder below `storage`, not `storage` itself")
-    return folder
-
-
 def _text(allowed: str, pattern: str) -> object:
     return Field(pattern=pattern, description=allowed)
 
@@ -181,7 +137,7 @@ CatalogName = Annotated[
 ]
 StoragePlace = Annotated[
     str,
-    AfterValidator(_storage),
+    AfterValidator(storage_place),
     Field(
         min_length=1,
         description="allowed: a folder, s3://bucket[/prefix], abfss://container@account[/prefix]",
@@ -203,8 +159,8 @@ Program = Annotated[
 ]
 RawFolder = Annotated[
     str,
-    AfterValidator(_below_storage),
-    Field(description="allowed: a folder below `storage`, written relative to it"),
+    AfterValidator(raw_place),
+    Field(description="allowed: a folder below `storage`, an absolute one, or s3://…"),
 ]
 Day = Annotated[date, BeforeValidator(_day), Field(description="allowed: a day, YYYY-MM-DD")]
 Region = Annotated[
@@ -240,6 +196,7 @@ TimeZone = Annotated[
     Field(description="allowed: a time zone such as Europe/Berlin, or UTC"),
 ]
 Minutes = Annotated[int, _count("allowed: a whole number of minutes from 1 to 1440", most=1440)]
+Percent = Annotated[float, Field(ge=0, le=100, description="allowed: a number from 0 to 100")]
 Count = Annotated[int, _count("allowed: a whole number, 1 or more", most=2**53)]
 FileCount = Annotated[int, _count("allowed: a whole number of files, 2 or more", least=2)]
 Megabytes = Annotated[int, _count("allowed: a whole number of megabytes, 1 or more")]

@@ -23,6 +23,7 @@ from eventlake.settings.validation import Loc, breaches, path_of
 _STANDARD_TAGS = "tag:yaml.org,2002:"
 _NULL = f"{_STANDARD_TAGS}null"
 _MERGE = f"{_STANDARD_TAGS}merge"
+MOST_VALUES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +50,29 @@ def read_document(name: str, text: str) -> Document:
     try:
         reading = _Reading(yaml.SafeLoader(text), name)
         root = reading.loader.get_single_node()
+        if root and _size(root, {}) > MOST_VALUES:
+            seen = f"aliases that make more than {MOST_VALUES:,} values of it"
+            problem = Problem(f"{name}:1", seen, "write the values out")
+            raise SettingsError(f"{name} cannot be used.", [problem])
         content = reading.value(root, ()) if root else None
+    except RecursionError:
+        problem = Problem(f"{name}:1", "values nested too deeply", "write fewer levels")
+        raise SettingsError(f"{name} cannot be used.", [problem]) from None
     except yaml.YAMLError as error:
         raise SettingsError(f"{name} is not YAML.", [_syntax_problem(name, error)]) from error
     if reading.problems:
         raise SettingsError(f"{name} cannot be used.", reading.problems)
     return Document(name, content, {(): 1, **reading.lines})
+
+
+def _size(node: yaml.Node, known: dict[int, int]) -> int:
+    """The values of a node with its aliases written out; each node is counted once."""
+    if id(node) not in known:
+        known[id(node)] = 0  # while it is counted: it may contain itself
+        below = node.value if isinstance(node, yaml.CollectionNode) else ()
+        parts = (part for item in below for part in (item if type(item) is tuple else (item,)))
+        known[id(node)] = 1 + sum(_size(part, known) for part in parts)
+    return known[id(node)]
 
 
 class _Reading:
@@ -119,13 +137,13 @@ _NOT_FROM_THE_FILE = frozenset({"config_folder"})
 _RIGHT_SOURCE = {"id": "x", "slug": "x"}
 
 
-def settings_problems(document: Document) -> list[Problem]:
+def settings_problems(document: Document, folder: Path) -> list[Problem]:
     """Every problem of a file, in the order of its lines."""
     content = document.content
     if not isinstance(content, dict):
         seen = "the file is empty" if content is None else f"{_shown(content)} instead of settings"
         return [Problem(document.location(()), seen, "`datalake init` writes a commented example")]
-    found = [*_value_problems(document, content), *_rule_problems(document, content)]
+    found = [*_value_problems(document, content), *_rule_problems(document, content, folder)]
     return [problem for _, problem in sorted(found, key=lambda placed: placed[0])]
 
 
@@ -147,8 +165,8 @@ def _value_problems(document: Document, content: dict[str, Any]) -> Iterator[Pla
             yield _placed(document, Source, ("sources", index), error)
 
 
-def _rule_problems(document: Document, content: dict[str, Any]) -> Iterator[Placed]:
-    for breach in breaches(content):
+def _rule_problems(document: Document, content: dict[str, Any], folder: Path) -> Iterator[Placed]:
+    for breach in breaches({**content, "config_folder": folder}):
         yield _at(document, breach.loc, breach.seen, breach.allowed)
 
 
@@ -255,7 +273,7 @@ def load_settings(path: Path | None, env: Mapping[str, str], cwd: Path) -> Setti
     """The settings from `--config`, else `$DATALAKE_CONFIG`, else `./lake.yaml`."""
     file = find_settings(path, env, cwd)
     document = read_document(file.name, _read(file))
-    if problems := settings_problems(document):
+    if problems := settings_problems(document, file.parent):
         count = "1 setting is" if len(problems) == 1 else f"{len(problems)} settings are"
         raise SettingsError(f"{file} cannot be used: {count} wrong.", problems)
     return Settings.model_validate({**document.content, "config_folder": file.parent})

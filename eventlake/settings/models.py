@@ -1,6 +1,5 @@
 """The settings of a lake: `lake.yaml` as values, whole and checked."""
 
-import os
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import cached_property
@@ -15,6 +14,7 @@ from eventlake.rules.names import NAME_LENGTH, Naming, catalog_table, snake, tab
 from eventlake.rules.partitions import DatePartition
 from eventlake.settings import fields
 from eventlake.settings.alerts import Alerts
+from eventlake.settings.places import storage_root
 from eventlake.settings.validation import breaches, inherit
 
 _NATIVE_TABLES = frozenset({"identify", "page", "screen", "group", "alias"})
@@ -33,8 +33,10 @@ class Limits(fields.SettingsGroup):
 
     line_bytes: fields.Count = 1024 * 1024
     depth: fields.Depth = 64
+    rejected_lines: fields.Count = 1_000_000
     columns: fields.Count = 2_000
     tables: fields.Count = 1_000
+    days: fields.Count = 4_000
     catalog_databases: fields.Count = 10_000
     catalog_tables: fields.Count = 200_000
     column_name: fields.NameLength = NAME_LENGTH
@@ -80,11 +82,13 @@ class Overridable(fields.SettingsGroup):
     dedup_days: fields.Days = 7
     freshness_hours: fields.Hours | None = None
     load_without_message_id: Annotated[bool, Field(description="allowed: true | false")] = False
+    fail_above_rejected_percent: fields.Percent = 50
     tracking: Annotated[Tracking, Field(description="allowed: rejected | all")] = Tracking.REJECTED
     suppression: Annotated[bool, Field(description="allowed: true | false")] = True
     schedule: fields.Schedule = schedules.TWELVE_A_DAY
     schedule_timezone: fields.TimeZone = "UTC"
     first_sync_hours: fields.HoursFromZero = 2
+    unit_bytes: fields.Count = 1_000_000_000
     limits: Annotated[Limits, Field(description="allowed: a mapping of limits")] = Limits()
     retention: Annotated[Retention, Field(description="allowed: a mapping of days and hours")] = (
         Retention()
@@ -109,6 +113,8 @@ class Source(Overridable):
     id: fields.SourceId
     slug: fields.Slug
     raw: fields.RawFolder = ""  # default: from the id
+    raw_role_arn: fields.RoleArn | None = None  # of an archive in another bucket
+    raw_external_id: fields.ExternalId | None = None
     enabled: Annotated[bool, Field(description="allowed: true | false")] = True
     database: fields.CatalogName = ""  # default: from the slug
     table_prefix: fields.CatalogName | None = None
@@ -147,6 +153,13 @@ class Source(Overridable):
     def catalog_table(self, table: str) -> str:
         """The name of a table of this source in the catalog."""
         return catalog_table(table, self.table_prefix)
+
+    def own_table(self, name: str) -> str:
+        """A table by its name in the catalog, `database.table`; other names are as they are."""
+        database, _, table = name.rpartition(".")
+        if database != self.database:
+            return name
+        return table.removeprefix(f"{self.table_prefix}_") if self.table_prefix else table
 
     def skips(self, table: str) -> bool:
         """Whether a table (without prefix) is skipped."""
@@ -202,9 +215,7 @@ class Settings(Overridable):
     @property
     def storage_uri(self) -> str:
         """The lake's root: an absolute folder or the URI as written."""
-        if "://" in self.storage:
-            return self.storage.rstrip("/")
-        return os.path.abspath(self.config_folder / Path(self.storage).expanduser())
+        return storage_root(self.storage, self.config_folder)
 
     @property
     def bucket(self) -> str:

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from eventlake.rules.names import snake
+from eventlake.settings.places import misplaced
+
+_KEPT_BY_SQL = frozenset({"information_schema", "main", "memory", "pg_catalog", "system", "temp"})
 
 Loc = tuple[str | int, ...]
 
@@ -45,6 +48,8 @@ def _inherited(top: Mapping[str, Any], source: Mapping[str, Any]) -> dict[str, A
             merged[key] = value
         elif isinstance(value, Mapping) and isinstance(own, Mapping):
             merged[key] = {**value, **own}
+    if merged.get("raw_role_arn") is not None and merged.get("raw_external_id") is None:
+        merged["raw_external_id"] = merged.get("external_id")
     return merged
 
 
@@ -64,6 +69,8 @@ def breaches(content: Mapping[str, Any]) -> Iterator[Breach]:
     yield from _emr_breaches(content, sources)
     yield from _repeated_names(sources)
     yield from _shared_tables(sources)
+    yield from _kept_databases(sources)
+    yield from _raw_breaches(content, sources)
 
 
 def _emr_breaches(
@@ -79,6 +86,10 @@ def _emr_breaches(
             f"'emr' cannot reach the lake in {storage!r}",
             "set `storage` to s3://bucket[/prefix], or `engine` to local",
         )
+    for index, source in sources:
+        if str(source.get("raw") or "").startswith(("/", "~")):
+            seen = f"'emr' cannot reach the archive in {source['raw']!r}"
+            yield Breach(("sources", index, "raw"), seen, "set it to s3://bucket[/prefix]")
     if content.get("emr_cluster_id") is None:
         for index, source in sources:
             if source.get("emr_cluster_id") is None:
@@ -125,6 +136,31 @@ def _shared_tables(sources: list[tuple[int, Mapping[str, Any]]]) -> Iterator[Bre
                 f"would write to the tables of source {first_slug!r} ({where})",
                 f"set `table_prefix: {snake(slug)}` here, or another `database`",
             )
+
+
+def _kept_databases(sources: list[tuple[int, Mapping[str, Any]]]) -> Iterator[Breach]:
+    """Names by which SQL means something else: its own schemas and catalogs."""
+    for index, source in sources:
+        database, slug = source.get("database"), source.get("slug")
+        name = database or (snake(slug) if isinstance(slug, str) else None)
+        if name in _KEPT_BY_SQL:
+            given = (
+                f"{name!r}"
+                if database and database != snake(str(slug))
+                else (f"{name!r}, from the slug,")
+            )
+            yield Breach(
+                ("sources", index, "database"),
+                f"{given} has a meaning of its own in SQL",
+                f"set `database: {name}_events`",
+            )
+
+
+def _raw_breaches(
+    content: Mapping[str, Any], sources: list[tuple[int, Mapping[str, Any]]]
+) -> Iterator[Breach]:
+    for index, seen, remedy in misplaced(content, sources):
+        yield Breach(("sources", index, "raw"), seen, remedy)
 
 
 def _catalog_breaches(settings: Mapping[str, Any]) -> Iterator[Breach]:

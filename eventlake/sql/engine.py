@@ -4,6 +4,7 @@ import time
 from collections.abc import Collection
 from contextlib import closing
 from dataclasses import dataclass
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -20,6 +21,8 @@ _SETTINGS = {
     "python_enable_replacements": "false",  # no table from a Python variable
     "autoinstall_known_extensions": "false",  # no downloads
 }
+# No files of the machine, no network.
+_ONLY_OUR_SCANS: dict[str, Any] = {"enable_external_access": "false"}
 _SCAN = "__scan_"
 _EMPTY = "__empty"
 _WAITS = (0.1, 0.2, 0.4, 0.8, 1.6, *[2.0] * 10)  # seconds, while types are changing
@@ -35,7 +38,7 @@ class LakeSql:
     def query(self, sql: str) -> pa.Table:
         """The rows of one read-only statement; raises UsageError if it is wrong."""
         # DuckDB prints warnings if a connection is open when the program ends.
-        with closing(duckdb.connect()) as connection:
+        with closing(duckdb.connect(config=_ONLY_OUR_SCANS)) as connection:
             for name, value in _SETTINGS.items():
                 connection.execute(f"SET {name} = '{value}'")
             databases = self.catalog.databases()
@@ -43,6 +46,7 @@ class LakeSql:
                 connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{database}"')
             if databases:
                 connection.execute(f"SET search_path = '{','.join(databases)}'")
+            connection.execute("SET lock_configuration = true")
             return self._run(connection, parse(connection, sql), databases)
 
     def _run(
@@ -116,6 +120,8 @@ def _refused(error: duckdb.Error) -> LakeError:
             f"A file of the lake cannot be read: {error}. If a run has just moved it, try "
             "again; otherwise replay its day to rewrite it."
         )
+    if isinstance(error, duckdb.PermissionException):
+        return UsageError(f"SQL reads the tables of the lake and no other files. {error}")
     return UsageError(str(error))
 
 

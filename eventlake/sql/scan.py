@@ -23,7 +23,7 @@ _MANY = 50
 def partition_files(
     storage: Storage, table: CatalogTable, partitions: Sequence[CatalogPartition]
 ) -> list[list[StoredFile]]:
-    """The data files of each partition; one that has none where the catalog says is an error."""
+    """The data files of each partition; raises if one has none in its location."""
     depth = len(table.partition_keys)
     roots = {p.location: p.location.rsplit("/", depth)[0] for p in partitions}
     crowds = Counter(roots.values())
@@ -36,15 +36,18 @@ def partition_files(
                 if owner is not None:
                     files[owner].append(file)
     for partition in partitions:
-        if not files[partition.location]:
+        there = files[partition.location]
+        if not there:
             raise _vanished(table, partition)
+        if len(there) < partition.files:
+            raise _deleted(table, partition, there)
     return [files[partition.location] for partition in partitions]
 
 
 def _owner(
     file: StoredFile, table: CatalogTable, locations: dict[str, list[StoredFile]]
 ) -> str | None:
-    """The location a file belongs to; of reports it may lie deeper, in the folder of its run."""
+    """The location of the partition of a file; reports are one level deeper, in run folders."""
     if not file.name.endswith(f".{table.format}") or file.name.startswith("_"):
         return None
     folder = file.path.rpartition("/")[0]
@@ -56,9 +59,21 @@ def _owner(
 def _vanished(table: CatalogTable, partition: CatalogPartition) -> StateError:
     named = "/".join(map("=".join, zip(table.partition_keys, partition.values, strict=True)))
     return StateError(
-        f"The catalog says that partition {named} of {table.full_name} lies in "
-        f"{partition.location}, but there is no .{table.format} file in that folder. If a run has "
-        "moved it just now, ask again; otherwise replay that time to write it anew."
+        f"The catalog has partition {named} of {table.full_name} in {partition.location}, but "
+        f"that folder has no .{table.format} file. If a run has just moved it, try again; "
+        "otherwise replay its day to rewrite it."
+    )
+
+
+def _deleted(
+    table: CatalogTable, partition: CatalogPartition, there: Sequence[StoredFile]
+) -> StateError:
+    names = {file.name for file in there}
+    missing = next((file.name for file in partition.held if file.name not in names), "")
+    return StateError(
+        f"{partition.location} has {len(there)} of the {partition.files} files that were published "
+        f"for {table.full_name}{f' ({missing} is missing)' if missing else ''}. Replay that time "
+        "to write them anew; `datalake audit` lists the rows."
     )
 
 
@@ -68,7 +83,7 @@ _LINES = msgspec.json.Decoder(dict[str, Any])
 def json_rows(
     storage: Storage, files: Sequence[tuple[str, dict[str, str]]], schema: pa.Schema
 ) -> pa.Table:
-    """The objects in some files, each with what is known of its file: that counts more."""
+    """The objects in some files; partition keys of a file override its values."""
     contents = storage.read_many([path for path, _ in files])
     batches = [
         _batch(path, data or b"", known, schema)
@@ -82,7 +97,7 @@ def _batch(path: str, data: bytes, known: dict[str, str], schema: pa.Schema) -> 
         rows = [row | known for row in _LINES.decode_lines(data)]
     except msgspec.MsgspecError as error:
         raise StateError(
-            f"{path} is not one JSON object a line ({error}). It was damaged or edited; "
+            f"{path} does not have one JSON object per line ({error}). It was damaged or edited; "
             "restore the file from a backup, or remove it."
         ) from None
     columns = [_column([row.get(field.name) for row in rows], field.type) for field in schema]
@@ -100,7 +115,7 @@ def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
 
 
 def _plain(value: Any, kind: pa.DataType) -> Any:
-    """A value as Arrow takes it: maps as lists of pairs."""
+    """A value for Arrow: maps as lists of pairs."""
     if value is None:
         return None
     if pa.types.is_list(kind):
@@ -111,7 +126,7 @@ def _plain(value: Any, kind: pa.DataType) -> Any:
 
 
 def column_types(table: CatalogTable) -> pa.Schema:
-    """The columns as the catalog has them, then the partition keys, which are all strings."""
+    """The columns in the order of the catalog, then the partition keys, which are strings."""
     keys = table.partition_keys
     columns = [(c.name, arrow_type(c.type)) for c in table.columns if c.name not in keys]
     return pa.schema([*columns, *((key, pa.string()) for key in keys)])
@@ -120,9 +135,9 @@ def column_types(table: CatalogTable) -> pa.Schema:
 def scan(
     storage: Storage, table: CatalogTable, partitions: Sequence[CatalogPartition]
 ) -> ds.Dataset | pa.Table:
-    """What lies in these partitions; columns that older files lack are null.
+    """The rows of some partitions; columns that older files lack are null.
 
-    The keys come first, because DuckDB counts rows by the first column, and these cost nothing.
+    The keys come first: DuckDB counts rows by the first column, and keys need no reading.
     """
     types = column_types(table)
     depth = len(table.partition_keys)
@@ -137,7 +152,7 @@ def scan(
         return json_rows(storage, [(file.path, keys) for file, keys in files], schema)
     parquet, fs = ds.ParquetFileFormat(), storage.fs
     fragments = [
-        # With what is known of all its rows, a file that cannot match is not even opened.
+        # With its partition keys, a file that cannot match is not opened.
         parquet.make_fragment(storage.fs_path(file.path), fs, _all_equal(keys), file_size=file.size)
         for file, keys in files
     ]

@@ -17,7 +17,7 @@ Node = dict[str, Any]
 
 
 def nodes(tree: Any) -> Iterator[Node]:
-    """Every object in a tree; without recursion, as statements may be nested deeply."""
+    """Every object in a tree; without recursion, because statements may be deeply nested."""
     waiting = [tree]
     while waiting:
         item = waiting.pop()
@@ -29,12 +29,12 @@ def nodes(tree: Any) -> Iterator[Node]:
 
 
 def is_table(node: Any) -> bool:
-    """Whether this is the mention of a table, a view or the like by its name."""
+    """Whether a node refers to a table or view by its name."""
     return isinstance(node, dict) and node.get("type") == "BASE_TABLE"
 
 
 def common_tables(tree: Any) -> set[str]:
-    """The names that the statement gives to queries of its own, with WITH."""
+    """The names of the queries that the statement defines by WITH."""
     maps = (node["cte_map"]["map"] for node in nodes(tree) if "cte_map" in node)
     return {entry["key"].lower() for entries in maps for entry in entries}
 
@@ -47,11 +47,11 @@ _LISTING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A table as a statement names it, with or without its database."""
+    """A table name in a statement, with or without its database."""
 
     database: str | None
     table: str
-    shadowed: bool = False  # by a query of that name in the statement itself
+    shadowed: bool = False  # by a query of the same name in the statement
 
     def __str__(self) -> str:
         return f"{self.database}.{self.table}" if self.database else self.table
@@ -59,7 +59,7 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement that only reads; `tree` is how DuckDB parsed it."""
+    """A read-only statement; `tree` is the result of DuckDB's parser."""
 
     sql: str
     tree: Node
@@ -78,11 +78,11 @@ def parse(connection: duckdb.DuckDBPyConnection, sql: str) -> Statement:
         if len(statements) != 1:
             raise UsageError(f"Expected one SQL statement, found {len(statements)}.")
         query = _EXPLAIN.sub("", statements[0].query)
-        # What an EXPLAIN ANALYZE explains is run, so it is held to the same rule.
+        # EXPLAIN ANALYZE runs the statement, so the same rule applies to it.
         if [s.type for s in connection.extract_statements(query)] != [duckdb.StatementType.SELECT]:
             raise UsageError(
                 "Only statements that read are possible here: SELECT, WITH, DESCRIBE, SUMMARIZE, "
-                "SHOW, EXPLAIN. The lake changes by syncs and replays alone."
+                "SHOW, EXPLAIN. Only syncs and replays change the lake."
             )
         rows = connection.sql("SELECT json_serialize_sql(?)", params=[query]).fetchall()
     except duckdb.Error as error:
@@ -102,7 +102,7 @@ def _mentions(tree: Node) -> Iterator[Mention]:
 
 
 def resolve(catalog: Catalog, databases: Collection[str], mention: Mention) -> CatalogTable | None:
-    """The table that is meant, or None; without its database it must be the only one so named."""
+    """The table of a name, or None; without a database, the name must be unique."""
     places = databases if mention.database is None else {mention.database} & set(databases)
     found = [table for place in places if (table := catalog.table(place, mention.table))]
     if len(found) > 1 and not mention.shadowed:
@@ -125,7 +125,10 @@ def unknown_table(catalog: Catalog, databases: Collection[str], mention: Mention
     )
 
 
-_CLOCK = {"current_date", "current_timestamp"}  # parsed like columns, as they have no brackets
+_CLOCK = {
+    "current_date",
+    "current_timestamp",
+}  # parsed like columns, because they have no parentheses
 _KEYS = "__keys"
 
 
@@ -135,11 +138,11 @@ def needed_partitions(
     table: CatalogTable,
     partitions: Sequence[CatalogPartition],
 ) -> list[CatalogPartition]:
-    """The partitions that may hold rows the statement asks for; all of them when in doubt.
+    """The partitions that may have rows of the result; all of them when in doubt.
 
-    DuckDB itself evaluates the conditions, over a table of the keys, so that they mean here what
-    they mean there. Arrow would prune by plain comparisons, too, but only after every folder
-    was listed, not for JSON, and not for `date(day) >= …`.
+    DuckDB itself evaluates the conditions over a table of the keys, so they have the same meaning
+    as in the statement. Arrow also prunes by plain comparisons, but only after listing every
+    folder, not for JSON, and not for `date(day) >= …`.
     """
     references = list(_references(statement.tree, table))
     conditions = [_key_conditions(reference, table) for reference in references]
@@ -161,7 +164,7 @@ def needed_partitions(
 
 
 def _references(tree: Node, table: CatalogTable) -> Iterator[Node]:
-    """Every SELECT over this table alone; for the table anywhere else, a SELECT of all of it."""
+    """Every SELECT from this table alone; for any other use of it, a SELECT of all rows."""
     alone: set[int] = set()
     for node in nodes(tree):
         source = node.get("from_table")
@@ -181,7 +184,7 @@ def _means(node: Any, table: CatalogTable) -> bool:
 
 
 def _key_conditions(reference: Node, table: CatalogTable) -> list[Node]:
-    """The parts, joined by AND, of a WHERE that speak of nothing but partition keys."""
+    """The parts of a WHERE, joined by AND, that use only partition keys."""
     source, where = reference["from_table"], reference["where_clause"]
     if where is None or source["sample"] or source["column_name_alias"]:
         return []
@@ -204,7 +207,7 @@ def _only_keys(part: Node, name: str, table: CatalogTable) -> bool:
 
 
 def _select(connection: duckdb.DuckDBPyConnection, reference: Node, conditions: list[Node]) -> str:
-    """SQL for the places, in the table of keys, of the partitions that meet the conditions."""
+    """SQL for the row numbers, in the table of keys, of partitions that meet the conditions."""
     source = reference["from_table"]
     name = (source["alias"] or source["table_name"]).replace('"', '""')
     sql = f'SELECT place FROM {_KEYS} AS "{name}" WHERE true AND true'

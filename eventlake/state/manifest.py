@@ -6,7 +6,7 @@ from typing import Self
 
 import msgspec
 
-from eventlake.catalog.base import CatalogPartition
+from eventlake.catalog.base import CatalogPartition, HeldFile
 from eventlake.rules import paths
 from eventlake.rules.clock import now
 from eventlake.rules.counts import UnitReport
@@ -107,17 +107,31 @@ class PartitionChange(msgspec.Struct, frozen=True):
     rows_before: int = 0
     dropped: bool = False
     left: str | None = None  # the folder it lay in before, if it has another from now on
+    kept: tuple[HeldFile, ...] = ()  # files that it held before, and holds from now on
+    cleared: tuple[str, ...] | None = None  # it comes home: old files that leave its folder first
 
     @classmethod
     def whole(cls, table: str, held: CatalogPartition, left: str | None = None) -> Self:
         """A partition with the files that it holds; it may have left another folder."""
         counts = held.rows, held.bytes, held.files, held.rows
-        return cls(table, held.values, held.location, (), *counts, left=left)
+        return cls(table, held.values, held.location, (), *counts, left=left, kept=held.held)
+
+    def partition(self, manifest: int) -> CatalogPartition | None:
+        """The partition as it is from this manifest on; None if it is dropped."""
+        if self.dropped:
+            return None
+        added = (HeldFile(file.path.rpartition("/")[2], file.bytes) for file in self.added)
+        counts = self.rows, self.bytes, self.files
+        return CatalogPartition(
+            self.values, self.location, manifest, *counts, held=(*self.kept, *added)
+        )
 
     @property
     def vacated(self) -> str | None:
-        """The folder that this partition no longer needs."""
-        return self.location if self.dropped else self.left
+        """The folder that this partition no longer needs; it comes back to its documented one."""
+        if self.dropped:
+            return self.location
+        return self.left if self.left and paths.is_version_folder(self.left) else None
 
 
 class IndexFile(msgspec.Struct, frozen=True):
@@ -163,6 +177,7 @@ class Manifest(msgspec.Struct, frozen=True):
     index_from: str | None = None  # days before it have no index from now on, but for new ones
     made: datetime | None = None  # just before the commit
     unused: tuple[str, ...] = ()  # index files and shadows that nothing leads to from now on
+    freed: dict[str, int] = {}  # by day, copies of lost rows that a replay of it would load
 
     @property
     def written(self) -> list[str]:

@@ -1,5 +1,6 @@
 """Replays that have begun and not finished: what each is, and which of its days are in the lake."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Self
 
@@ -33,15 +34,14 @@ class Replay(msgspec.Struct, frozen=True):
 
 
 class ReplayStep(msgspec.Struct, frozen=True):
-    """The replay that a manifest belongs to: the day it publishes, and from which files.
+    """The replay that a manifest belongs to: the days it publishes, and from which files.
 
     Without a day it brings something else (other types, or only the end of the replay).
     """
 
     replay: Replay
     begun: str  # the id of the run that began it; one that begins anew forgets the days before
-    day: str = ""
-    whole_day: bool = False
+    days: dict[str, bool] = {}  # in order, and whether all their hours are in the range
     raw: tuple[RawVersion, ...] = ()
 
 
@@ -53,23 +53,29 @@ class DoneDay(msgspec.Struct, frozen=True):
 
 
 class OpenReplay(msgspec.Struct, frozen=True):
-    """A replay that has not finished, and the days it has brought."""
+    """A replay that has not finished, and the days it has brought: each compares with those
+    before it, so a day is done only as long as they are."""
 
     replay: Replay
     begun: str
     days: dict[str, DoneDay] = {}
 
-    def with_day(self, day: str, done: DoneDay) -> "OpenReplay":
-        return OpenReplay(self.replay, self.begun, self.days | {day: done})
+    def with_days(self, days: Iterable[str], done: DoneDay) -> "OpenReplay":
+        first, *more = days
+        new = {**self._before(first), **dict.fromkeys((first, *more), done)}
+        return OpenReplay(self.replay, self.begun, new)
 
     def overlaid(self, step: ReplayStep) -> "OpenReplay":
         """The same after another replay: a day that it has made anew is no longer as this one
         left it."""
         mine, others = self.replay.tables, step.replay.tables
-        if step.day not in self.days or (mine and others and not {*mine} & {*others}):
+        common = self.days.keys() & step.days.keys()
+        if not common or (mine and others and not {*mine} & {*others}):
             return self
-        left = {day: done for day, done in self.days.items() if day != step.day}
-        return OpenReplay(self.replay, self.begun, left)
+        return OpenReplay(self.replay, self.begun, self._before(min(common)))
+
+    def _before(self, first: str) -> dict[str, DoneDay]:
+        return {day: done for day, done in self.days.items() if day < first}
 
 
 class Replays(msgspec.Struct, frozen=True):
@@ -88,11 +94,10 @@ class Replays(msgspec.Struct, frozen=True):
         current = self.find(step.replay)
         if current is None or current.begun != step.begun:
             current = OpenReplay(step.replay, step.begun)
-        if step.day:
-            current = current.with_day(step.day, done)
+        if step.days:
+            current = current.with_days(step.days, done)
         others = (one.overlaid(step) for one in self.open if one.replay != step.replay)
         still = [*others, current] if not finished else [*others]
-        days = self.days
-        if step.whole_day and step.replay.tables is None:
-            days = days | {step.day: done.manifest}
+        whole = [day for day, whole in step.days.items() if whole and step.replay.tables is None]
+        days = self.days | dict.fromkeys(whole, done.manifest)
         return type(self)(tuple(one for one in still if one.days), days)

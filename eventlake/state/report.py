@@ -105,6 +105,10 @@ def _source_line(
         files_written=sum(table.files_written for table in tables),
         bytes_written=sum(table.bytes_written for table in tables),
         raw_files=done.raw_files,
+        ignored_files=done.ignored_files,
+        ignored=done.ignored or UNSET,
+        rows_taken_along=done.rows_taken_along if run.replay else UNSET,
+        to_replay=done.to_replay or UNSET,
     )
 
 
@@ -132,6 +136,10 @@ def _table_line(source: ReportLine, table: TableReport) -> ReportLine:
         files_written=table.files_written,
         bytes_written=table.bytes_written,
         raw_files=UNSET,
+        ignored_files=UNSET,
+        ignored=UNSET,
+        rows_taken_along=UNSET,
+        to_replay=UNSET,
     )
 
 

@@ -3,8 +3,10 @@
 import msgspec
 
 from eventlake.catalog.base import CatalogPartition
+from eventlake.catalog.pages import PageTable
 from eventlake.rules import paths
 from eventlake.rules.errors import Problem, SettingsError
+from eventlake.rules.partitions import DatePartition
 from eventlake.rules.types import LakeType, TableSchema
 from eventlake.settings.models import Source
 from eventlake.state.manifest import IndexFile, Manifest, RunKind
@@ -43,6 +45,20 @@ class SourceState(msgspec.Struct, frozen=True):
     )  # by table and column
     shadows: dict[str, Shadows] = {}  # of tables whose switch to the requested types is under way
     replays: Replays = Replays()
+    retyped: dict[str, int] = {}  # the manifest that last gave a table other types
+    freed: dict[str, int] = {}  # by day, copies of lost rows that a replay of it would load
+    paged: bool = False  # whether the pages have its partitions (see `eventlake.state.partitions`)
+
+    def page_table(self, key: str) -> PageTable:
+        """Where the partitions of a table are kept."""
+        schema, layout = self.tables[key], DatePartition(self.layouts[key].date_partition)
+        return PageTable(schema.database, schema.name, layout.keys, self.retyped.get(key, 0))
+
+    def home(self, key: str, values: tuple[str, ...]) -> str:
+        """The documented folder of a partition."""
+        layout = DatePartition(self.layouts[key].date_partition)
+        path = layout.path(layout.parse(values))
+        return paths.partition_folder(self.source_id, self.tables[key].table, path)
 
     def tables_of(self, source: Source) -> dict[str, TableSchema]:
         """The tables in the database and with the prefix of the source as set now, by table."""
@@ -52,6 +68,18 @@ class SourceState(msgspec.Struct, frozen=True):
             if schema.database == source.database
             and schema.name == source.catalog_table(schema.table)
         }
+
+    def tables_elsewhere(self, source: Source) -> str | None:
+        """What a changed slug, database or prefix means for tables made under the former one."""
+        if not self.tables or self.tables_of(source):
+            return None
+        databases = ", ".join(sorted({schema.database for schema in self.tables.values()}))
+        prefix = f" with table_prefix {source.table_prefix}" if source.table_prefix else ""
+        return (
+            f"its tables ({len(self.tables)}) are in database {databases} and stay there; from now "
+            f"on syncs write to new tables in {source.database}{prefix}. To stay with them, set "
+            "`database` and `table_prefix` back; to fill the new ones, replay"
+        )
 
     def next_manifest(self, source: Source, kind: RunKind, run: RunFacts) -> Manifest:
         """The next commit, which changes nothing yet."""
@@ -94,7 +122,18 @@ class SourceState(msgspec.Struct, frozen=True):
                 DoneDay(manifest.number, manifest.run_id),
                 finished=manifest.finish_time is not None,
             ),
+            retyped=self.retyped | dict.fromkeys(manifest.retyped, manifest.number),
+            paged=self.paged,
+            freed=_freed(self.freed, manifest),
         )
+
+
+def _freed(known: dict[str, int], manifest: Manifest) -> dict[str, int]:
+    """Copies that wait for a replay of all tables of their day."""
+    step = manifest.replay
+    done = step.days if step and step.replay.tables is None else {}
+    waiting = {day: copies for day, copies in known.items() if not done.get(day)}
+    return waiting | {d: waiting.get(d, 0) + copies for d, copies in manifest.freed.items()}
 
 
 def _requested_types(
@@ -119,9 +158,8 @@ def _shadows(known: dict[str, Shadows], manifest: Manifest) -> dict[str, Shadows
     for change in manifest.partitions:
         shadows.get(change.table, {}).pop(partition_name(change.values), None)
     for shadow in manifest.shadows:
-        shadows[shadow.table][partition_name(shadow.values)] = CatalogPartition(
-            shadow.values, shadow.location, manifest.number, shadow.rows, shadow.bytes, shadow.files
-        )
+        if (partition := shadow.partition(manifest.number)) is not None:
+            shadows[shadow.table][partition_name(shadow.values)] = partition
     return shadows
 
 
@@ -132,7 +170,7 @@ def partition_name(values: tuple[str, ...]) -> str:
 def read_state(storage: Storage, source_id: str) -> SourceState:
     path = paths.state_file(source_id)
     data = storage.read(path)
-    return SourceState(source_id) if data is None else decode(data, SourceState, path)
+    return SourceState(source_id, paged=True) if data is None else decode(data, SourceState, path)
 
 
 class _Reached(msgspec.Struct, frozen=True):

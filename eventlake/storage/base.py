@@ -1,9 +1,8 @@
-"""The storage interface: files of the lake, addressed by paths relative to its root."""
+"""The storage interface: files addressed by paths relative to a root, or by full paths below it."""
 
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TypeVar
@@ -63,10 +62,7 @@ class Storage(ABC):
         """The content of a file, or None if it does not exist."""
 
     def read_many(self, paths: Sequence[str]) -> list[bytes | None]:
-        if len(paths) < 2:
-            return [self.read(path) for path in paths]
-        with ThreadPoolExecutor(THREADS) as pool:
-            return list(pool.map(self.read, paths))
+        return self.each(self.read, paths)
 
     @abstractmethod
     def open_input(self, path: str) -> pa.NativeFile:
@@ -173,14 +169,16 @@ def probe(storage: Storage, folder: str) -> str:
     below = f"{folder}/check-{uuid.uuid4().hex}"
     path = f"{below}/probe"
     try:
-        _require(storage.create(path, b"first"), storage, "said that a new object exists already")
+        _require(
+            storage.create(path, b"first"), storage, "reported that a new object exists already"
+        )
         _require(
             not storage.create(path, b"second"),
             storage,
-            "wrote an object twice that was to be created only if absent: two runs could commit "
-            "the same manifest. Use S3 itself, or a store that honours `If-None-Match`",
+            "overwrote an object that should only be created if absent: two runs could commit "
+            "the same manifest. Use S3 itself, or a store that supports `If-None-Match`",
         )
-        _require(storage.read(path) == b"first", storage, "gave back other bytes than were written")
+        _require(storage.read(path) == b"first", storage, "returned other bytes than were written")
         storage.write(path, b"third")
         found = [file.path for file in storage.files(below)]
         _require(found == [path], storage, "does not list an object that was just written")

@@ -8,8 +8,9 @@ import msgspec
 from eventlake.rules.errors import StateError
 from eventlake.storage.base import Storage
 
-FORMAT_VERSION = 2
-"""2: days may be missing from the id index; version 1 would treat them as days without events."""
+FORMAT_VERSION = 3
+"""3: pages have the partitions of every lake, with their files; version 2 would leave these behind.
+2: days may be missing from the id index; version 1 would treat them as days without events."""
 
 _BEGINNING = b'{"format_version":%d,' % FORMAT_VERSION
 

@@ -139,6 +139,9 @@ class LocalStorage(Storage):
     def fs(self) -> pafs.FileSystem:
         return pafs.LocalFileSystem()
 
+    def full(self, path: str) -> str:
+        return path if path.startswith("/") else super().full(path)
+
     def fs_path(self, path: str) -> str:
         return self.full(path)
 
@@ -148,10 +151,6 @@ class LocalStorage(Storage):
                 return stream.read()
         except FileNotFoundError:
             return None
-
-    def read_many(self, paths: Sequence[str]) -> list[bytes | None]:
-        # On a local disk, threads cost more than they save.
-        return [self.read(path) for path in paths]
 
     def open_input(self, path: str) -> pa.NativeFile:
         return self.fs.open_input_file(self.full(path))
@@ -332,7 +331,16 @@ class LocalStorage(Storage):
     def copy(self, source: str, target: str) -> None:
         full = self.full(target)
         _made(full.rpartition("/")[0])
-        shutil.copyfile(self.full(source), full)
+        try:
+            os.link(self.full(source), full)  # files never change, so two names may share one
+        except FileExistsError:
+            pass
+        except FileNotFoundError:
+            raise
+        except OSError:  # a file system without links
+            draft = self.full(f"{target.rpartition('/')[0]}/.{uuid.uuid4().hex}")
+            shutil.copyfile(self.full(source), draft)
+            os.replace(draft, full)
         sync_path(full)
 
     def delete(self, path: str) -> None:

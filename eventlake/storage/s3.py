@@ -1,16 +1,16 @@
 """Storage in S3 or an S3-compatible service."""
 
-import io
 import os
 import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -99,75 +99,25 @@ def copy_object(client: Any, bucket: str, source: str, target: str, size: int) -
 
 
 PART_BYTES = 16 << 20
-_AT_ONCE = 4
+"""Files up to this size are uploaded from memory in one request, larger ones in parts."""
+_PARTS_AT_ONCE = 4
 
 
-class S3Output(io.RawIOBase):
-    """Uploads a file in parts while it is written, or in one request if it is small.
-
-    The object exists only after `finish`. Arrow's own stream also completes an upload that failed
-    half-way.
-    """
-
-    def __init__(self, client: Any, **target: str) -> None:
-        super().__init__()
-        self._client, self._target = client, target
-        self._pending = bytearray()
-        self._upload = ""
-        self._pool: ThreadPoolExecutor | None = None
-        self._parts: list[Future[dict[str, Any]]] = []
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        size = memoryview(data).nbytes
-        self._pending += data
-        while len(self._pending) >= PART_BYTES:
-            self._send(bytes(self._pending[:PART_BYTES]))
-            del self._pending[:PART_BYTES]
-        return size
-
-    def finish(self) -> None:
-        """Complete the upload."""
-        if not self._upload:
-            self._client.put_object(**self._target, Body=bytes(self._pending))
-            return
-        if self._pending:
-            self._send(bytes(self._pending))
-        parts = [part.result() for part in self._parts]
-        self._close_pool()
-        self._client.complete_multipart_upload(
-            **self._target, UploadId=self._upload, MultipartUpload={"Parts": parts}
-        )
-
-    def abort(self) -> None:
-        """Abort the upload; if that fails, the clean-up of the run repeats it."""
-        self._close_pool()
-        if self._upload:
-            with suppress(Exception):  # report the original error
-                self._client.abort_multipart_upload(**self._target, UploadId=self._upload)
-
-    def _send(self, data: bytes) -> None:
-        if self._pool is None:
-            self._upload = self._client.create_multipart_upload(**self._target)["UploadId"]
-            self._pool = ThreadPoolExecutor(_AT_ONCE)
-        if len(self._parts) >= _AT_ONCE:
-            self._parts[-_AT_ONCE].result()  # limits the memory in use
-        self._parts.append(self._pool.submit(self._sender(data, len(self._parts) + 1)))
-
-    def _sender(self, data: bytes, number: int) -> Callable[[], dict[str, Any]]:
-        def send() -> dict[str, Any]:
-            sent = self._client.upload_part(
-                **self._target, UploadId=self._upload, PartNumber=number, Body=data
-            )
-            return {"PartNumber": number, "ETag": sent["ETag"]}
-
-        return send
-
-    def _close_pool(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
+def upload(client: Any, file: IO[bytes], **target: str) -> None:
+    """Upload a file from its start; a failure leaves nothing behind."""
+    size = file.tell()
+    file.seek(0)
+    if size <= PART_BYTES:
+        client.put_object(**target, Body=file.read())
+        return
+    config = TransferConfig(
+        multipart_threshold=PART_BYTES,
+        multipart_chunksize=PART_BYTES,
+        max_request_concurrency=_PARTS_AT_ONCE,
+        max_in_memory_upload_chunks=_PARTS_AT_ONCE,
+    )
+    with TransferManager(client, config) as transfers:
+        transfers.upload(file, target["Bucket"], target["Key"]).result()  # aborts on failure
 
 
 _DELETE_BATCH = 1000
@@ -311,7 +261,11 @@ class S3Storage(Storage):
     def fs_path(self, path: str) -> str:
         return f"{self.bucket}/{self._key(path)}"
 
+    def full(self, path: str) -> str:
+        return path if path.startswith("s3://") else super().full(path)
+
     def _key(self, path: str) -> str:
+        path = path.removeprefix(f"{self.uri}/")
         return f"{self.prefix}/{path}" if self.prefix and path else self.prefix or path
 
     def _below(self, folder: str) -> str:
@@ -353,15 +307,10 @@ class S3Storage(Storage):
 
     @contextmanager
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
-        with self._call(path):
-            output = S3Output(self.client, **self._object(path))
-            try:
-                with pa.PythonFile(output, mode="w") as out:
-                    yield out
-                output.finish()
-            except BaseException:
-                output.abort()
-                raise
+        # Arrow's own stream completes an upload even if writing failed half-way.
+        with self._call(path), SpooledTemporaryFile(PART_BYTES) as out:
+            yield out
+            upload(self.client, out, **self._object(path))
 
     def write(self, path: str, data: bytes) -> None:
         with self._call(path):
@@ -408,6 +357,8 @@ class S3Storage(Storage):
             return self._listing().any(self._below(path))
 
     def _size(self, path: str) -> int | None:
+        if not self._key(path):
+            return None  # the bucket itself
         with self._call(path):
             try:
                 size: int = self.client.head_object(**self._object(path))["ContentLength"]
@@ -427,13 +378,11 @@ class S3Storage(Storage):
             found = listing.deep(below) if recursive else listing.flat(below)
         cut = len(self._below(""))
         files = [
-            StoredFile(o.key[cut:], o.size, o.etag, o.modified_ns)
-            for o in found
-            if not o.key.endswith("/")
+            replace(file, path=file.path[cut:])
+            for file in found
+            if file.name and not file.name.startswith(".")
         ]
-        return sorted(
-            (file for file in files if not file.name.startswith(".")), key=lambda file: file.path
-        )
+        return sorted(files, key=lambda file: file.path)
 
     def folders(self, folder: str) -> list[str]:
         with self._call(folder):
@@ -460,6 +409,8 @@ class S3Storage(Storage):
             copy_object(self.client, self.bucket, self._key(source), self._key(target), size)
 
     def each(self, do: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        if len(items) < 2:
+            return [do(item) for item in items]
         with ThreadPoolExecutor(THREADS) as pool:
             return list(pool.map(do, items))
 
@@ -470,7 +421,7 @@ class S3Storage(Storage):
     def delete_folder(self, folder: str) -> None:
         below = self._below(folder)
         with self._call(folder):
-            keys = [found.key for found in self._listing().deep(below)]
+            keys = [found.path for found in self._listing().deep(below)]
             delete_keys(self.client, self.bucket, keys)
             abort_uploads(self.client, self.bucket, below)
 

@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 from xml.etree import ElementTree
 
-from eventlake.storage.base import THREADS
+from eventlake.storage.base import THREADS, StoredFile
 
 _EVENT = "before-parse.s3.ListObjectsV2"
 _SPACE = "{http://s3.amazonaws.com/doc/2006-03-01/}"
@@ -53,18 +53,9 @@ def _read(
 _PARTS = 2 * THREADS
 
 
-class Listed(NamedTuple):
-    """An object in a listing."""
-
-    key: str
-    size: int
-    etag: str
-    modified_ns: int
-
-
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Lists one bucket."""
+    """Lists one bucket; the path of a file is its key."""
 
     client: Any
     bucket: str
@@ -77,7 +68,7 @@ class Listing:
         page = self.client.list_objects_v2(Bucket=self.bucket, Prefix=prefix, MaxKeys=1)
         return bool(page.get("KeyCount"))
 
-    def flat(self, prefix: str) -> list[Listed]:
+    def flat(self, prefix: str) -> list[StoredFile]:
         """The objects directly in a folder."""
         return [found for page in self._pages(prefix, Delimiter="/") for found in _objects(page)]
 
@@ -89,16 +80,16 @@ class Listing:
             for folder in page.get("CommonPrefixes", ())
         ]
 
-    def deep(self, prefix: str) -> list[Listed]:
+    def deep(self, prefix: str) -> list[StoredFile]:
         """All objects below a prefix; long listings are split into key ranges, listed in parallel.
 
         A range spans several folders, so this takes hardly more requests than a sequential listing.
         """
-        first = self._page(prefix)
+        first = next(self._pages(prefix))
         found = _objects(first)
         if not first.get("IsTruncated"):
             return found
-        begin = found[-1].key
+        begin = found[-1].path
         folders = [folder for folder in self.folders(prefix, begin) if folder > begin]
         step = -(-len(folders) // _PARTS) or 1
         edges: list[str | None] = [begin, *folders[step::step], None]
@@ -107,43 +98,30 @@ class Listing:
                 found += part
         return found
 
-    def _part(self, prefix: str, after: str | None, end: str | None) -> list[Listed]:
-        part: list[Listed] = []
+    def _part(self, prefix: str, after: str | None, end: str | None) -> list[StoredFile]:
+        part: list[StoredFile] = []
         for page in self._pages(prefix, StartAfter=after or ""):
             found = _objects(page)
-            if end is not None and found and found[-1].key >= end:
-                part += (one for one in found if one.key < end)
+            if end is not None and found and found[-1].path >= end:
+                part += (one for one in found if one.path < end)
                 break
             part += found
         return part
 
     def _pages(self, prefix: str, **more: str) -> Iterator[dict[str, Any]]:
-        page = self._page(prefix, **more)
-        yield page
-        while page.get("IsTruncated"):
-            page = self._page(prefix, **more, ContinuationToken=page["NextContinuationToken"])
-            yield page
-
-    def _page(self, prefix: str, **more: str) -> dict[str, Any]:
         given = {name: value for name, value in more.items() if value}
-        page: dict[str, Any] = self.client.list_objects_v2(
-            Bucket=self.bucket, Prefix=prefix, **given
-        )
-        return page
+        pages = self.client.get_paginator("list_objects_v2")
+        return iter(pages.paginate(Bucket=self.bucket, Prefix=prefix, **given))
 
 
-def _nanoseconds(moment: str | datetime) -> int:
-    read = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
-    return int(read.timestamp() * 1000) * 1_000_000
-
-
-def _objects(page: dict[str, Any]) -> list[Listed]:
+def _objects(page: dict[str, Any]) -> list[StoredFile]:
     return [
-        Listed(
-            one["Key"],
-            one["Size"],
-            one["ETag"].strip('"'),
-            _nanoseconds(one["LastModified"]),
-        )
+        StoredFile(one["Key"], one["Size"], one["ETag"].strip('"'), _nanoseconds(one))
         for one in page.get("Contents", ())
     ]
+
+
+def _nanoseconds(one: dict[str, Any]) -> int:
+    modified = one["LastModified"]
+    read = datetime.fromisoformat(modified) if isinstance(modified, str) else modified
+    return int(read.timestamp() * 1000) * 1_000_000

@@ -48,14 +48,12 @@ def to_compact(context: RunContext, state: SourceState, at: datetime) -> list[Ca
     if not rule.enabled:
         return []
     schemas = list(state.tables_of(source).values())
-    held = context.storage.each(
-        lambda schema: context.catalog.partitions(schema.database, schema.name), schemas
-    )
+    held = context.partitions.of_all(state, schemas)
     keys = source.date_partition.keys
     found = (
         (partition_day(keys, partition.values), Candidate(schema, partition))
-        for schema, partitions in zip(schemas, held, strict=True)
-        for partition in partitions
+        for schema in schemas
+        for partition in held[schema.key]
     )
     last_day = (at - timedelta(days=rule.after_days)).date().isoformat()
     return list(within(candidates(found, rule, last_day), rule.run_mb * _MB))
@@ -91,7 +89,7 @@ class _Unit:
         run."""
         while True:
             state = self.run.catch_up()
-            same = self._unchanged()
+            same = self._unchanged(state)
             self._rewrite(one for one in same if one.place not in self.rewritten)
             done = [self.rewritten[one.place] for one in same if one.place in self.rewritten]
             if not done:
@@ -103,7 +101,7 @@ class _Unit:
                 continue
             return sum(map(_counted, done), Compacted())
 
-    def _unchanged(self) -> list[Candidate]:
+    def _unchanged(self, state: SourceState) -> list[Candidate]:
         """The partitions that have not changed since they were selected."""
         context, by_table = self.run.context, dict[str, list[Candidate]]()
         for one in self.chosen:
@@ -114,7 +112,7 @@ class _Unit:
             schema = mine[0].schema
             days = [partition_day(keys, one.partition.values) for one in mine]
             span = min(days), max(days)
-            held = context.catalog.partitions(schema.database, schema.name, span)
+            held = context.partitions.of(state, schema, span)
             known = {partition.values: partition for partition in held}
             return [one for one in mine if known.get(one.partition.values) == one.partition]
 

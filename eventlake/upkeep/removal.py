@@ -1,6 +1,5 @@
 """Upkeep that removes: orphaned files, old days of the id index, old manifests, expired logs."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -9,6 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from eventlake.catalog.base import Catalog
+from eventlake.catalog.pages import leftover_pages
 from eventlake.rules import paths
 from eventlake.rules.errors import CommitConflict, StateError
 from eventlake.runs.clean_up import (
@@ -27,12 +27,10 @@ from eventlake.runs.record_log import read_metadata
 from eventlake.runs.run import Run
 from eventlake.settings.models import Settings, Source
 from eventlake.state.manifest import RunKind, abandoned_runs, note_pruned
+from eventlake.state.partitions import Partitions
 from eventlake.state.source_state import SourceState
 from eventlake.storage import Storage, StoredFile
 from eventlake.storage.documents import decode, encode
-
-# `<run>-<unit>-<part>.parquet`: what others put into a table's folder is called otherwise.
-_OURS = re.compile(r"[A-Za-z0-9]+-\d+-\d+\.parquet", re.ASCII)
 
 _ANY_TIME = datetime.max.replace(tzinfo=UTC)
 
@@ -77,10 +75,11 @@ def remove_orphans(storage: Storage, source_id: str, found: Orphans, at: datetim
 
 def orphans(storage: Storage, catalog: Catalog, state: SourceState) -> Iterator[StoredFile]:
     """Data and index files, and partitions of the catalog in types that tables had once."""
-    folders = {
-        partition.location
-        for schema in state.tables.values()
-        for partition in catalog.partitions(schema.database, schema.name)
+    held = Partitions(storage, catalog).of_all(state, state.tables.values())
+    folders = {partition.location for partitions in held.values() for partition in partitions}
+    # Old files stay in the documented folder of a partition until it comes home.
+    folders |= {
+        state.home(key, one.values) for key, partitions in held.items() for one in partitions
     }
     # Replaced and abandoned files have their own grace period.
     folders |= {place for manifest in replacing(storage, state) for place in vacated(manifest)}
@@ -91,7 +90,7 @@ def orphans(storage: Storage, catalog: Catalog, state: SourceState) -> Iterator[
         if not {file.path, folder} & folders and _run_of(file.path) not in pending:
             yield file
     for schema in state.tables.values():
-        for folder in catalog.leftovers(schema.database, schema.name):
+        for folder in leftover_pages(storage, state.page_table(schema.key)):
             yield from storage.files(folder)
 
 
@@ -99,9 +98,12 @@ def _written(storage: Storage, state: SourceState) -> Iterator[StoredFile]:
     """Files that runs of this lake have written, by the pattern of their names."""
     source_id = state.source_id
     own = {schema.table for schema in state.tables.values() if schema.owns_folder}
-    places = [paths.versions(source_id), *(paths.table_folder(source_id, table) for table in own)]
+    places = [
+        *paths.version_roots(source_id),
+        *(paths.table_folder(source_id, table) for table in own),
+    ]
     for files in storage.each(storage.files, sorted(places)):
-        yield from (file for file in files if _OURS.fullmatch(file.name))
+        yield from (file for file in files if paths.is_own_file(file.name))
     index = storage.files(paths.id_indexes(source_id))
     yield from (file for file in index if file.name.endswith(".arrow"))
 

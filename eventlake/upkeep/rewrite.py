@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from eventlake.catalog.base import HeldFile
 from eventlake.columnar.id_hashes import checksum, hash_id
 from eventlake.columnar.parquet.data_file import ROW_GROUP, FileEncoding, write_data_file
 from eventlake.load.write import type_problems
@@ -92,8 +93,8 @@ def merged(
 ) -> Iterator[pa.Table]:
     """All rows of files that are, each of them, in order; rows of one moment as the files begin.
 
-    A file is read from when its time has come. Where so many overlap that they would take too much
-    memory, some wait, and their rows come late.
+    A file is opened when its first row is due. If too many files overlap for the memory, some wait,
+    and their rows come late.
     """
     size = max(_LEAST, ROW_GROUP // max(1, len(files)))
     waiting = [_Input.of(file, received_column) for file in files]
@@ -236,6 +237,7 @@ class Rewritten:
             files=len(self.files) + len(self.kept),
             rows_before=before.rows,
             left=before.location,
+            kept=tuple(HeldFile(file.name, file.size) for file in self.kept),
         )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import reduce
 
 import msgspec
 
@@ -20,7 +21,9 @@ from eventlake.state.report import RunFacts
 from eventlake.state.source_state import read_state
 from eventlake.storage import Storage
 from eventlake.storage.documents import decode, encode
+from eventlake.upkeep.candidates import Candidate
 from eventlake.upkeep.compaction import Compacted, compact, to_compact
+from eventlake.upkeep.home import away, bring_home
 from eventlake.upkeep.removal import (
     drop_index_days,
     expired_logs,
@@ -74,6 +77,7 @@ class UpkeepReport(msgspec.Struct, frozen=True):
     after: dict[str, Amount]
     removed: dict[str, Amount]  # by reason
     compacted: Compacted
+    came_home: Amount = Amount()  # files and bytes that moved to their documented folders
     index_days: tuple[str, ...] = ()  # removed from the id index
     orphans: Amount = Amount()  # within the grace period
     warnings: tuple[str, ...] = ()
@@ -142,6 +146,7 @@ class _Upkeep:
     recorder: _Recorder
     problems: list[str] = field(default_factory=list)
     compacted: Compacted = field(default_factory=Compacted)
+    came_home: Amount = field(default_factory=Amount)
     index_days: tuple[str, ...] = ()
     orphans: Removed = field(default_factory=Removed)
     removed: dict[str, Removed] = field(default_factory=dict)
@@ -167,6 +172,7 @@ class _Upkeep:
             after=after,
             removed={reason: _amount(removed) for reason, removed in self.removed.items()},
             compacted=self.compacted,
+            came_home=self.came_home,
             index_days=self.index_days,
             orphans=_amount(self.orphans),
             warnings=(*self.recorder.warnings, *self.problems),
@@ -175,6 +181,7 @@ class _Upkeep:
         return report
 
     def _parts(self) -> Iterator[tuple[str, Callable[[], None]]]:
+        yield "Moving partitions to their documented folders", self._bring_home
         yield "Compaction", self._compact
         yield "Upkeep of the id index", self._index
         yield "Clean-up of what was replaced or left behind", self._clean_up
@@ -188,6 +195,10 @@ class _Upkeep:
             yield
         except (LakeError, OSError) as error:
             self.problems.append(f"{what} broke off: {error}")
+
+    def _bring_home(self) -> None:
+        for one in bring_home(self.run, self.at):
+            self.came_home = _more(self.came_home, one)
 
     def _compact(self) -> None:
         for done in compact(self.run, self.at):
@@ -269,10 +280,15 @@ def planned_upkeep(context: RunContext, at: datetime) -> UpkeepReport:
             bytes_before=sum(one.partition.bytes for one in chosen),
             bytes_after=sum(one.partition.bytes for one in chosen),
         ),
+        came_home=reduce(_more, away(context, state, at), Amount()),
         index_days=tuple(spare_days(state, source, at)),
         orphans=_amount(counted(found.waiting)),
         dry_run=True,
     )
+
+
+def _more(amount: Amount, one: Candidate) -> Amount:
+    return Amount(amount.files + one.partition.files, amount.bytes + one.partition.bytes)
 
 
 def _amount(removed: Removed) -> Amount:

@@ -1,23 +1,21 @@
-"""A store of staged batches on a disk that all tasks share; tasks exchange positions in its files.
+"""Staged blobs in files of a storage that all tasks can read: tasks exchange only byte ranges.
 
-Java copies a batch about ten times. A cluster needs that to move it to another machine; on one
-machine it would take half of the time.
+On one machine the files are in a temporary folder, on a cluster in the staging folder of the run.
+Blobs never pass through the JVM, and an executor that is lost takes none of them with it.
 """
 
-import os
-import shutil
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from uuid import uuid4
 
 import msgspec
-from pyspark import SparkFiles
+import pyarrow as pa
 
 from eventlake.load.blobs import Blob
+from eventlake.storage import Storage
+from eventlake.storage.local import unique_name
 
-Fetch = Callable[[Blob], Blob]
+Fetch = Callable[[Sequence[Blob]], list[Blob]]
 
 
 class BlobRange(msgspec.Struct, array_like=True):
@@ -33,49 +31,52 @@ _decode = msgspec.msgpack.Decoder(BlobRange).decode
 
 @dataclass(frozen=True, slots=True)
 class BlobStore:
-    """A folder that all tasks can read."""
+    """A folder of a storage."""
 
+    storage: Storage
     folder: str
 
-    @classmethod
-    def on_this_machine(cls) -> "BlobStore":
-        """In the folder for files of the Spark session, which Spark removes at its end."""
-        return cls(os.path.join(SparkFiles.getRootDirectory(), f"batches-{uuid4().hex}"))
-
     def keep(self, blobs: Iterable[Blob]) -> list[Blob]:
-        """Store the blobs of a task. A retry writes another file."""
-        name = uuid4().hex
-        os.makedirs(self.folder, exist_ok=True)
+        """Store the blobs of a task in one file; the returned blobs have ranges as data.
+
+        Each attempt of a task writes another file.
+        """
+        name = unique_name()
         kept: list[Blob] = []
-        with (Path(self.folder) / name).open("wb") as file:
+        start = 0
+        with self.storage.open_output(self._path(name)) as file:
             for blob in blobs:
-                found = BlobRange(name, file.tell(), len(blob.data))
                 file.write(blob.data)
+                found = BlobRange(name, start, len(blob.data))
+                start += found.size
                 kept.append(blob._replace(data=msgspec.msgpack.encode(found)))
         return kept
 
+    def size(self, kept: Blob) -> int:
+        """The size of a stored blob in bytes."""
+        return _decode(kept.data).size
+
     @contextmanager
     def fetching(self) -> Iterator[Fetch]:
-        """Yield a function that reads blobs."""
-        files: dict[str, int] = {}
+        """Yield a function that reads blobs, in parallel on remote storage."""
+        files: dict[str, pa.NativeFile] = {}
 
-        def fetch(blob: Blob) -> Blob:
+        def read(blob: Blob) -> Blob:
             found = _decode(blob.data)
-            if found.file not in files:
-                files[found.file] = os.open(Path(self.folder) / found.file, os.O_RDONLY)
-            return blob._replace(data=os.pread(files[found.file], found.size, found.start))
+            return blob._replace(data=files[found.file].read_at(found.size, found.start))
 
-        try:
+        def fetch(blobs: Sequence[Blob]) -> list[Blob]:
+            new = [*{_decode(blob.data).file for blob in blobs} - files.keys()]
+            opened = self.storage.each(lambda name: self.storage.open_input(self._path(name)), new)
+            files.update(zip(new, map(open_files.enter_context, opened), strict=True))
+            return self.storage.each(read, blobs)
+
+        with ExitStack() as open_files:
             yield fetch
-        finally:
-            for file in files.values():
-                os.close(file)
 
     def clear(self) -> None:
-        """Remove all blobs."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Delete all blobs."""
+        self.storage.delete_folder(self.folder)
 
-
-def size(kept: Blob) -> int:
-    """The size of a stored blob in bytes."""
-    return _decode(kept.data).size
+    def _path(self, name: str) -> str:
+        return f"{self.folder}/{name}"

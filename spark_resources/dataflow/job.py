@@ -1,4 +1,4 @@
-"""A sync or replay as a thing that can be sent to wherever Spark runs."""
+"""A sync or replay that can be sent to where Spark runs."""
 
 from collections.abc import Callable, Iterator
 from datetime import date, datetime
@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from eventlake.lake import Lake
+from eventlake.rules import paths
 from eventlake.runs.context import Dataflow, Listener, Published, RunContext
 from eventlake.runs.dry_run import PlannedUnit, dry_replay, dry_sync
 from eventlake.runs.failures import failure_reported
@@ -20,7 +21,7 @@ from eventlake.state.report import RunFacts
 
 
 class LakeJob(msgspec.Struct, frozen=True, dict=True):
-    """What is to be done; with a window it is a replay, of some tables or (None) of all."""
+    """A sync, or with a window a replay of some tables or (None) of all tables."""
 
     settings_json: dict[str, Any]
     source_id: str
@@ -31,8 +32,8 @@ class LakeJob(msgspec.Struct, frozen=True, dict=True):
     window: tuple[datetime, datetime] | None = None
     tables: tuple[str, ...] | None = None
     accept_changes: bool = False  # of a replay: raw files that changed since they were loaded
-    dry_run: bool = False  # only say what would change
-    emr_cluster_id: str = ""  # which carries it out, if one does
+    dry_run: bool = False  # only report what would change
+    emr_cluster_id: str = ""  # the cluster that runs the job, if any
 
     @cached_property
     def settings(self) -> Settings:
@@ -41,6 +42,11 @@ class LakeJob(msgspec.Struct, frozen=True, dict=True):
     @property
     def source(self) -> Source:
         return self.settings.source(self.source_id)
+
+    @property
+    def blob_folder(self) -> str:
+        """Where tasks keep staged blobs if they do not share a disk; deleted with the staging."""
+        return f"{paths.stage(self.source_id, self.run_id)}/blobs"
 
     @property
     def kind(self) -> RunKind:

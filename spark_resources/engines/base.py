@@ -20,7 +20,7 @@ class SparkEngine(dg.ConfigurableResource, ABC):  # type: ignore[type-arg]
 
 
 def engine_of(settings: Settings) -> SparkEngine:
-    """Only what is asked for is imported: PySpark is slow to load, and AWS not always wanted."""
+    """Import only the engine that is used: PySpark is slow to load, and AWS is optional."""
     if settings.engine == "emr":
         from spark_resources.engines.emr.run import EmrEngine
 

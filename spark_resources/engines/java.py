@@ -1,4 +1,4 @@
-"""The Java that Spark runs on: version, class archive, standard error; settings all engines share.
+"""The Java that Spark runs on: version, class archive, standard error; settings engines share.
 
 The class archive (CDS) halves the start time of Spark. `make setup` creates it
 (`spark_resources.warm_up`). Without an archive, or with one of another Java version, Spark starts
@@ -25,21 +25,9 @@ _REMEDY = (
     "`brew install openjdk@17`, or run `make setup`, which does), or set JAVA_HOME to one you have."
 )
 
-DATAFLOW: Mapping[str, str] = {
-    # A row is a batch of events: few of them at a time between the JVM and Python.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "16",
-    # Groups are large or few; making partitions fewer would only take slots away.
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.session.timeZone": "UTC",
-}
-# The JVM only moves batches: compiling itself to perfection, and collecting garbage in many
-# threads, would take the processor from those who do the work.
+# The JVM only schedules tasks: optimizing compilers and parallel garbage collection would take
+# CPU time from the Python workers.
 FRUGAL_JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-# What is shuffled and kept is packed already.
-PACKED: Mapping[str, str] = {
-    "spark.shuffle.compress": "false",
-    "spark.sql.inMemoryColumnarStorage.compressed": "false",
-}
 
 
 def require_java() -> int:
@@ -49,16 +37,16 @@ def require_java() -> int:
     if program is None or not os.access(program, os.X_OK):
         where = f"JAVA_HOME is {home}, but {program} is no program" if home else "it is not on PATH"
         raise UsageError(f"Java was not found: {where}. {_REMEDY}")
-    told = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)
-    found = java_version(told.stderr + told.stdout)
+    done = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)
+    found = java_version(done.stderr + done.stdout)
     if found is None or found < NEEDED:
         raise UsageError(f"{program} is Java {found or 'of an unknown version'}. {_REMEDY}")
     return found
 
 
-def java_version(told: str) -> int | None:
+def java_version(text: str) -> int | None:
     """The major version in what `java -version` prints: 17.0.15 is 17, 1.8.0 is 8."""
-    match = re.search(r'version "(?:1\.)?(\d+)', told)
+    match = re.search(r'version "(?:1\.)?(\d+)', text)
     return int(match[1]) if match else None
 
 
@@ -107,19 +95,19 @@ def _with_options(config: Mapping[str, Any], options: str) -> dict[str, Any]:
     return {**config, JAVA_OPTIONS: f"{config.get(JAVA_OPTIONS, '')} {options}".strip()}
 
 
-# Spark adds this module on every start, and Java prints a warning before logging is set up.
-_GREETING = b"WARNING: Using incubator modules"
+# Spark adds this module at every start, and Java prints a warning before logging is set up.
+_MODULE_WARNING = b"WARNING: Using incubator modules"
 
 
 @contextmanager
 def filtered_stderr() -> Iterator[None]:
-    """Forward the standard error of a JVM that starts inside, line by line, less its greeting."""
+    """Forward the standard error of a JVM that starts inside, without the warning of its module."""
     sys.stderr.flush()
     terminal = os.dup(2)
     source, written = os.pipe()
     os.dup2(written, 2)
     os.close(written)
-    Thread(target=_pass_on, args=(source, terminal), name="JVM stderr", daemon=True).start()
+    Thread(target=_forward, args=(source, terminal), name="JVM stderr", daemon=True).start()
     try:
         yield
     finally:
@@ -127,9 +115,9 @@ def filtered_stderr() -> Iterator[None]:
         os.dup2(terminal, 2)
 
 
-def _pass_on(source: int, terminal: int) -> None:
-    """Ends when the other end of the pipe is closed."""
+def _forward(source: int, terminal: int) -> None:
+    """Forward lines until the JVM closes its end of the pipe."""
     with os.fdopen(source, "rb") as lines, os.fdopen(terminal, "wb", buffering=0) as out:
         for line in lines:
-            if not line.startswith(_GREETING):
+            if not line.startswith(_MODULE_WARNING):
                 out.write(line)

@@ -8,7 +8,7 @@ from dagster_pyspark import LazyPySparkResource
 
 from eventlake.runs.context import Listener
 from spark_resources.dataflow.job import LakeJob, run_job
-from spark_resources.dataflow.local import LocalDataflow
+from spark_resources.dataflow.staged import StagedDataflow
 from spark_resources.engines.base import SparkEngine
 from spark_resources.engines.java import with_archive
 from spark_resources.engines.session import SPARK_CONFIG, local_dataflow
@@ -22,7 +22,7 @@ class LocalEngine(SparkEngine):
     def run(self, job: LakeJob, listener: Listener) -> Iterator[Any]:
         return run_job(job, self.dataflow, listener)
 
-    def dataflow(self) -> LocalDataflow:
+    def dataflow(self) -> StagedDataflow:
         return local_dataflow(self.pyspark.spark_config)
 
 

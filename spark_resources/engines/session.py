@@ -1,19 +1,18 @@
-"""The Spark session on this machine. Imports no Dagster, which takes as long to load."""
+"""Spark on this machine. Imports no Dagster, which takes as long to load as Spark."""
 
 import os
 import sys
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
-from subprocess import Popen
 from typing import Any
+from uuid import uuid4
 
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkConf, SparkContext, SparkFiles
 
+from eventlake.storage import LocalStorage
 from spark_resources.dataflow.blob_store import BlobStore
-from spark_resources.dataflow.local import LocalDataflow
-from spark_resources.engines.java import DATAFLOW, FRUGAL_JAVA, filtered_stderr
-from spark_resources.workers.ahead import start_ahead
+from spark_resources.dataflow.staged import SparkRunner, StagedDataflow
+from spark_resources.engines.java import FRUGAL_JAVA, filtered_stderr
 
 _LOG_SETTINGS = Path(__file__).absolute().with_name("log4j2.properties")
 
@@ -29,23 +28,16 @@ SPARK_CONFIG: dict[str, Any] = {
         [f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}", *FRUGAL_JAVA]
     ),
     "spark.python.daemon.module": "spark_resources.workers.daemon",
-    **DATAFLOW,
 }
 
 
-def local_dataflow(config: Mapping[str, Any]) -> LocalDataflow:
-    """A data flow on the Spark of this process, which is started if it is not there yet."""
-    # Spark starts its workers with whatever `python3` is; they need our packages.
+def local_dataflow(config: Mapping[str, Any]) -> StagedDataflow:
+    """A dataflow on the Spark of this process; starts Spark if necessary."""
+    # By default, Spark starts workers with the first `python3` on the path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if SparkContext._gateway is None:  # Java is still to be started
-        _workers()
+    # A session would also start Spark SQL, which takes another second and is not used.
     with filtered_stderr():
-        # Not a session: that is for SQL, of which our tasks need none, and takes another second.
         context = SparkContext.getOrCreate(SparkConf().setAll([*config.items()]))
-    return LocalDataflow(context, BlobStore.on_this_machine())
-
-
-@cache
-def _workers() -> Popen[bytes]:
-    """Once in a process, like Java, and as long as that lives."""
-    return start_ahead()
+    # Spark removes its folder for files at its end.
+    store = BlobStore(LocalStorage(SparkFiles.getRootDirectory()), f"blobs-{uuid4().hex}")
+    return StagedDataflow(SparkRunner(context), store)

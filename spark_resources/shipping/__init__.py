@@ -1,1 +1,1 @@
-"""What a cluster needs to carry out our jobs, brought to the lake's storage once per version."""
+"""Code and packages for clusters, uploaded to the storage of the lake once per version."""

@@ -21,12 +21,11 @@ from packaging.requirements import Requirement
 from eventlake.rules.errors import UsageError
 
 _ALWAYS = (1980, 1, 1, 0, 0, 0)
-# Half of what one level more saves costs as much time as all so far.
-_LEVEL = 3
+_LEVEL = 3  # higher levels save little and take much longer
 
 
 def write_zip(target: IO[bytes], files: Mapping[str, Path], compiled: bool = False) -> None:
-    """The files by their names in the archive; Python's also compiled, for this Python."""
+    """Write files under the given names; with `compiled` also byte code for this Python."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as archive:
         for name in sorted(files):
             archive.writestr(_entry(name), files[name].read_bytes())
@@ -42,17 +41,17 @@ def _entry(name: str) -> zipfile.ZipInfo:
 
 
 def _compiled(name: str, source: Path) -> bytes | None:
-    """Good whatever the time of the source is where it is unpacked."""
+    """Byte code that is valid whatever the modification time of the unpacked source is."""
     with TemporaryDirectory() as folder:
         out = Path(folder) / "out.pyc"
         never = PycInvalidationMode.UNCHECKED_HASH
         if py_compile.compile(str(source), str(out), name, quiet=2, invalidation_mode=never):
             return out.read_bytes()
-        return None  # some packages have files that no Python reads
+        return None  # some packages contain files with syntax errors
 
 
 def files_below(folder: Path, skipped: Iterable[str] = ()) -> dict[str, Path]:
-    """All files of a folder by their path from its parent, without what Python leaves behind."""
+    """All files below a folder by their path from its parent, without byte code."""
     leave_out = {"__pycache__", *skipped}
     return {
         str(path.relative_to(folder.parent)): path
@@ -61,12 +60,12 @@ def files_below(folder: Path, skipped: Iterable[str] = ()) -> dict[str, Path]:
     }
 
 
-# PySpark is the cluster's own; it imports pandas before it hands over Arrow batches.
+# PySpark is the cluster's own.
 ROOTS = (
     *("arro3-io", "boto3", "croniter", "dagster-pipes", "isal", "msgspec"),
-    *("numba", "numpy", "pandas", "pyarrow", "pydantic"),
+    *("numba", "numpy", "pyarrow", "pydantic"),
 )
-_FORMAT = "2"  # of the archive: change it when something else goes into it
+_FORMAT = "2"  # of the archive: increase it when the same packages are packed differently
 _NOT_NEEDED = frozenset({"tests", "include", "__pycache__"})
 _NOT_NEEDED_SUFFIXES = frozenset({".a", ".h", ".pxd", ".pyi", ".pyx"})
 # Of the hundreds of services that botocore describes.
@@ -75,7 +74,7 @@ _SERVICES = frozenset({"glue", "s3", "sts"})
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What the nodes of a cluster are: their processor, and the Python that Spark uses there."""
+    """The processor of the nodes of a cluster, and the Python that Spark uses there."""
 
     machine: str = "x86_64"
     python: str = "3.11"
@@ -88,7 +87,7 @@ class Target:
 
 
 def pins(target: Target) -> dict[str, str]:
-    """Each package that is needed with its version here, dependencies included."""
+    """The version of each package that is needed, dependencies included, as installed here."""
     markers = {
         "python_version": target.python,
         "python_full_version": f"{target.python}.0",
@@ -112,17 +111,17 @@ def pins(target: Target) -> dict[str, str]:
 
 
 def environment_version(target: Target) -> str:
-    """Tells environments apart; the same packages for the same nodes are the same environment."""
-    told = [_FORMAT, target.machine, target.python]
-    told += [f"{name}=={version}" for name, version in pins(target).items()]
-    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]
+    """A hash of the packages and the kind of nodes."""
+    lines = [_FORMAT, target.machine, target.python]
+    lines += [f"{name}=={version}" for name, version in pins(target).items()]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
 def write_environment(target: Target, out: IO[bytes]) -> None:
-    """Taken from here if the nodes are like this machine, else fetched for them."""
+    """Pack the installed packages if the nodes are like this machine, else download wheels."""
     installed = _installed(target) if target.is_here else None
     if installed is not None:
-        # To compile them takes every single worker seconds, before its first task.
+        # Otherwise each executor compiles them, which takes seconds.
         write_zip(out, installed, compiled=True)
         return
     with tempfile.TemporaryDirectory() as folder:
@@ -132,7 +131,7 @@ def write_environment(target: Target, out: IO[bytes]) -> None:
 
 
 def _installed(target: Target) -> dict[str, Path] | None:
-    """The files of the packages as they are installed here, if that is known of all."""
+    """The installed files of all packages; None if a package does not list its files."""
     found: dict[str, Path] = {}
     for name in pins(target):
         files = distribution(name).files
@@ -145,7 +144,7 @@ def _installed(target: Target) -> dict[str, Path] | None:
 
 
 def _fetch(target: Target, folder: str) -> None:
-    """Wheels only: what is built here would not run there."""
+    """Download wheels: packages that are built here may not run there."""
     tag = f"cp{target.python.replace('.', '')}"
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder]
     command += ["--only-binary=:all:", "--implementation", "cp", "--python-version", target.python]
@@ -156,12 +155,12 @@ def _fetch(target: Target, folder: str) -> None:
     command += [f"{name}=={version}" for name, version in pins(target).items()]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        told = done.stderr.strip().splitlines()
+        lines = done.stderr.strip().splitlines()
         raise UsageError(
             f"The packages for the cluster ({target.machine}, Python {target.python}) could not be "
-            f"fetched: {told[-1] if told else f'pip ended with {done.returncode}'}. They are taken "
-            "from where pip installs from here; run Dagster with Python 3.11, for which all of "
-            "them have wheels, or make pip's index reachable."
+            f"fetched: {lines[-1] if lines else f'pip ended with {done.returncode}'}. pip "
+            "downloads them from its index; run Dagster with Python 3.11, for which all of them "
+            "have wheels, or make the index reachable."
         )
 
 
@@ -176,7 +175,7 @@ def _is_needed(file: PurePath) -> bool:
 
 
 def machines(instance_types: frozenset[str]) -> Iterator[str]:
-    """The processors that instances have: `m7g.xlarge` is a Graviton, `m5.xlarge` is not."""
+    """The processors of instance types: `m7g.xlarge` is a Graviton, `m5.xlarge` is not."""
     for kind in sorted(instance_types):
         family = kind.split(".")[0]
         generation = family.lstrip("abcdefghijklmnopqrstuvwxyz-")

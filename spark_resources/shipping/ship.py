@@ -1,8 +1,11 @@
-"""Upload our code and its packages to the storage of the lake, from where clusters fetch them."""
+"""Upload our code and its packages to the storage of the lake, from where clusters fetch them.
+
+Both are archives that Spark unpacks next to each executor, as the folders `code` and `environment`.
+"""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -21,10 +24,14 @@ from spark_resources.shipping.environment import (
 from spark_resources.workers import emr_start
 
 SHIPPED = ("dataflow", "workers")
-"""What of `spark_resources` runs on a cluster; it imports neither the engines nor Dagster."""
+"""The parts of `spark_resources` that run on a cluster; they import neither engines nor Dagster."""
+CODE, ENVIRONMENT = "code", "environment"
+PYTHON_PATH = f"./{CODE}:./{ENVIRONMENT}"
+"""Before all else on the path of workers: nodes may have other versions of some packages."""
+DAEMON = "spark_resources.workers.daemon"
 
 
-def code_zip() -> bytes:
+def code_files() -> dict[str, Path]:
     """The package `eventlake` and the parts of `spark_resources` that run on a cluster."""
     engines = Path(spark_resources.__file__)
     files = files_below(Path(eventlake.__file__).parent)
@@ -32,19 +39,15 @@ def code_zip() -> bytes:
         below = files_below(engines.parent / name)
         files |= {f"{engines.parent.name}/{file}": path for file, path in below.items()}
     files[f"{engines.parent.name}/{engines.name}"] = engines
-    content = BytesIO()
-    write_zip(content, {name: path for name, path in files.items() if path.suffix == ".py"})
-    return content.getvalue()
+    return {name: path for name, path in files.items() if path.suffix == ".py"}
 
 
-def start_script() -> bytes:
-    return Path(emr_start.__file__).read_bytes()
-
-
-def version_of(*contents: bytes) -> str:
+def code_version(files: Mapping[str, Path]) -> str:
+    """A hash of the sources: compiled files differ each time."""
     digest = hashlib.sha256()
-    for content in contents:
-        digest.update(hashlib.sha256(content).digest())
+    for name in sorted(files):
+        digest.update(hashlib.sha256(name.encode()).digest())
+        digest.update(hashlib.sha256(files[name].read_bytes()).digest())
     return digest.hexdigest()[:16]
 
 
@@ -58,21 +61,30 @@ class Shipped:
 
 
 def ship(storage: Storage, target: Target, listener: Listener) -> Shipped:
-    """Bring what is not there yet: our code for each version of it, packages far less often."""
-    code, start = code_zip(), start_script()
-    ours = paths.shipped_code(version_of(code, start))
+    """Upload what is missing: code once per version of it, packages far less often."""
+    code = ship_code(storage)
+    start = code.replace(f"{CODE}.zip", "emr_start.py")
+    if not storage.exists(start):
+        storage.write(start, Path(emr_start.__file__).read_bytes())
     environment = ship_environment(storage, target, listener)
-    shipped = Shipped(f"{ours}/emr_start.py", f"{ours}/datalake.zip", environment)
-    # Each is put in place whole, and its path tells its content: what is there, is right.
-    for path, content in ((shipped.code, code), (shipped.start, start)):
-        if not storage.exists(path):
-            storage.write(path, content)
-    return Shipped(*(storage.full(p) for p in (shipped.start, shipped.code, environment)))
+    return Shipped(*(storage.full(path) for path in (start, code, environment)))
+
+
+def ship_code(storage: Storage) -> str:
+    """The path of our code in the storage; uploads it if it is missing."""
+    files = code_files()
+    path = f"{paths.shipped_code(code_version(files))}/{CODE}.zip"
+    if not storage.exists(path):
+        with TemporaryFile() as archive:
+            write_zip(archive, files, compiled=True)
+            archive.seek(0)
+            storage.write(path, archive.read())
+    return path
 
 
 def ship_environment(storage: Storage, target: Target, listener: Listener) -> str:
-    """Where the packages lie for such machines, brought there if nobody has before."""
-    path = f"{paths.shipped_code(environment_version(target))}/environment.zip"
+    """The path of the packages for such machines in the storage; uploads them if missing."""
+    path = f"{paths.shipped_code(environment_version(target))}/{ENVIRONMENT}.zip"
     if storage.exists(path):
         return path
     listener.log(

@@ -1,20 +1,41 @@
-"""Spark's daemon of Python workers, which has at hand what they need before it forks the first.
+"""Starts Spark's daemon of Python workers on every engine, with all that workers need.
 
-Imports and compiled code are there once instead of once per worker, and their memory is shared.
-Where a process waits that has got ready ahead, that one becomes the daemon: `workers_ahead.py`.
+The daemon forks the workers. Imports and compiled kernels are made once, in the daemon, and the
+workers share their memory. Spark has unpacked code and packages before it starts the daemon.
 """
 
-from spark_resources.workers.ahead import hand_over
+import gc
+import sys
+import traceback
+from contextlib import suppress
+
+
+def preload() -> None:
+    """Import what workers need, and load or compile all kernels."""
+    import pyarrow as pa
+    from pyspark import worker  # noqa: F401
+
+    from eventlake.columnar.compiled import checked_cache
+    from eventlake.load import dedup, not_loaded, write  # noqa: F401
+    from eventlake.load.warm_up import warm_up
+
+    with suppress(ImportError):
+        import pandas  # noqa: F401  # if installed, Arrow imports it for its first NumPy array
+
+    pa.set_cpu_count(1)  # there is one worker per core
+    with checked_cache():
+        warm_up()
+    gc.freeze()  # workers do not collect what they share
 
 
 def main() -> None:
-    if hand_over():
-        return
     from pyspark import daemon
 
-    from spark_resources.workers.preload import get_ready
-
-    get_ready()
+    try:
+        preload()
+    except Exception:
+        # Packages may be missing until they are shipped. A task that needs them fails by itself.
+        traceback.print_exc(file=sys.stderr)
     daemon.manager()
 
 

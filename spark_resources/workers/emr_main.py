@@ -8,9 +8,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
+from uuid import uuid4
 
 import msgspec
 from dagster_pipes import (
@@ -23,8 +25,11 @@ from dagster_pipes import (
 
 from eventlake.aws.access import AwsAccess
 from eventlake.aws.refusals import as_lake_error, aws_call
-from eventlake.runs.context import Dataflow
+from eventlake.lake import Lake
+from eventlake.runs.context import Dataflow, Listener
+from spark_resources.dataflow.blob_store import BlobStore
 from spark_resources.dataflow.job import LakeJob, run_job
+from spark_resources.dataflow.staged import SparkRunner, StagedDataflow
 from spark_resources.workers.job_events import (
     JobDone,
     JobFailed,
@@ -32,17 +37,18 @@ from spark_resources.workers.job_events import (
     PipesListener,
     UnitPlanned,
     UnitPublished,
-    tell,
+    report,
 )
+from spark_resources.workers.probe import log_kernels, workers_of
 
-_SIGN_SECONDS = 30.0
-# EMR looks at this file to tell a cluster that works without YARN from an idle one.
+_TOUCH_SECONDS = 30.0
+# EMR takes a cluster without YARN applications for idle unless this file changes.
 _BUSY = Path("/emr/metricscollector/isbusy")
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """A cancelled step gets SIGTERM, or loses the JVM it was started by: it stops at once."""
+    """Stop at once when the step is cancelled: on SIGTERM, or when the JVM that started it ends."""
 
     def interrupt(number: int, frame: FrameType | None) -> NoReturn:
         raise KeyboardInterrupt
@@ -66,14 +72,14 @@ def interruptible() -> Iterator[None]:
 
 @contextmanager
 def busy() -> Iterator[None]:
-    """Waiting for another run's lease is not idling: EMR would end the cluster of a replay."""
+    """Show EMR that the cluster is in use, also while the job waits for the lease."""
     done = threading.Event()
 
-    def sign() -> None:
-        while _BUSY.parent.is_dir() and not done.wait(_SIGN_SECONDS):
+    def touch() -> None:
+        while _BUSY.parent.is_dir() and not done.wait(_TOUCH_SECONDS):
             _BUSY.touch()
 
-    threading.Thread(target=sign, name="sign of work", daemon=True).start()
+    threading.Thread(target=touch, name="busy", daemon=True).start()
     try:
         yield
     finally:
@@ -84,13 +90,13 @@ def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-# The job's own description is written when the id of its cluster is known, after it was asked for.
+# The description of the job is written when the id of its cluster is known.
 _CONTEXT_SECONDS = 600.0
 _SEND_SECONDS = 1.0
 
 
 def main(arguments: list[str], dataflow: Callable[[], Dataflow] | None = None) -> int:
-    """Carry out the job that the arguments lead to; the exit code is what EMR goes by."""
+    """Run the job that the arguments point to; EMR uses the exit code."""
     region = _parsed(arguments).region
     s3 = AwsAccess(region=region).client("s3")
     params: PipesParamsLoader = PipesCliArgsParamsLoader()  # type: ignore[no-untyped-call]
@@ -107,24 +113,32 @@ def main(arguments: list[str], dataflow: Callable[[], Dataflow] | None = None) -
     ):
         try:
             job = msgspec.convert(pipes.extras["job"], LakeJob)
-            flow, listener = dataflow or spark_dataflow, PipesListener(pipes)
+            listener = PipesListener(pipes)
+            flow = dataflow or spark_dataflow(job, listener)
             for unit in run_job(job, flow, listener):
                 seconds = time.monotonic() - started
-                tell(pipes, UnitPlanned(unit) if job.dry_run else UnitPublished.of(unit, seconds))
-            tell(pipes, JobDone(time.monotonic() - started, peak_mb()))
+                report(pipes, UnitPlanned(unit) if job.dry_run else UnitPublished.of(unit, seconds))
+            report(pipes, JobDone(time.monotonic() - started, peak_mb()))
             return 0
         except BaseException as error:
-            tell(pipes, JobFailed.of(as_lake_error(error) or error))
+            report(pipes, JobFailed.of(as_lake_error(error) or error))
             raise
 
 
-def spark_dataflow() -> Dataflow:
-    """Spark as the step was submitted to it."""
-    from pyspark.sql import SparkSession
+def spark_dataflow(job: LakeJob, listener: Listener) -> Callable[[], Dataflow]:
+    """A dataflow on the Spark that the step was submitted to, which starts when it is needed."""
 
-    from spark_resources.dataflow.cluster import SparkDataflow
+    @cache
+    def start() -> Dataflow:
+        from pyspark import SparkContext
 
-    return SparkDataflow(SparkSession.builder.getOrCreate())
+        context = SparkContext.getOrCreate()
+        log_kernels(workers_of(context), listener)
+        storage = Lake.open(job.settings).for_source(job.source).storage
+        folder = f"{job.blob_folder}/{uuid4().hex}"  # a unit may have two at once
+        return StagedDataflow(SparkRunner(context), BlobStore(storage, folder))
+
+    return start
 
 
 def _parsed(arguments: list[str]) -> argparse.Namespace:
@@ -134,7 +148,7 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
 
 
 def _await(s3: Any, context: PipesParams, seconds: float = _CONTEXT_SECONDS) -> None:
-    """What to do may be told a moment after the step was started; if not, nobody waits for it."""
+    """Wait for the description of the job, which is written after the step has started."""
     bucket, key = context["bucket"], context["key"]
     until = time.monotonic() + seconds
     while True:

@@ -1,4 +1,4 @@
-"""What a job on a cluster tells whoever waits for it, beside its log lines: as Pipes messages."""
+"""The events that a job on a cluster reports besides its log lines, as Pipes messages."""
 
 import time
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from eventlake.runs.verify import CheckResult, ChecksFailed
 
 
 class UnitPublished(msgspec.Struct, frozen=True, tag="published"):
-    """A unit of work is in the lake: whoever waits reads its manifest there."""
+    """A unit of work is in the lake; its manifest is read from there."""
 
     manifest: int
     report: UnitReport
@@ -50,7 +50,7 @@ class UnitPlanned(msgspec.Struct, frozen=True, tag="planned"):
 
 
 class JobDone(msgspec.Struct, frozen=True, tag="done"):
-    """All of it is done; a job that ends without saying so has failed."""
+    """The job is complete; a job that ends without this event has failed."""
 
     seconds: float
     peak_mb: float  # of memory, on the driver
@@ -60,10 +60,10 @@ class JobDone(msgspec.Struct, frozen=True, tag="done"):
 
 
 class JobFailed(msgspec.Struct, frozen=True, tag="failed"):
-    """The error that ended the job, as far as it can be told."""
+    """The error that ended the job, as far as it can be sent."""
 
     kind: str
-    said: str
+    text: str
     checks: tuple[CheckResult, ...] = ()
 
     @classmethod
@@ -72,11 +72,11 @@ class JobFailed(msgspec.Struct, frozen=True, tag="failed"):
         return cls(type(error).__name__, str(error), checks)
 
     def error(self) -> LakeError:
-        """The same error, raised anew where somebody waits for the job."""
+        """The same error, to raise in the process that waits for the job."""
         if self.checks:
             return ChecksFailed(self.checks)
-        return error_in_trace(f"eventlake.{self.kind}: {self.said}") or LakeError(
-            f"{self.kind}: {self.said}"
+        return error_in_trace(f"eventlake.{self.kind}: {self.text}") or LakeError(
+            f"{self.kind}: {self.text}"
         )
 
 
@@ -84,7 +84,7 @@ Message = UnitPublished | UnitPlanned | JobDone | JobFailed
 
 
 def as_json(message: Message) -> Any:
-    """Plain values, as Pipes takes them."""
+    """Plain values, as Pipes requires."""
     return msgspec.to_builtins(message)
 
 
@@ -98,7 +98,7 @@ RESEND_SECONDS = (5.0, 15.0, 60.0, 120.0)
 
 @dataclass(frozen=True, slots=True)
 class PipesListener:
-    """Tells Dagster's log what a run has to say."""
+    """Sends the messages of a run to the log of Dagster."""
 
     pipes: PipesContext
 
@@ -110,7 +110,7 @@ class PipesListener:
 
 
 class PatientWriter(PipesS3MessageWriter):
-    """Sends what could not be sent again, in order; the official one falls silent for ever."""
+    """Repeats failed uploads, in order; after a failure the official writer sends nothing more."""
 
     def make_channel(self, params: PipesParams) -> PipesS3MessageWriterChannel:
         return _PatientChannel(
@@ -130,5 +130,5 @@ class _PatientChannel(PipesS3MessageWriterChannel):
         super().upload_messages_chunk(StringIO(body), index)
 
 
-def tell(pipes: PipesContext, message: Message) -> None:
+def report(pipes: PipesContext, message: Message) -> None:
     pipes.report_custom_message(as_json(message))

@@ -1,32 +1,40 @@
-"""What a worker of a cluster is, told by itself: with Python's own library, since it may have no
-more."""
+"""A task that reports what a Python worker has. Standard library only: it may have no packages."""
 
 import os
 import platform
 import socket
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+    from eventlake.runs.context import Listener
 
 
-class WorkerLook(NamedTuple):
-    """Where a task ran, and what it found there."""
+class Worker(NamedTuple):
+    """What a worker has."""
 
     host: str
     machine: str
-    versions: Mapping[str, str | None]  # of the packages asked for; None: not there
-    sees_file: bool  # whether a file that the driver has just written is there
+    versions: Mapping[str, str | None]  # of the packages asked for; None: not installed
+    sees_file: bool  # whether it sees a file that the driver has just written
+    kernels: tuple[int, int] | None  # from the cache, compiled; None: its daemon has none
 
 
 def look(
     packages: Sequence[str], file: str | None, numbers: Iterable[int] = ()
-) -> Iterator[WorkerLook]:
+) -> Iterator[Worker]:
     """A task of an RDD, whatever numbers it is given."""
-    yield WorkerLook(
+    compiled = sys.modules.get("eventlake.columnar.compiled")
+    yield Worker(
         host=socket.gethostname(),
         machine=platform.machine(),
         versions={package: _version(package) for package in packages},
         sees_file=file is None or os.path.exists(file),
+        kernels=None if compiled is None else tuple(compiled.kernels()),
     )
 
 
@@ -35,3 +43,25 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
+
+
+def workers_of(
+    context: "SparkContext", packages: Sequence[str] = (), file: str | None = None
+) -> list[Worker]:
+    """A report from each slot; starts the workers if they have not been started."""
+    slots = context.defaultParallelism
+    context.setJobDescription("start the workers")
+    rdd = context.parallelize(range(slots), slots)
+    return rdd.mapPartitions(lambda numbers: look(packages, file, numbers)).collect()
+
+
+def log_kernels(workers: Sequence[Worker], listener: "Listener") -> None:
+    """Log whether the workers have compiled kernels, and how many they had to compile."""
+    ready = [worker.kernels for worker in workers if worker.kernels]
+    cached, compiled = (max((k[n] for k in ready), default=0) for n in (0, 1))
+    if len(ready) < len(workers):
+        listener.warn(
+            f"{len(workers) - len(ready)} of {len(workers)} workers have no compiled kernels. "
+            "The log of the executors says why"
+        )
+    listener.log(f"Kernels of {len(ready)} workers: {cached} from the cache, {compiled} compiled")

@@ -7,8 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -25,16 +23,10 @@ from eventlake.runs.verify import CHECKS
 from eventlake.sample import WEB_SHOP, SampleSpec, write_archive
 from eventlake.settings.file import load_settings
 from tests.support.lakes.platform import InProcessEngine
-from tests.support.repo import reserved_port
+from tests.support.lakes.settings import lake_in
+from tests.support.repo import page_at, reserved_port
 
 pytestmark = pytest.mark.browser
-SETTINGS = f"""\
-workspace_id: WS
-storage: ./data
-sources:
-  - id: {WEB_SHOP.id}
-    slug: {WEB_SHOP.slug}
-"""
 CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 SECONDS_TO_START = 120
 _UNSET = ("DAGSTER_HOME", "DATALAKE_CONFIG")
@@ -45,10 +37,9 @@ SECONDS_TO_SHOW = 60_000  # milliseconds, as Playwright counts
 def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A lake into which two days were synced, under Dagster."""
     folder = tmp_path_factory.mktemp("project")
-    (folder / "lake.yaml").write_text(SETTINGS)
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("DAGSTER_HOME", raising=False)
-        lake = Lake.open(load_settings(folder / "lake.yaml", {}, folder))
+        lake = lake_in(folder, WEB_SHOP)
         ensure_home(lake.settings)
         source = lake.settings.sources[0]
         sample = SampleSpec(days=2, events_per_day=300, files_per_day=2, hours=4)
@@ -63,30 +54,18 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def address(project: Path) -> Iterator[str]:
     """The UI as `datalake dev` starts it."""
-    with reserved_port() as port, (project / "dev.log").open("wb") as log:
+    with reserved_port() as port:
         process = subprocess.Popen(
             [sys.executable, "-m", "datalake_assets.cli", "dev", "--port", str(port)],
             cwd=project,
             env={k: v for k, v in os.environ.items() if k not in _UNSET},
-            stdout=log,
-            stderr=log,
         )
         try:
-            yield _answering(f"http://127.0.0.1:{port}", process, project / "dev.log")
+            page_at(f"http://127.0.0.1:{port}/server_info", SECONDS_TO_START)
+            yield f"http://127.0.0.1:{port}"
         finally:
             process.terminate()
             process.wait(60)
-
-
-def _answering(address: str, process: subprocess.Popen[bytes], log: Path) -> str:
-    until = time.monotonic() + SECONDS_TO_START
-    while time.monotonic() < until and process.poll() is None:
-        try:
-            urllib.request.urlopen(f"{address}/server_info", timeout=5)
-            return address
-        except OSError:
-            time.sleep(0.5)
-    raise AssertionError(f"the UI did not start:\n{log.read_text()}")
 
 
 Look = Callable[[str], Page]

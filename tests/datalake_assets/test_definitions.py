@@ -1,11 +1,13 @@
 """The asset graph over `lake.yaml`."""
 
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
+from datalake_assets.assets.metadata import as_code, as_text
 from datalake_assets.definitions import build, defs
 from datalake_assets.instance.snapshot import Snapshot, SourceSnapshot, read_snapshot
 from eventlake.lake import Lake
@@ -13,6 +15,7 @@ from eventlake.rules.errors import UsageError
 from eventlake.rules.names import Naming
 from eventlake.rules.types import Column, LakeType, TableSchema
 from eventlake.runs.resolve import standard_columns
+from eventlake.settings.models import Source
 from tests.support.lakes.platform import InProcessEngine, MakePlatform, Platform
 from tests.support.lakes.settings import settings_of
 
@@ -21,14 +24,20 @@ def _keys(definitions: dg.Definitions) -> set[str]:
     return {key.to_user_string() for key in definitions.resolve_all_asset_keys()}
 
 
+def known_tables(
+    source: Source, names: Iterable[str], columns: tuple[Column, ...]
+) -> SourceSnapshot:
+    schemas = [
+        TableSchema(name, source.database, source.catalog_table(name), name, columns)
+        for name in names
+    ]
+    return SourceSnapshot("2026-10-01", {schema.key: schema for schema in schemas})
+
+
 def test_before_the_first_sync_there_are_archives_and_reports(platform: Platform) -> None:
+    each = ("{}/raw_archive", "__segment_datalake/{}_sync_reports", "{}/upkeep")
     assert _keys(platform.definitions()) == {
-        "web_shop/raw_archive",
-        "ios_prod/raw_archive",
-        "__segment_datalake/web_shop_sync_reports",
-        "__segment_datalake/ios_prod_sync_reports",
-        "web_shop/upkeep",
-        "ios_prod/upkeep",
+        key.format(slug) for key in each for slug in ("web_shop", "ios_prod")
     }
 
 
@@ -48,7 +57,7 @@ def test_keys_are_unique_where_sources_share_a_database_and_events_have_reserved
     tmp_path: Path,
 ) -> None:
     names = {
-        "plain": ("page", "track_x", "track_x_schema", "sync", "upkeep", "raw_archive"),
+        "plain": ("page", "track_x", "track_x_schema", "sync", "upkeep"),
         "db": ("page", "track_x", "archive"),
     }
     plain = {"id": "a", "slug": "plain", "database": "db"}
@@ -56,16 +65,7 @@ def test_keys_are_unique_where_sources_share_a_database_and_events_have_reserved
     settings = settings_of(tmp_path, plain, prefixed)
     columns = standard_columns(Naming.NATIVE)
     known = {
-        source.id: SourceSnapshot(
-            "2026-10-01",
-            {
-                f"db.{called}": TableSchema(name, "db", called, name, columns)
-                for name in names[source.slug]
-                if (called := source.catalog_table(name))
-                if source.table_prefix or name != "raw_archive"
-            },
-        )
-        for source in settings.sources
+        source.id: known_tables(source, names[source.slug], columns) for source in settings.sources
     }
     definitions = build(Lake.open(settings), Snapshot(known))
     dg.Definitions.validate_loadable(definitions)
@@ -79,30 +79,19 @@ def test_keys_are_unique_where_sources_share_a_database_and_events_have_reserved
 
 def test_jobs_and_schedules_of_every_source(platform: Platform) -> None:
     repository = platform.definitions().get_repository_def()
-
-    assert {job for job in repository.job_names if not job.startswith("__")} == {
-        "check",
-        "check_freshness",
-        "check_tables_web_shop",
-        "check_tables_ios_prod",
-        "sync_web_shop",
-        "replay_web_shop",
-        "sync_ios_prod",
-        "replay_ios_prod",
-        "upkeep_web_shop",
-        "upkeep_ios_prod",
-        "upkeep_dagster",
+    each = {
+        "sync": "0 */2 * * *",
+        "replay": None,
+        "upkeep": "30 3 * * *",
+        "check_tables": "30 4 * * *",
     }
-    schedules = {s.name: s.cron_schedule for s in repository.schedule_defs}
-    assert schedules == {
-        "sync_web_shop_schedule": "0 */2 * * *",
-        "sync_ios_prod_schedule": "0 */2 * * *",
-        "upkeep_web_shop_schedule": "30 3 * * *",
-        "upkeep_ios_prod_schedule": "30 3 * * *",
-        "upkeep_dagster_schedule": "30 3 * * *",
-        "check_tables_web_shop_schedule": "30 4 * * *",
-        "check_tables_ios_prod_schedule": "30 4 * * *",
-        "check_freshness_schedule": "10 * * * *",
+    expected = {
+        f"{job}_{slug}": cron for job, cron in each.items() for slug in ("web_shop", "ios_prod")
+    }
+    expected |= {"check": None, "check_freshness": "10 * * * *", "upkeep_dagster": "30 3 * * *"}
+    assert {job for job in repository.job_names if not job.startswith("__")} == expected.keys()
+    assert {s.name: s.cron_schedule for s in repository.schedule_defs} == {
+        f"{job}_schedule": cron for job, cron in expected.items() if cron
     }
 
 
@@ -110,16 +99,17 @@ def test_a_source_that_is_not_enabled_has_no_schedule(tmp_path: Path) -> None:
     off = {"id": "b2", "slug": "off", "enabled": False}
     settings = settings_of(tmp_path, {"id": "a1", "slug": "on"}, off)
     repository = build(Lake.open(settings), Snapshot()).get_repository_def()
-    assert {schedule.name for schedule in repository.schedule_defs} == {
-        "sync_on_schedule",
-        "upkeep_on_schedule",
-        "upkeep_dagster_schedule",
-        "check_tables_on_schedule",
-        "check_freshness_schedule",
-    }
+    jobs = ("sync_on", "upkeep_on", "upkeep_dagster", "check_tables_on", "check_freshness")
+    assert {s.name for s in repository.schedule_defs} == {f"{job}_schedule" for job in jobs}
 
 
-def test_an_asset_tells_what_it_is(platform: Platform) -> None:
+def test_text_from_senders_is_text_in_markdown() -> None:
+    assert as_code("Order") == "`Order`"
+    assert as_code("a`![x](http://y)``b\n# c") == "``` a`![x](http://y)``b # c ```"
+    assert as_text("![x](y)\n<b> a|b `c`") == r"!\[x\](y) \<b\> a\|b \`c\`"
+
+
+def test_an_asset_describes_itself(platform: Platform) -> None:
     platform.sync("web_shop")
     graph = platform.definitions().resolve_asset_graph()
     page = graph.get(dg.AssetKey(["web_shop", "page"]))
@@ -127,9 +117,9 @@ def test_an_asset_tells_what_it_is(platform: Platform) -> None:
     assert page.group_name == "web_shop"
     assert page.kinds == {"spark", "parquet"}
     assert graph.get(dg.AssetKey(["web_shop", "page_schema"])).kinds == {"local"}
-    assert page.owners == ["team:data-platform"]
+    assert page.owners == []
     assert page.description == "Every `page` event of web_shop, one row each."
-    assert page.metadata["dagster/table_name"].value == "web_shop.page"
+    assert page.metadata["dagster/table_name"] == "web_shop.page"
     assert page.parent_keys == {dg.AssetKey(["web_shop", "raw_archive"])}
     assert page.backfill_policy == dg.BackfillPolicy.single_run()
     assert page.partitions_def is not None
@@ -169,18 +159,8 @@ def many_tables(root: Path, sources: int, tables: int) -> tuple[Lake, Snapshot]:
     columns = standard_columns(Naming.NATIVE) + tuple(
         Column(f"properties_{n}", LakeType.STRING, f"/properties/{n}") for n in range(50)
     )
-    known = {
-        source.id: SourceSnapshot(
-            "2026-10-01",
-            {
-                f"{source.database}.track_{n}": TableSchema(
-                    f"track_{n}", source.database, f"track_{n}", f"Event {n}", columns
-                )
-                for n in range(tables)
-            },
-        )
-        for source in settings.sources
-    }
+    names = [f"track_{n}" for n in range(tables)]
+    known = {source.id: known_tables(source, names, columns) for source in settings.sources}
     return Lake.open(settings), Snapshot(known)
 
 

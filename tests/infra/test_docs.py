@@ -4,6 +4,7 @@ import re
 import shlex
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import botocore.session
 import duckdb
@@ -11,19 +12,19 @@ import jmespath  # type: ignore[import-untyped]
 import pytest
 import yaml
 from botocore import xform_name
-from typer.testing import CliRunner
 
-from datalake_assets.cli import serve
-from datalake_assets.cli.app import app, load
+from datalake_assets.cli import dev
+from datalake_assets.cli.app import load
 from datalake_assets.instance.home import URL_VARIABLE, VARIABLE
 from datalake_assets.instance.storage import Bookkeeping
-from datalake_assets.jobs.sync import SCHEDULES_VARIABLE
+from datalake_assets.jobs import SCHEDULES_VARIABLE
 from datalake_assets.sensors.reload import WEBSERVER_VARIABLE
 from eventlake.settings.file import FILE_VARIABLE, load_settings
 from scripts.aws_policies import TEMPLATE, policies, template
 from tests.support.aws.stack import deploy
 from tests.support.repo import ROOT, blocks
 from tests.support.servers.aws import AwsServer
+from tests.support.terminal import datalake
 
 DOC = ROOT / "docs/aws.md"
 TEXT = DOC.read_text()
@@ -64,7 +65,7 @@ def parameters(words: list[str]) -> dict[str, str]:
     return dict(entry.split("=", 1) for entry in given)
 
 
-def test_every_command_is_of_a_kind_that_is_tried_here() -> None:
+def test_every_command_is_of_a_tested_kind() -> None:
     assert {words[0] for words in COMMANDS} == {"aws", "datalake"}
     assert len(OURS) >= 8
     assert len(DEPLOYS) == 2
@@ -99,39 +100,32 @@ def test_commands_of_aws_exist_with_their_options(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("words", DEPLOYS, ids=["first", "again"])
-def test_deployments_name_the_template_and_its_parameters(words: list[str]) -> None:
+def test_deployments_name_the_template_and_give_valid_parameters(words: list[str]) -> None:
     given = options(words)
     assert ROOT / given["--template-file"][0] == TEMPLATE
     assert given["--capabilities"] == ["CAPABILITY_IAM"]
-    assert parameters(words).keys() <= template()["Parameters"].keys()
-
-
-def test_the_first_deployment_gives_all_that_has_no_default() -> None:
-    needed = {name for name, said in template()["Parameters"].items() if "Default" not in said}
-    assert needed <= parameters(DEPLOYS[0]).keys()
-
-
-@pytest.mark.parametrize("words", DEPLOYS, ids=["first", "again"])
-def test_values_of_parameters_are_ones_that_the_template_takes(words: list[str]) -> None:
     for name, value in parameters(words).items():
-        said = template()["Parameters"][name]
-        listed = value.split(",") if said["Type"] == "CommaDelimitedList" else [value]
-        assert all(re.fullmatch(said.get("AllowedPattern", ".*"), one) for one in listed), name
+        known = template()["Parameters"][name]
+        listed = value.split(",") if known["Type"] == "CommaDelimitedList" else [value]
+        assert all(re.fullmatch(known.get("AllowedPattern", ".*"), one) for one in listed), name
 
 
-def test_parameters_that_are_mentioned_exist() -> None:
+def test_the_page_gives_needed_parameters_and_mentions_existing_ones() -> None:
+    needed = {name for name, known in template()["Parameters"].items() if "Default" not in known}
+    assert needed <= parameters(DEPLOYS[0]).keys()
     mentioned = {m[1] for span in SPANS if (m := re.match(r"([A-Z][A-Za-z]+)=", span))}
     assert {"CreateBucket", "RawFolder", "KmsKeyArn"} <= mentioned
     assert mentioned <= template()["Parameters"].keys()
+    assert set(SPANS) >= policies().keys()
 
 
-def test_the_stack_of_the_page_is_deployed_and_tells_the_settings(aws: AwsServer) -> None:
+def test_the_stack_of_the_page_can_be_deployed_and_outputs_the_settings(aws: AwsServer) -> None:
     network = {"VpcId", "SubnetId"}
     given = {k: v for k, v in parameters(DEPLOYS[0]).items() if k not in network}
     stack = deploy(aws, **given)
     (asking,) = [options(words) for words in AWS if words[1] == "describe-stacks"]
-    told = stack.client("cloudformation").describe_stacks(StackName=asking["--stack-name"][0])
-    (settings,) = jmespath.search(asking["--query"][0], told)
+    found = stack.client("cloudformation").describe_stacks(StackName=asking["--stack-name"][0])
+    (settings,) = jmespath.search(asking["--query"][0], found)
     keys = [line.split(":")[0] for line in settings.splitlines()]
     assert keys == [line.split(":")[0] for line in blocks(TEXT, "yaml")[0].splitlines()][1:8]
 
@@ -140,11 +134,8 @@ def test_the_stack_of_the_page_is_deployed_and_tells_the_settings(aws: AwsServer
 def test_settings_of_the_page_load(number: int, tmp_path: Path) -> None:
     (tmp_path / "lake.yaml").write_text(blocks(TEXT, "yaml")[number])
     settings = load_settings(None, {}, tmp_path)
-    assert (settings.storage_uri, settings.catalog, settings.engine) == (
-        "s3://acme-events",
-        "glue",
-        "emr",
-    )
+    assert settings.storage_uri == "s3://acme-events"
+    assert (settings.catalog, settings.engine) == ("glue", "emr")
 
 
 def test_the_comparison_with_old_tables_runs() -> None:
@@ -157,56 +148,35 @@ def test_the_comparison_with_old_tables_runs() -> None:
         assert memory.execute(query).fetchall() == [("2026-11-15", 1, 1)]
 
 
-def test_the_policies_are_mentioned() -> None:
-    assert set(SPANS) >= policies().keys()
-
-
 DEPLOY = ROOT / "deploy"
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
 
 
-def test_every_part_of_dagster_is_there_once() -> None:
+def test_compose_starts_each_part_of_dagster_once_with_the_variables_that_are_read() -> None:
     ours = {name: one for name, one in COMPOSE["services"].items() if name != "postgres"}
-    assert ours.keys() == {part.value for part in serve.Part}
+    assert ours.keys() == {part.value for part in dev.Part}
     for name, service in ours.items():
         assert service["command"][:3] == ["datalake", "serve", name]
         assert service["image"] == "datalake"
         assert "deploy" not in service  # one of each: two daemons would do everything twice
+    given = COMPOSE["x-datalake"]["environment"]
+    read = {FILE_VARIABLE, VARIABLE, URL_VARIABLE, WEBSERVER_VARIABLE, SCHEDULES_VARIABLE}
+    assert read | {dev.CODE_VARIABLE} == {name for name, value in given.items() if value}
+    for variable, part in [(dev.CODE_VARIABLE, "code"), (WEBSERVER_VARIABLE, "webserver")]:
+        assert given[variable] == f"{part}:{COMPOSE['services'][part]['command'][-1]}"
 
 
-def test_the_variables_are_those_that_are_read() -> None:
-    told = COMPOSE["x-datalake"]["environment"]
-    ours = {FILE_VARIABLE, VARIABLE, URL_VARIABLE, WEBSERVER_VARIABLE, SCHEDULES_VARIABLE}
-    assert ours | {serve.CODE_VARIABLE} == {name for name, value in told.items() if value}
-    assert told[serve.CODE_VARIABLE] == "code:4000"
-    assert COMPOSE["services"]["code"]["command"][-1] == "4000"
-    assert told[WEBSERVER_VARIABLE] == "webserver:3000"
-    assert COMPOSE["services"]["webserver"]["command"][-1] == "3000"
-
-
-def test_only_this_machine_reaches_the_ui_and_nothing_else_is_open() -> None:
+def test_only_this_machine_reaches_the_ui_and_no_other_port_is_open() -> None:
     ports = {name: one.get("ports") for name, one in COMPOSE["services"].items()}
     assert ports.pop("webserver") == ["127.0.0.1:3000:3000"]
     assert set(ports.values()) == {None}
 
 
-def test_what_has_no_default_is_in_the_example() -> None:
+def test_the_example_has_the_variables_without_default_and_volumes_are_declared() -> None:
     asked = set(re.findall(r"\$\{(\w+):\?", (DEPLOY / "compose.yaml").read_text()))
     example = set(re.findall(r"^(\w+)=", (DEPLOY / "env.example").read_text(), re.MULTILINE))
     assert asked == example
-
-
-def test_the_image_copies_what_there_is() -> None:
-    copied = re.findall(r"^COPY (.+) \S+$", DOCKERFILE, re.MULTILINE)
-    names = [name for line in copied for name in line.split()]
-    assert names and all((ROOT / name).exists() for name in names)
-    packages = {path.parent.name for path in ROOT.glob("*/py.typed")}
-    assert packages <= set(names)
-    assert "USER datalake" in DOCKERFILE
-
-
-def test_volumes_are_declared() -> None:
     used = {
         volume.split(":")[0]
         for service in COMPOSE["services"].values()
@@ -216,20 +186,30 @@ def test_volumes_are_declared() -> None:
     assert used == set(COMPOSE["volumes"])
 
 
-@pytest.mark.parametrize("part", serve.Part)
-def test_every_command_is_taken(part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_image_copies_existing_files_and_all_packages() -> None:
+    copied = re.findall(r"^COPY (.+) \S+$", DOCKERFILE, re.MULTILINE)
+    names = [name for line in copied for name in line.split()]
+    assert names and all((ROOT / name).exists() for name in names)
+    packages = {path.parent.name for path in ROOT.glob("*/py.typed")}
+    assert packages <= set(names)
+    assert "USER datalake" in DOCKERFILE
+
+
+@pytest.mark.parametrize("part", dev.Part)
+def test_the_command_of_every_part_starts_it(
+    part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "lake.yaml").write_text(
         "workspace_id: W1\nstorage: ./data\nsources: [{id: S1, slug: shop}]\n"
     )
-    handed: list[list[str]] = []
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(VARIABLE, str(tmp_path / "home"))
-    monkeypatch.setenv(serve.CODE_VARIABLE, "code:4000")
-    monkeypatch.setattr("os.execve", lambda _, command, environ: handed.append(command))
+    monkeypatch.setenv(dev.CODE_VARIABLE, "code:4000")
+    monkeypatch.setattr("os.execve", execve := Mock())
     monkeypatch.setattr("signal.signal", lambda *_: None)  # Ctrl-C stays as it is here
     words = COMPOSE["services"][part]["command"][1:]
-    assert CliRunner().invoke(app, words).exit_code == 0
-    [command] = handed
+    datalake(*words)
+    [(_, command, _)] = [call.args for call in execve.mock_calls]
     assert command[1] == "-m"
     assert (tmp_path / "home/dagster.yaml").read_bytes() == (ROOT / "dagster.yaml").read_bytes()
 

@@ -11,13 +11,13 @@ import pytest
 from botocore import xform_name
 from botocore.exceptions import ClientError
 
-from eventlake.aws.access import AwsAccess, forget_sessions
+from eventlake.aws.access import AwsAccess
 from eventlake.aws.permissions import OPERATIONS
 from eventlake.rules.errors import InvalidSetting
-from tests.support.aws.enforced import User, actions, allows, enforced
+from tests.support.aws.enforced import Become, actions, allows, enforced
 from tests.support.aws.stack import DAGSTER, REGION, Stack, deploy
 from tests.support.repo import ROOT
-from tests.support.servers.aws import AwsServer
+from tests.support.servers.aws import AwsServer, fresh_sessions
 
 BUCKET = "arn:aws:s3:::lake-bucket"
 CLUSTER = f"arn:aws:elasticmapreduce:{REGION}:123456789012:cluster/j-1A2B3C4D5E6F7"
@@ -32,17 +32,14 @@ def stack(aws_server: AwsServer) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in aws_server.environment.items():
             patch.setenv(name, value)
-        forget_sessions()
-        aws_server.reset()
-        deployed = deploy(aws_server)
-        yield {role: deployed.role_documents(role) for role in deployed.resources if "Role" in role}
-        forget_sessions()
+        with fresh_sessions():
+            aws_server.reset()
+            deployed = deploy(aws_server)
+            roles = [name for name in deployed.resources if name.endswith("Role")]
+            yield {role: deployed.role_documents(role) for role in roles}
 
 
-ROLES = ("LakeRole", "EmrServiceRole", "EmrInstanceRole")
-
-
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", ["LakeRole", "EmrServiceRole", "EmrInstanceRole"])
 def test_actions_are_named_one_by_one(stack: dict[str, Any], role: str) -> None:
     granted = actions(stack[role])
     assert granted
@@ -90,11 +87,7 @@ def test_the_role_may_do_what_a_sync_does(
         ("glue:StartJobRun", f"arn:aws:glue:{REGION}:123456789012:job/etl", {}),
         ("glue:DeleteDatabase", f"arn:aws:glue:{REGION}:123456789012:database/ios_prod", {}),
         ("elasticmapreduce:AddJobFlowSteps", CLUSTER, {}),
-        (
-            "elasticmapreduce:TerminateJobFlows",
-            CLUSTER,
-            {"elasticmapreduce__ResourceTag_S_vendor": "them"},
-        ),
+        ("elasticmapreduce:TerminateJobFlows", CLUSTER, dict.fromkeys(OURS, "them")),
         ("elasticmapreduce:RunJobFlow", CLUSTER, {}),
         ("elasticmapreduce:AddTags", CLUSTER, {}),
         ("iam:PassRole", DAGSTER, {"iam__PassedToService": "ec2.amazonaws.com"}),
@@ -135,33 +128,22 @@ def test_roles_are_passed_to_their_service_alone(aws: AwsServer) -> None:
     ]
 
 
-def test_the_role_trusts_whom_it_is_told_to_with_the_external_ids(aws: AwsServer) -> None:
+def test_the_role_trusts_the_given_principals_with_the_external_ids(aws: AwsServer) -> None:
     stack = deploy(aws)
     role = stack.client("iam").get_role(RoleName=stack.resources["LakeRole"])["Role"]
-    assert role["AssumeRolePolicyDocument"]["Statement"] == [
-        {
-            "Effect": "Allow",
-            "Principal": {"AWS": [DAGSTER]},
-            "Action": "sts:AssumeRole",
-            "Condition": {"StringEquals": {"sts:ExternalId": ["P3IMS7SBDH", "9IP56Shn6"]}},
-        }
-    ]
+    [statement] = role["AssumeRolePolicyDocument"]["Statement"]
+    ids = {"StringEquals": {"sts:ExternalId": ["P3IMS7SBDH", "9IP56Shn6"]}}
+    who = {"Effect": "Allow", "Principal": {"AWS": [DAGSTER]}}
+    assert statement == who | {"Action": "sts:AssumeRole", "Condition": ids}
 
 
 @pytest.fixture
-def dagster(aws: AwsServer, monkeypatch: pytest.MonkeyPatch) -> Stack:
-    """The stack, and this process running as the one it trusts."""
-    user = User(aws, denied=[])
-    stack = deploy(aws, TrustedPrincipals=user.arn)
-    for name, value in user.environment.items():
-        monkeypatch.setenv(name, value)
-    forget_sessions()
-    return stack
+def dagster(aws: AwsServer, become: Become) -> Stack:
+    """The stack; it trusts the user of this process."""
+    return deploy(aws, TrustedPrincipals=become().arn)
 
 
-def test_asked_by_the_role_itself_s3_takes_what_is_ours_only(
-    aws: AwsServer, dagster: Stack
-) -> None:
+def test_the_role_can_write_only_the_folders_of_the_lake(aws: AwsServer, dagster: Stack) -> None:
     s3 = AwsAccess(REGION, dagster.outputs["LakeRoleArn"], "9IP56Shn6").client("s3")
     with enforced(aws):
         s3.put_object(Bucket="lake-bucket", Key="segment-data/_state/x", Body=b"1")
@@ -172,7 +154,7 @@ def test_asked_by_the_role_itself_s3_takes_what_is_ours_only(
                 s3.put_object(Bucket="lake-bucket", Key=key, Body=b"1")
 
 
-def test_without_the_right_external_id_nobody_is_let_in(aws: AwsServer, dagster: Stack) -> None:
+def test_a_wrong_external_id_is_refused(aws: AwsServer, dagster: Stack) -> None:
     access = AwsAccess(REGION, dagster.outputs["LakeRoleArn"], "guessed")
     with enforced(aws), pytest.raises(InvalidSetting, match="External ID is invalid"):
         access.credentials()
@@ -181,7 +163,7 @@ def test_without_the_right_external_id_nobody_is_let_in(aws: AwsServer, dagster:
 # A client's name, and what the actions of its service begin with.
 SERVICES = {"s3": "s3", "glue": "glue", "emr": "elasticmapreduce"}
 
-# Done with the credentials of whoever administers the bucket, not with the role.
+# Done with an administrator's credentials, not with the role.
 NOT_BY_THE_ROLE = {"eventlake/aws/lifecycle.py"}
 # Told by an answer's header, also where the answer is a refusal.
 NEEDS_NOTHING = {"head_bucket"}
@@ -219,7 +201,7 @@ def operations() -> dict[str, str]:
 
 
 def called(module: Path) -> Iterator[str]:
-    """Methods of AWS's clients that a module calls, or names for someone who calls them."""
+    """Methods of AWS's clients that a module calls, or whose names it passes on."""
     for node in ast.walk(ast.parse(module.read_text("utf-8"))):
         name = ""
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -249,8 +231,8 @@ def used() -> set[str]:
 
 
 @pytest.fixture
-def granted(aws: AwsServer) -> set[str]:
-    return actions(deploy(aws).role_documents("LakeRole"))
+def granted(stack: dict[str, Any]) -> set[str]:
+    return actions(stack["LakeRole"])
 
 
 def of(service: str, among: set[str]) -> set[str]:
@@ -274,11 +256,8 @@ def test_nothing_is_granted_of_other_services_but_roles_and_alerts(granted: set[
     assert others == {"iam:PassRole", "sns:Publish"}
 
 
-def test_the_cluster_may_do_to_bucket_and_catalog_what_the_role_may(aws: AwsServer) -> None:
-    stack = deploy(aws)
-    role, cluster = (
-        actions(stack.role_documents(name)) for name in ("LakeRole", "EmrInstanceRole")
-    )
+def test_the_cluster_may_do_to_bucket_and_catalog_what_the_role_may(stack: dict[str, Any]) -> None:
+    role, cluster = actions(stack["LakeRole"]), actions(stack["EmrInstanceRole"])
     assert of("s3", cluster) == of("s3", role)
     assert of("glue", cluster) == of("glue", role) | {"glue:GetUserDefinedFunctions"}
 

@@ -2,7 +2,6 @@
 
 import logging
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -10,19 +9,14 @@ import pytest
 from botocore.stub import Stubber
 
 from datalake_assets.preflight.storage import bucket_findings, bucket_region
-from eventlake.aws.access import forget_sessions
 from eventlake.lake import Lake
-from eventlake.runs.context import RunContext, Silent
-from eventlake.runs.replay import replay
-from eventlake.runs.sync import sync
 from eventlake.runs.unit import Window
-from eventlake.state.manifest import RunKind
-from eventlake.state.report import RunFacts
 from eventlake.storage.s3 import S3Storage
-from tests.support.aws.enforced import User, allows
+from tests.support.aws.enforced import Become, allows
 from tests.support.aws.stack import REGION, Stack, deploy
 from tests.support.lakes.archive import Archive, identify, track
-from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.jobs import run
+from tests.support.lakes.platform import InProcessEngine
 from tests.support.lakes.runs import utc
 from tests.support.lakes.settings import SHOP, settings_of
 from tests.support.servers.aws import AwsServer
@@ -53,19 +47,15 @@ def needed(method: str, url: str) -> tuple[str, str, str]:
 
 
 @pytest.fixture
-def stack(aws: AwsServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Stack:
-    """The stack, an archive in its bucket, and this process running as whom it trusts."""
-    user = User(aws, denied=[])
-    deployed = deploy(aws, Prefix="events/", TrustedPrincipals=user.arn)
+def stack(aws: AwsServer, become: Become, tmp_path: Path) -> Stack:
+    """The stack, which trusts the user of this process, and an archive in its bucket."""
+    deployed = deploy(aws, Prefix="events/", TrustedPrincipals=become().arn)
     day = Archive(tmp_path / "events/segment-logs/S1").day("2026-10-01")
     day.file("a", *(track("Order", f"m{n}", "2026-10-01T07:00", total=n) for n in range(20)))
     day.file("b", identify("m1", "2026-10-01T07:30"), identify("x", "2026-10-01T08:30"))
     for file in tmp_path.rglob("*.gz"):
         key = str(file.relative_to(tmp_path))
         deployed.client("s3").put_object(Bucket="lake-bucket", Key=key, Body=file.read_bytes())
-    for name, value in user.environment.items():
-        monkeypatch.setenv(name, value)
-    forget_sessions()
     return deployed
 
 
@@ -82,36 +72,17 @@ def lake(stack: Stack) -> Lake:
     return Lake.open(settings)
 
 
-def contexts(lake: Lake) -> Iterator[RunContext]:
-    source = lake.settings.sources[0]
-    for number, kind in enumerate((RunKind.SYNC, RunKind.SYNC, RunKind.REPLAY), 1):
-        facts = RunFacts(
-            workspace_id=lake.settings.workspace_id,
-            source_id=source.id,
-            database=source.database,
-            run_id=f"R{number}",
-            start_time=utc(f"2026-10-20T00:0{number}:00"),
-            s3_bucket="lake-bucket",
-            replay=kind is RunKind.REPLAY,
-            replay_from=WINDOW.start if kind is RunKind.REPLAY else None,
-            replay_to=WINDOW.end if kind is RunKind.REPLAY else None,
-        )
-        yield RunContext(
-            lake.settings, source, lake.storage, lake.catalog, kind, facts, InProcess, Silent()
-        )
-
-
 def test_no_request_of_check_syncs_and_replays_would_be_refused(
     stack: Stack, lake: Lake, caplog: pytest.LogCaptureFixture
 ) -> None:
     policies = stack.role_documents("LakeRole")
-    first, second, again = contexts(lake)
+    engine = InProcessEngine()
     with caplog.at_level(logging.INFO, "werkzeug"):
         caplog.clear()
         assert [found for found in bucket_findings(lake) if found.error] == []
-        assert sync(first).row_count == 21
-        assert sync(second).row_count == 0
-        assert replay(again, WINDOW).row_count == 21
+        assert run(engine, lake).row_count == 21
+        assert run(engine, lake).row_count == 0
+        assert run(engine, lake, window=WINDOW).row_count == 21
         assert [table.name for table in lake.catalog.tables("shop")] == ["identify", "track_order"]
         requests = [found for line in caplog.messages if (found := REQUEST.search(line))]
 
@@ -127,12 +98,12 @@ def test_no_request_of_check_syncs_and_replays_would_be_refused(
     assert refused == []
 
 
-def test_check_learns_the_region_though_the_role_may_not_see_the_bucket_as_a_whole(
+def test_check_finds_the_region_although_the_role_may_not_read_the_bucket_itself(
     lake: Lake,
 ) -> None:
     storage = lake.storage
     assert isinstance(storage, S3Storage)
-    told = {"HTTPHeaders": {"x-amz-bucket-region": "eu-south-2"}}
+    headers = {"HTTPHeaders": {"x-amz-bucket-region": "eu-south-2"}}
     with Stubber(storage.client) as stubbed:
-        stubbed.add_client_error("head_bucket", "403", "Forbidden", 403, response_meta=told)
+        stubbed.add_client_error("head_bucket", "403", "Forbidden", 403, response_meta=headers)
         assert bucket_region(storage) == "eu-south-2"

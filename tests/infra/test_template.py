@@ -38,18 +38,18 @@ def test_the_cluster_has_five_nodes_on_demand(group: str, count: int) -> None:
     assert nodes["Market"] == "ON_DEMAND"
 
 
-def test_it_scales_between_two_and_eight() -> None:
-    assert properties("Cluster")["ManagedScalingPolicy"]["ComputeLimits"] == {
+def test_the_cluster_scales_stays_up_and_runs_several_syncs_at_once() -> None:
+    cluster = properties("Cluster")
+    assert cluster["ManagedScalingPolicy"]["ComputeLimits"] == {
         "UnitType": "Instances",
         "MinimumCapacityUnits": 2,
         "MaximumCapacityUnits": 8,
         "MaximumOnDemandCapacityUnits": 8,
         "MaximumCoreCapacityUnits": 2,
     }
-
-
-def test_it_stays_and_works_on_several_syncs_at_once() -> None:
-    cluster = properties("Cluster")
+    assert "AutoScalingRole" not in cluster  # managed scaling needs none
+    roles = [name for name, r in template()["Resources"].items() if r["Type"] == "AWS::IAM::Role"]
+    assert roles == ["LakeRole", "EmrServiceRole", "EmrInstanceRole"]
     assert cluster["Instances"]["KeepJobFlowAliveWhenNoSteps"] is True
     assert default(cluster["StepConcurrencyLevel"]) == 10
     assert default(cluster["ReleaseLabel"]) == "emr-spark-8.0.0"
@@ -64,42 +64,21 @@ def test_glue_is_the_metastore_of_spark_and_of_hive_where_there_is_hive() -> Non
         assert part["ConfigurationProperties"] == {"hive.metastore.client.factory.class": GLUE}
 
 
-def test_managed_scaling_takes_no_role_for_autoscaling() -> None:
-    assert "AutoScalingRole" not in properties("Cluster")
-    roles = [
-        name for name, made in template()["Resources"].items() if made["Type"] == "AWS::IAM::Role"
-    ]
-    assert roles == ["LakeRole", "EmrServiceRole", "EmrInstanceRole"]
-
-
 def as_api(rule: dict[str, Any]) -> dict[str, Any]:
     """A lifecycle rule of the template without prefix, as S3's own interface has it."""
     plain = {
-        key: value["Fn::Sub"].replace("${Prefix}", "") if isinstance(value, dict) else value
+        key: value["Fn::Sub"].replace("${Prefix}", "") if key in ("Id", "Prefix") else value
         for key, value in rule.items()
-        if key in ("Id", "Status", "Prefix")
     }
-    return {
-        "ID": plain["Id"],
-        "Status": plain["Status"],
-        "Filter": {"Prefix": plain["Prefix"]},
-        **(
-            {"Expiration": {"Days": rule["ExpirationInDays"]}} if "ExpirationInDays" in rule else {}
-        ),
-        **{
-            key: rule[key]
-            for key in ("NoncurrentVersionExpiration", "AbortIncompleteMultipartUpload")
-            if key in rule
-        },
-    }
+    renamed = {"ID": plain.pop("Id"), "Filter": {"Prefix": plain.pop("Prefix")}}
+    if days := plain.pop("ExpirationInDays", None):
+        renamed["Expiration"] = {"Days": days}
+    return plain | renamed
 
 
-def test_a_new_bucket_forgets_what_an_existing_one_is_taught_to_forget() -> None:
+def test_a_new_bucket_expires_files_like_an_existing_one_is_closed_and_outlives_the_stack() -> None:
     rules = properties("Bucket")["LifecycleConfiguration"]["Rules"]
     assert list(map(as_api, rules)) == our_rules("", 14)
-
-
-def test_a_new_bucket_is_closed_encrypted_and_outlives_the_stack() -> None:
     assert set(properties("Bucket")["PublicAccessBlockConfiguration"].values()) == {True}
     (rule,) = properties("Bucket")["BucketEncryption"]["ServerSideEncryptionConfiguration"]
     assert rule["ServerSideEncryptionByDefault"]["SSEAlgorithm"]["Fn::If"][2] == "AES256"
@@ -136,20 +115,11 @@ def stack(aws: AwsServer) -> Stack:
     return deploy(aws)
 
 
-def test_everything_is_there(stack: Stack) -> None:
-    assert set(stack.resources) == {
-        "Bucket",
-        "LakeAccess",
-        "LakeRole",
-        "EmrServiceRole",
-        "EmrInstanceRole",
-        "EmrInstanceProfile",
-        "Cluster",
-        "AlertsTopic",
-    }
-
-
-def test_the_cluster_is_in_the_subnet_with_its_roles_logs_and_tag(stack: Stack) -> None:
+def test_the_stack_has_its_resources_and_the_cluster_its_subnet_roles_logs_and_tag(
+    stack: Stack,
+) -> None:
+    roles = {"LakeRole", "EmrServiceRole", "EmrInstanceRole", "EmrInstanceProfile"}
+    assert stack.resources.keys() == roles | {"Bucket", "LakeAccess", "Cluster", "AlertsTopic"}
     cluster = stack.client("emr").describe_cluster(ClusterId=stack.outputs["ClusterId"])["Cluster"]
     tags = {tag["Key"]: tag["Value"] for tag in cluster["Tags"]}
     (subnet,) = stack.client("ec2").describe_subnets(
@@ -163,8 +133,6 @@ def test_the_cluster_is_in_the_subnet_with_its_roles_logs_and_tag(stack: Stack) 
     assert attributes["IamInstanceProfile"] == stack.resources["EmrInstanceProfile"]
     assert attributes["Ec2SubnetId"] == subnet["SubnetId"]
 
-
-def test_a_new_bucket_is_encrypted(stack: Stack) -> None:
     found = stack.client("s3").get_bucket_encryption(Bucket="lake-bucket")
     (rule,) = found["ServerSideEncryptionConfiguration"]["Rules"]
     assert rule["ApplyServerSideEncryptionByDefault"] == {"SSEAlgorithm": "AES256"}
@@ -177,9 +145,7 @@ def test_an_existing_bucket_stays_as_it_is(aws: AwsServer) -> None:
     stack = deploy(aws, BucketName="ours-for-years", CreateBucket="false", Prefix="events/")
     cluster = stack.client("emr").describe_cluster(ClusterId=stack.outputs["ClusterId"])["Cluster"]
     assert "Bucket" not in stack.resources
-    assert [entry["Key"] for entry in s3.list_objects_v2(Bucket="ours-for-years")["Contents"]] == [
-        "finance/book.csv"
-    ]
+    assert aws.content("ours-for-years").keys() == {"finance/book.csv"}
     assert cluster["LogUri"] == "s3://ours-for-years/events/logs/"
 
 
@@ -201,11 +167,11 @@ def test_the_network_may_be_given_whole(aws: AwsServer) -> None:
     ] == groups
 
 
-def test_failing_syncs_can_be_told_by_mail(aws: AwsServer) -> None:
+def test_alerts_can_be_sent_by_email(aws: AwsServer) -> None:
     stack = deploy(aws, AlertEmail="data@example.org")
-    (told,) = stack.client("sns").list_subscriptions()["Subscriptions"]
-    assert (told["Protocol"], told["Endpoint"]) == ("email", "data@example.org")
-    assert told["TopicArn"] == stack.outputs["AlertsTopicArn"]
+    (to,) = stack.client("sns").list_subscriptions()["Subscriptions"]
+    assert (to["Protocol"], to["Endpoint"]) == ("email", "data@example.org")
+    assert to["TopicArn"] == stack.outputs["AlertsTopicArn"]
 
 
 def test_a_key_of_the_bucket_is_for_the_role_and_for_the_cluster(aws: AwsServer) -> None:
@@ -217,7 +183,7 @@ def test_a_key_of_the_bucket_is_for_the_role_and_for_the_cluster(aws: AwsServer)
         assert about_it["Action"] == ["kms:Decrypt", "kms:GenerateDataKey"]
 
 
-def test_it_says_what_changes_in_lake_yaml(stack: Stack) -> None:
+def test_an_output_has_the_lines_for_lake_yaml(stack: Stack) -> None:
     assert yaml.safe_load(stack.outputs["LakeYaml"]) == {
         "storage": "s3://lake-bucket/",
         "catalog": "glue",

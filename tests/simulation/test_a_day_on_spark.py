@@ -19,7 +19,7 @@ from eventlake.lake import Lake
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import ServiceTrouble
 from eventlake.settings.models import Source
-from spark_resources.dataflow.local import LocalDataflow
+from spark_resources.dataflow.staged import StagedDataflow
 from spark_resources.engines.java import with_archive
 from spark_resources.engines.local import LocalEngine
 from spark_resources.engines.session import SPARK_CONFIG
@@ -42,7 +42,7 @@ class Breakable(LocalEngine):
 
     gone: ClassVar[bool] = False
 
-    def dataflow(self) -> LocalDataflow:
+    def dataflow(self) -> StagedDataflow:
         if self.gone:
             raise ServiceTrouble("The cluster was taken away.")
         return super().dataflow()

@@ -8,23 +8,15 @@ from pathlib import Path
 from eventlake.lake import Lake
 from eventlake.runs.unit import Window
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive
-from eventlake.settings.file import load_settings
 from tests.support.lakes.jobs import drained
 from tests.support.lakes.runs import utc
+from tests.support.lakes.settings import lake_in
 from tests.support.repo import ROOT
 from tests.support.servers.aws import AwsServer
 
 PAGE = ROOT / "docs" / "query.md"
 BUCKET = "acme-events"  # as on the page
 _BLOCK = re.compile(r"<!-- runs: ([a-z ]+) -->\n```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-SETTINGS = f"""\
-workspace_id: W1
-storage: s3://{BUCKET}
-catalog: glue
-sources:
-  - id: {IOS_PROD.id}
-    slug: {IOS_PROD.slug}
-"""
 
 
 @dataclass(frozen=True)
@@ -52,8 +44,7 @@ def examples(runner: str) -> list[Example]:
 def lake_on_aws(folder: Path, aws: AwsServer) -> Lake:
     """A lake of the sample's phones: two syncs, and a replay that has moved half of it."""
     aws.bucket(BUCKET)
-    (folder / "lake.yaml").write_text(SETTINGS)
-    lake = Lake.open(load_settings(folder / "lake.yaml", {}, folder))
+    lake = lake_in(folder, IOS_PROD, storage=f"s3://{BUCKET}", catalog="glue")
     spec = SampleSpec(days=2, events_per_day=160, files_per_day=1, hours=2)
     for arrived in (1, 2):
         write_archive(folder / "raw", spec, arrived=arrived, sources=[IOS_PROD])

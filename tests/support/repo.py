@@ -1,8 +1,10 @@
-"""The repository, free ports, and the count of injected faults."""
+"""The repository, servers on free ports, and the count of injected faults."""
 
 import re
 import socket
 import sys
+import time
+import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +28,20 @@ def reserved_port() -> Iterator[int]:
         if sys.platform != "linux":
             reserved.close()
         yield port
+
+
+def page_at(url: str, seconds: float) -> str:
+    """The page of a server, which may have to start first."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                text: str = answer.read().decode()
+                return text
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.5)
 
 
 injected: Counter[str] = Counter()

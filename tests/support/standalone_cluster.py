@@ -34,15 +34,11 @@ class Daemon:
         self.log = folder / "log"
         folder.mkdir(parents=True)
         inherited = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        command = [f"{_HOME}/bin/spark-class", f"org.apache.spark.deploy.{kind}"]
         address = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
         with self.log.open("wb") as out:
             self.process = subprocess.Popen(
-                [
-                    str(_HOME / "bin" / "spark-class"),
-                    f"org.apache.spark.deploy.{kind}",
-                    *address,
-                    *arguments,
-                ],
+                [*command, *address, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
@@ -82,14 +78,7 @@ class Standalone:
         first = len(self.workers)
         for number in range(first, first + count):
             folder = self._folder / f"worker-{number}"
-            resources = [
-                "--cores",
-                str(cores),
-                "--memory",
-                memory,
-                "--work-dir",
-                str(folder / "work"),
-            ]
+            resources = ["--cores", f"{cores}", "--memory", memory, "--work-dir", f"{folder}/work"]
             local = {"SPARK_LOCAL_DIRS": str(folder / "local"), **self._environment}
             self.workers.append(Daemon("worker.Worker", folder, local, *resources, self.url))
         for worker in self.workers[first:]:

@@ -1,25 +1,23 @@
-"""The command line as a test types it, in this process or as a program of its own."""
+"""The command line as users type it: in this process, or as a program of its own."""
 
+import io
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from datalake_assets.cli import main
 from tests.support.repo import ROOT
 
 
 @dataclass(frozen=True)
-class Said:
-    """How a command ended, and its words on both streams."""
+class Result:
+    """The output of a command on both streams."""
 
-    code: int
     out: str
     err: str
 
@@ -35,35 +33,30 @@ class Said:
         return [[c.strip() for c in line.split("  ") if c.strip()] for line in below.splitlines()]
 
 
-@dataclass
-class Terminal:
-    """Types commands in the folder that the test is in."""
-
-    captured: pytest.CaptureFixture[str]
-
-    def run(self, *words: str | Path) -> Said:
-        self.captured.readouterr()
-        code = main([str(word) for word in words])
-        said = self.captured.readouterr()
-        return Said(code, said.out, said.err)
+def datalake(*words: str | Path, code: int = 0) -> Result:
+    """Run a command in this process and in the current folder; it must end with the exit code."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        ended = main([str(word) for word in words])
+    assert ended == code, f"{words} ended with {ended}\n{out.getvalue()}\n{err.getvalue()}"
+    return Result(out.getvalue(), err.getvalue())
 
 
-def program(
-    *words: str | Path, cwd: Path, env: Mapping[str, str] | None = None, stdin: str = ""
-) -> Said:
-    """The same as a process, as users have it."""
+def program(*words: str | Path, cwd: Path, code: int = 0, stdin: str = "") -> Result:
+    """The same as a process of its own."""
     path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT)]))
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("DATALAKE", "DAGSTER"))}
     done = subprocess.run(
         [sys.executable, "-m", "datalake_assets.cli", *map(str, words)],
         cwd=cwd,
-        env={**inherited, "PYTHONPATH": path, **(env or {})},
+        env={**inherited, "PYTHONPATH": path},
         input=stdin,
         capture_output=True,
         text=True,
         check=False,
     )
-    return Said(done.returncode, done.stdout, done.stderr)
+    assert done.returncode == code, f"{words} ended with {done.returncode}\n{done.stderr}"
+    return Result(done.stdout, done.stderr)
 
 
 def everything_below(folder: Path) -> dict[str, bytes]:
@@ -73,3 +66,8 @@ def everything_below(folder: Path) -> dict[str, bytes]:
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
+
+
+def signs(result: Result) -> dict[str, str]:
+    """What `datalake check` looked at, and its sign."""
+    return {line.split("  ")[1].strip(): line[0] for line in result.out.splitlines()}

@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
+import msgspec
 from botocore.exceptions import ClientError
 
 from eventlake.aws.access import AwsAccess
@@ -60,6 +62,7 @@ class GlueCatalog:
     access: AwsAccess
     catalog_id: str | None = None
     named: tuple[str, ...] = ()
+    follows: ClassVar[bool] = True
 
     @cached_property
     def calls(self) -> GlueCalls:
@@ -170,9 +173,6 @@ class GlueCatalog:
             changes.change_table(self.calls, database, name, changes.with_dropped(version))
             self._drop(database, name, gone, version)
 
-    def leftovers(self, database: str, name: str) -> list[str]:
-        return []  # it keeps nothing in the lake
-
     def retype(
         self,
         database: str,
@@ -187,8 +187,8 @@ class GlueCatalog:
         partition says the types of its own files at each moment. Between the first call and the
         last, Athena and Trino turn the types of partitions into those of the table where they
         can, and refuse the query where they cannot; Spark and Spectrum, which go by the table
-        alone, may refuse it, too. `datalake sql` sees the note and waits. Whoever dies here is
-        repeated by the next run, which goes on from where it ended.
+        alone, may refuse it, too. `datalake sql` sees the note and waits. If this is interrupted,
+        the next run continues where it ended.
         """
         table = self._existing(database, name)
         if number(table.get("Parameters", {}), RETYPED) >= version:
@@ -278,4 +278,5 @@ class GlueCatalog:
 
 
 def _is_outdated(before: CatalogPartition, wanted: CatalogPartition) -> bool:
-    return wanted.version >= before.version and wanted != before
+    shown = msgspec.structs.replace(wanted, held=())
+    return shown.version >= before.version and shown != before

@@ -28,7 +28,7 @@ class Column(NamedTuple):
 
 
 class Values(NamedTuple):
-    """Values of a column that go to a file: one after the other, or at the places told."""
+    """Values of a column that go to a file: one after the other, or at given places."""
 
     count: int
     base: int
@@ -138,7 +138,7 @@ there is none), entries of its dictionary (0 if it has none), its pages by line 
 they and those of data begin in the file, and their bytes before and after they were packed."""
 COLUMN_FACTS = 11
 
-IS_PACKED, IS_DICTIONARY, COUNT, SIZE, PACKED_AT, PACKED_SIZE = range(6)
-"""Of a page: whether it is packed yet, whether it is the dictionary itself, how many values it has,
+PAGE_CODEC, IS_DICTIONARY, COUNT, SIZE, PACKED_AT, PACKED_SIZE = range(6)
+"""Of a page: its codec, whether it is the dictionary itself, how many values it has,
 its size before, where it lies, and its size there."""
 PAGE_FACTS = 6

@@ -96,7 +96,7 @@ class FileEncoding:
 
     @classmethod
     def of(cls, rows: pa.Table, files: int = 1) -> Self:
-        """What suits these rows, if they go to so many files."""
+        """The encoding for these rows in this number of files."""
         columns = zip(rows.column_names, rows.columns, strict=True)
         large = [name for name, column in columns if column.nbytes >= _LARGE * files]
         spread = np.linspace(0, len(rows) - 1, min(len(rows), _SAMPLE)).astype(np.int64)

@@ -23,7 +23,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 
 def slots(rows: int) -> int:
-    """How many places of eight bytes the table of a dictionary needs, for so many values."""
+    """The size of a dictionary's hash table, in places of eight bytes."""
     return 1 << max(8, (rows + 2 * _TRIED).bit_length())
 
 

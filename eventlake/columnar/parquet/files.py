@@ -46,8 +46,6 @@ from eventlake.columnar.parquet.pages import Place, Room, Rows, page_size, put_c
 
 HEADER = 64
 """Bytes that the header of a page may have."""
-AT_ONCE = 4 << 20
-"""Bytes of pages that are left to be packed, before this is done."""
 _LEVELS = 64  # bytes that a page has beside what grows with its rows
 _MAGIC = 0x31524150  # PAR1
 _DATA_PAGE, _DICTIONARY_PAGE = 0, 2
@@ -56,23 +54,14 @@ _DATA_PAGE, _DICTIONARY_PAGE = 0, 2
 class Need(NamedTuple):
     """Bytes that a file may take before it is packed, and how many pages it may have."""
 
-    largest: int  # of a column
     total: int
     pages: int
-
-
-class Progress(NamedTuple):
-    """How far the pages of a file are made: up to a column, and to a place for pages."""
-
-    column: int
-    page: int
-    line: int
 
 
 @compiled
 def need_of(columns: np.ndarray, rows: Rows) -> Need:
     """What rows may take: values, levels, and the numbers of entries."""
-    largest = total = pages = np.int64(0)
+    total = pages = np.int64(0)
     for number in range(len(columns)):
         column = column_at(columns, number)
         low, high = np.int64(rows.start), np.int64(rows.end)
@@ -87,30 +76,22 @@ def need_of(columns: np.ndarray, rows: Rows) -> Need:
             size = (8 if column.kind == NUMBER else DECIMAL_BYTES) * (high - low)
         of_column = 2 + size // page_size(column, rows)  # one for its dictionary, if it has one
         size += _LEVELS * of_column + ((rows.end - rows.start) >> 3) + 4 * (high - low)
-        largest = max(largest, size)
         total += size
         pages += of_column
-    return Need(largest, total, pages)
+    return Need(total, pages)
 
 
 @compiled
 def encode(
-    columns: np.ndarray,
-    rows: Rows,
-    room: Room,
-    done: Progress,
-    table: np.ndarray,
-    facts: np.ndarray,
-    pages: np.ndarray,
-) -> Progress:
-    """Make pages of further columns, until there are none or much is left to be packed.
+    columns: np.ndarray, rows: Rows, room: Room, facts: np.ndarray, pages: np.ndarray
+) -> int:
+    """Make the pages of all columns; their number.
 
-    `table` is room for Snappy. What became of columns and pages is told in their lines.
+    The rows of columns and pages hold the results.
     """
-    at = Place(room.bodies, done.page, done.line)
-    number = done.column
-    while number < len(columns) and at.body - room.bodies <= AT_ONCE:
-        chunk = put_chunk(column_at(columns, number), rows, room, at, table, pages)
+    at = Place(room.bodies, 0)
+    for number in range(len(columns)):
+        chunk = put_chunk(column_at(columns, number), rows, room, at, pages)
         facts[number, CODEC] = chunk.codec
         facts[number, NULLS] = chunk.nulls
         facts[number, LOWEST] = chunk.lowest
@@ -119,8 +100,7 @@ def encode(
         facts[number, FIRST_PAGE] = at.line
         facts[number, PAGES] = chunk.after.line - at.line
         at = chunk.after
-        number += 1
-    return Progress(number, at.page, at.line)
+    return at.line
 
 
 @compiled

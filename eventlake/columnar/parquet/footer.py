@@ -90,7 +90,7 @@ def put_end(out: int, at: int) -> int:
 
 PLAIN, RLE, RLE_DICTIONARY = 0, 3, 8
 LONGEST_BOUND = 64
-"""Bytes of the lowest and highest text, if these are told."""
+"""Bytes of the lowest and highest text, if there are any."""
 FOOTER = 128 + 2 * LONGEST_BOUND
 """Bytes that the footer may need for a column, beside its name."""
 _DATA_PAGE, _DICTIONARY_PAGE = 0, 2

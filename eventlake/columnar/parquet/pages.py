@@ -1,4 +1,4 @@
-"""A column as Parquet pages, compressed with Snappy or left to another codec."""
+"""A column as Parquet pages, before they are compressed."""
 
 from typing import NamedTuple
 
@@ -9,9 +9,9 @@ from eventlake.columnar.memory import byte, eight, four, put, put_eight, put_fou
 from eventlake.columnar.parquet.columns import (
     COUNT,
     IS_DICTIONARY,
-    IS_PACKED,
     PACKED_AT,
     PACKED_SIZE,
+    PAGE_CODEC,
     SIZE,
     TEXT,
     TRUTH,
@@ -23,7 +23,6 @@ from eventlake.columnar.parquet.columns import (
 )
 from eventlake.columnar.parquet.dictionary import GIVEN_UP, find_entries, put_numbers
 from eventlake.columnar.parquet.footer import put_varint
-from eventlake.columnar.parquet.snappy import compress
 from eventlake.columnar.parquet.values import bounds_of, plain_size, put_plain
 
 _RUN = 6  # bytes that a row with a value takes, and those without before it, at most
@@ -101,7 +100,9 @@ def _put_bits(column: Column, values: Values, start: int, end: int, out: int, at
 
 REPEATING = 512
 """Bytes of a column in a file from which on it is tried whether its values repeat."""
-SNAPPY, ZSTD = 1, 6
+PLAIN, SNAPPY, ZSTD = 0, 1, 6
+TINY = 64
+"""Bytes of a column up to which it is not packed: a call of a codec takes longer than it saves."""
 
 
 class Rows(NamedTuple):
@@ -117,7 +118,6 @@ class Room(NamedTuple):
     """Memory to work in: addresses."""
 
     bodies: int  # of pages, as they are before they are packed
-    pages: int  # packed by Snappy
     places: int
     entries: int
     numbers: int
@@ -129,7 +129,6 @@ class Place(NamedTuple):
     """Up to where there is something: addresses, and the lines of pages."""
 
     body: int
-    page: int
     line: int
 
 
@@ -145,10 +144,8 @@ class Chunk(NamedTuple):
 
 
 @compiled
-def put_chunk(
-    column: Column, rows: Rows, room: Room, at: Place, table: np.ndarray, pages: np.ndarray
-) -> Chunk:
-    """Make the pages of a column from a place on; `table` is room for Snappy."""
+def put_chunk(column: Column, rows: Rows, room: Room, at: Place, pages: np.ndarray) -> Chunk:
+    """Make the pages of a column from a place on."""
     values = values_of(column, rows.start, rows.end, room.places)
     nulls = rows.end - rows.start - values.count
     size = plain_size(column, values)
@@ -159,15 +156,17 @@ def put_chunk(
         if count != GIVEN_UP and plain_size(column, entries) <= rows.page:
             lowest, highest = bounds_of(column, entries)
             end = put_plain(column, entries, at.body, 0)
-            at = _packed(at, end, count, True, table, pages)
+            at = _noted(at, end, count, True, SNAPPY, pages)
             end = put_levels(column, values, rows.start, rows.end, at.body)
             end = put_numbers(room.numbers, values.count, count, at.body, end)
-            at = _packed(at, end, rows.end - rows.start, False, table, pages)
+            at = _noted(at, end, rows.end - rows.start, False, SNAPPY, pages)
             return Chunk(SNAPPY, nulls, lowest, highest, count, at)
     lowest, highest = np.int64(-1), np.int64(-1)
     if values.count:
         lowest, highest = bounds_of(column, values)
-    codec = ZSTD if column.kind != TRUTH and size >= rows.various else SNAPPY
+    codec = SNAPPY if size > TINY else PLAIN
+    if column.kind != TRUTH and size >= rows.various:
+        codec = ZSTD
     step = (rows.end - rows.start) // (size // page_size(column, rows) + 1) + 1
     for start in range(rows.start, rows.end, step):
         end = min(start + step, rows.end)
@@ -175,10 +174,7 @@ def put_chunk(
             values = values_of(column, start, end, room.places)
         body = put_levels(column, values, start, end, at.body)
         body = put_plain(column, values, at.body, body)
-        if codec == ZSTD:
-            at = _left(at, body, end - start, pages)
-        else:
-            at = _packed(at, body, end - start, False, table, pages)
+        at = _noted(at, body, end - start, False, codec, pages)
     return Chunk(codec, nulls, lowest, highest, 0, at)
 
 
@@ -189,29 +185,13 @@ def page_size(column: Column, rows: Rows) -> int:
 
 
 @inlined
-def _packed(
-    at: Place, size: int, values: int, is_dictionary: bool, table: np.ndarray, pages: np.ndarray
+def _noted(
+    at: Place, size: int, values: int, is_dictionary: bool, codec: int, pages: np.ndarray
 ) -> Place:
-    """Pack the page of which the body lies at a place."""
-    packed = compress(at.body, size, at.page, 0, table)
-    _note(pages, at.line, is_dictionary, values, size)
-    pages[at.line, IS_PACKED] = 1
-    pages[at.line, PACKED_AT] = at.page
-    pages[at.line, PACKED_SIZE] = packed
-    return Place(at.body, at.page + packed, at.line + 1)
-
-
-@inlined
-def _left(at: Place, size: int, values: int, pages: np.ndarray) -> Place:
-    """Leave it to be packed."""
-    _note(pages, at.line, False, values, size)
-    pages[at.line, IS_PACKED] = 0
+    """The page whose body lies at a place; it is packed later, unless that is not worth it."""
+    pages[at.line, PAGE_CODEC] = codec
+    pages[at.line, IS_DICTIONARY] = is_dictionary
+    pages[at.line, COUNT] = values
+    pages[at.line, SIZE] = pages[at.line, PACKED_SIZE] = size
     pages[at.line, PACKED_AT] = at.body
-    return Place(at.body + size, at.page, at.line + 1)
-
-
-@inlined
-def _note(pages: np.ndarray, line: int, is_dictionary: bool, values: int, size: int) -> None:
-    pages[line, IS_DICTIONARY] = is_dictionary
-    pages[line, COUNT] = values
-    pages[line, SIZE] = size
+    return Place(at.body + size, at.line + 1)

@@ -13,10 +13,10 @@ from eventlake.columnar.memory import address
 from eventlake.columnar.parquet.columns import (
     COLUMN_FACTS,
     DECIMAL,
-    IS_PACKED,
     NUMBER,
     PACKED_AT,
     PACKED_SIZE,
+    PAGE_CODEC,
     PAGE_FACTS,
     SIZE,
     TEXT,
@@ -34,17 +34,15 @@ from eventlake.columnar.parquet.data_file import (
 )
 from eventlake.columnar.parquet.dictionary import slots
 from eventlake.columnar.parquet.files import (
-    AT_ONCE,
     HEADER,
     Need,
-    Progress,
     assemble,
     encode,
     need_of,
 )
 from eventlake.columnar.parquet.footer import FOOTER, Same
-from eventlake.columnar.parquet.pages import Room, Rows
-from eventlake.columnar.parquet.snappy import PADDING, TABLE, most_bytes
+from eventlake.columnar.parquet.pages import SNAPPY, ZSTD, Room, Rows
+from eventlake.columnar.text import PADDING
 from eventlake.columnar.typed import SparseColumn, TypedColumns
 
 
@@ -147,7 +145,9 @@ PAGE = 1 << 20
 """Bytes of a page, about: readers unpack one at a time."""
 LARGEST = 64 << 20
 """Bytes of a file before it is packed, for which there is memory three times in the worst case."""
-_ZSTD = pa.Codec("zstd", 1)
+_CODECS = {SNAPPY: pa.Codec("snappy"), ZSTD: pa.Codec("zstd", 1)}
+_OF_PAGE = 64  # bytes that a codec may add to a page, beside a part of its size
+_TO_PACK = [PAGE_CODEC, PACKED_AT, SIZE]
 
 
 class KernelFiles:
@@ -170,8 +170,7 @@ class KernelFiles:
         self._columns = _lines(columns, types, names, address(self._rows), name)
         self._footer = len(self._bytes) + FOOTER * len(names)
         self._facts = np.zeros((len(names), COLUMN_FACTS), np.int64)
-        self._snappy = np.zeros(TABLE, np.uint16)
-        self._memory = _Memory(0, Need(0, 0, 0), 0)
+        self._memory = _Memory(0, Need(0, 0), 0)
 
     def write(self, out: pa.NativeFile, rows: slice) -> WrittenFile:
         return self._large.write(out, rows)
@@ -188,15 +187,8 @@ class KernelFiles:
 
     def _file(self, rows: Rows, need: Need) -> memoryview:
         memory = self._room(rows.end - rows.start, need)
-        done = Progress(0, memory.room.pages, 0)
-        packed: list[pa.Buffer] = []  # they stay until the file is assembled
-        while done.column < len(self._columns):
-            line = done.line
-            done = encode(
-                self._columns, rows, memory.room, done, self._snappy, self._facts, memory.lines
-            )
-            if rows.various < _NONE:
-                packed += memory.pack(line, done.line)
+        pages = encode(self._columns, rows, memory.room, self._facts, memory.lines)
+        memory.pack(pages)
         size = assemble(
             self._columns,
             self._same,
@@ -208,7 +200,7 @@ class KernelFiles:
         return memory.out.data[:size]
 
     def _room(self, rows: int, need: Need) -> "_Memory":
-        """For a file of so many rows and bytes, and for smaller ones."""
+        """For a file of this number of rows and bytes, and for smaller ones."""
         memory = self._memory
         if not memory.suffices(rows, need):
             # With a margin: the next files are about as large as this one.
@@ -226,18 +218,16 @@ class _Memory:
 
     def __init__(self, rows: int, need: Need, footer: int) -> None:
         self.rows, self.need = rows, need
-        pages = most_bytes(need.total) + need.pages * most_bytes(0)
-        self.out = np.empty(pages + need.pages * HEADER + footer, np.uint8)
+        self._packed: list[pa.Buffer] = []
+        packed = need.total + need.total // 6  # Snappy's bound, which is above that of zstd
+        self.out = np.empty(packed + need.pages * (HEADER + _OF_PAGE) + footer, np.uint8)
         self.lines = np.empty((need.pages, PAGE_FACTS), np.int64)
-        bodies = min(need.total, AT_ONCE + need.largest) + PADDING
-        self._bodies = pa.py_buffer(np.empty(bodies, np.uint8))
-        self._pages = np.empty(pages, np.uint8)
+        self._bodies = pa.py_buffer(np.empty(need.total + PADDING, np.uint8))
         self._table = np.empty(slots(rows), np.int64)
         self._rows = np.empty((3, rows), np.uint32)
         at = address(self._rows)
         self.room = Room(
             self._bodies.address,
-            address(self._pages),
             at,
             at + 4 * rows,
             at + 8 * rows,
@@ -247,24 +237,18 @@ class _Memory:
 
     def suffices(self, rows: int, need: Need) -> bool:
         had = self.need
-        return (
-            rows <= self.rows
-            and need.largest <= had.largest
-            and need.total <= had.total
-            and need.pages <= had.pages
-        )
+        return rows <= self.rows and need.total <= had.total and need.pages <= had.pages
 
-    def pack(self, first: int, last: int) -> list[pa.Buffer]:
-        """Have those pages packed, of some, that the kernel has left to us."""
-        lines = self.lines[first:last]
-        packed = []
-        for number in np.flatnonzero(lines[:, IS_PACKED] == 0).tolist():
-            begin = int(lines[number, PACKED_AT]) - self._bodies.address
-            page = _ZSTD.compress(self._bodies.slice(begin, int(lines[number, SIZE])))
-            lines[number, PACKED_AT] = page.address
-            lines[number, PACKED_SIZE] = page.size
-            packed.append(page)
-        return packed
+    def pack(self, pages: int) -> None:
+        """Pack the pages that have a codec; they stay until the file is assembled."""
+        lines, bodies = self.lines[:pages], self._bodies
+        self._packed.clear()
+        for number, (codec, begin, size) in enumerate(lines[:, _TO_PACK].tolist()):
+            if codec:
+                page = _CODECS[codec].compress(bodies.slice(begin - bodies.address, size))
+                lines[number, PACKED_AT] = page.address
+                lines[number, PACKED_SIZE] = page.size
+                self._packed.append(page)
 
 
 def _lines(

@@ -4,34 +4,23 @@ from collections.abc import Iterator
 from functools import cached_property, partial
 from types import TracebackType
 from typing import Any, Self
+from uuid import uuid4
 
-import pyspark
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
-from pyspark.sql import SparkSession
 
 from eventlake.lake import Lake
 from eventlake.runs.context import Listener
 from eventlake.settings.models import Settings
 from eventlake.storage import Storage
 from eventlake.storage.base import probe
+from spark_resources.dataflow.blob_store import BlobStore
 from spark_resources.dataflow.job import LakeJob, run_job
+from spark_resources.dataflow.staged import SparkRunner, StagedDataflow
 from spark_resources.engines.base import SparkEngine
 from spark_resources.engines.cluster.errors import HERE, trouble
-from spark_resources.engines.cluster.executors import ClusterDataflow, Executors
-from spark_resources.engines.cluster.master import (
-    Reached,
-    Shape,
-    Worker,
-    ask_workers,
-    driver_config,
-    executor_config,
-    expected,
-    own_address_to,
-    reach,
-    refuse_too_small,
-    shape_for,
-)
+from spark_resources.engines.cluster.executors import Executors
+from spark_resources.engines.cluster.master import driver_config, reach
 from spark_resources.engines.cluster.workers import (
     add_code,
     add_packages,
@@ -39,12 +28,16 @@ from spark_resources.engines.cluster.workers import (
     packages_to_ship,
     refuse_blind,
 )
-from spark_resources.engines.java import filtered_stderr, with_archive
+from spark_resources.engines.java import with_archive
 from spark_resources.shipping.environment import Target
+from spark_resources.workers.probe import log_kernels
 
 
 class ClusterSession:
-    """Each part begins when it is asked for; at the end all cores are given back."""
+    """An application on the cluster. Each part starts when it is needed; the end frees all cores.
+
+    `shipped` is the kind of nodes that packages were shipped for, if they were.
+    """
 
     def __init__(
         self,
@@ -57,7 +50,7 @@ class ClusterSession:
         self._storage, self._listener = storage, listener
         self._wait = 60.0 * self._spark.wait_minutes if wait_seconds is None else wait_seconds
         self._context: SparkContext | None = None
-        self.brought: Target | None = None  # for whom packages were brought, if they were
+        self.shipped: Target | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -71,98 +64,71 @@ class ClusterSession:
         if self._context is not None:
             self._context.stop()
 
-    @cached_property
-    def workers(self) -> list[Worker]:
-        """All that the master knows; raises if no executor would find a place."""
-        found = ask_workers(self._jvm, self._reached)
-        if found is None:
-            raise trouble(
-                f"who listens at {self.engine} is no master of Spark {pyspark.__version__}, which "
-                "runs here. The cluster and the `pyspark` of this Python must be of the same "
-                "version: install the cluster's, or update the cluster."
-            )
-        refuse_too_small(found, shape_for(found, self._spark.conf), self.engine)
-        return found
-
     @property
     def python(self) -> str:
         """The program that workers run for tasks."""
         return self._spark.python or f"python{HERE}"
 
     @cached_property
-    def shape(self) -> Shape:
-        return shape_for(self.workers, self._spark.conf)
+    def own_address(self) -> str:
+        """The address of this machine for the master; raises if the master is not running."""
+        return reach(self.engine)
 
     @cached_property
     def executors(self) -> Executors:
-        """Of a new application, as soon as there are some."""
+        """The executors of a new application, as soon as there are some."""
         self._context = self._started()
         executors = Executors(self._context, self.engine, self._wait, self._listener)
-        found = executors.wait(expected(self.workers, self.shape, self._spark.conf))
-        many = "s" if found != 1 else ""
-        self._listener.log(f"{self.engine} has given {found} executor{many} with {self.shape}")
+        self._listener.log(f"{self.engine} has started {executors.wait()}")
+        if url := self._context.uiWebUrl:
+            self._listener.log(f"The Spark UI of this run: {url}")
         return executors
 
-    def dataflow(self) -> ClusterDataflow:
-        """The same for all units of a run."""
-        return self._dataflow
+    def dataflow(self, folder: str) -> StagedDataflow:
+        """A dataflow that keeps its blobs in a folder of its own, below a folder of the lake."""
+        runner = SparkRunner(self.prepared, self.executors.at_work)
+        return StagedDataflow(runner, BlobStore(self._storage, f"{folder}/{uuid4().hex}"))
 
     def try_storage(self, folder: str) -> str:
         """Write, read and remove a file from each executor."""
-        self.dataflow()
-        context = self.executors.context
+        context = self.prepared
         slots = context.defaultParallelism
         folders = context.parallelize([folder] * slots, slots)
         with self.executors.at_work():
             return str(folders.map(partial(probe, self._storage)).collect()[0])
 
     @cached_property
-    def _dataflow(self) -> ClusterDataflow:
+    def prepared(self) -> SparkContext:
+        """The context, after workers have started with our code and packages."""
         context = self.executors.context
-        add_code(context)
-        looks = look_at_workers(context, self._storage, self.engine)
-        refuse_blind(looks, self._storage)
-        self.brought = packages_to_ship(looks, self.engine)
-        if self.brought is not None:
-            add_packages(context, self._storage, self.brought, self._listener)
-        return ClusterDataflow(SparkSession(context), self.executors)
-
-    @cached_property
-    def _reached(self) -> Reached:
-        return reach(self.engine)
-
-    def _conf(self, config: dict[str, str]) -> SparkConf:
-        return SparkConf(loadDefaults=False).setAll(list(config.items()))
-
-    @cached_property
-    def _jvm(self) -> Any:
-        config = driver_config(self.engine, self._reached.own_address, self._spark.conf)
-        with filtered_stderr():
-            SparkContext._ensure_initialized(conf=self._conf(with_archive(config)))
-        return SparkContext._jvm
+        add_code(context, self._storage)
+        workers = look_at_workers(context, self._storage, self.engine)
+        refuse_blind(workers, self._storage)
+        self.shipped = packages_to_ship(workers, self.engine)
+        if self.shipped is not None:
+            add_packages(context, self._storage, self.shipped, self._listener)
+            workers = look_at_workers(context, self._storage, self.engine)
+        log_kernels(workers, self._listener)
+        return context
 
     def _started(self) -> SparkContext:
-        address = own_address_to(self.workers[0].host, self._reached.own_address)
-        config = driver_config(self.engine, address, self._spark.conf)
+        config = with_archive(driver_config(self.engine, self.own_address, self._spark.conf))
         try:
-            context = SparkContext(conf=self._conf(config | executor_config(self.shape)))
+            conf = SparkConf(loadDefaults=False).setAll(list(config.items()))
+            context = SparkContext(conf=conf)
         except Py4JError as error:
-            told = str(error).strip().splitlines()
+            lines = str(error).strip().splitlines()
             raise trouble(
-                f"no application could be started at {self.engine}: {told[-1][:300]}."
+                f"no application could be started at {self.engine}: {lines[-1][:300]}."
             ) from error
         context.pythonExec = self.python
         return context
 
 
 class ClusterEngine(SparkEngine):
-    """The driver is in this process, and each run an application, which ends with it."""
+    """The driver is in this process. Each run is an application, which ends with the run."""
 
     def run(self, job: LakeJob, listener: Listener) -> Iterator[Any]:
-        with _session(job, listener) as session:
-            yield from run_job(job, session.dataflow, listener)
-
-
-def _session(job: LakeJob, listener: Listener) -> ClusterSession:
-    storage = Lake.open(job.settings).for_source(job.source).storage
-    return ClusterSession(job.settings, storage, listener)
+        storage = Lake.open(job.settings).for_source(job.source).storage
+        with ClusterSession(job.settings, storage, listener) as session:
+            yield from run_job(job, partial(session.dataflow, job.blob_folder), listener)

@@ -1,4 +1,4 @@
-"""What goes wrong with a cluster, in words that say what to do; Spark tells it as Java's errors."""
+"""Errors of a cluster with their remedy; Spark itself reports Java stack traces."""
 
 import re
 import sys
@@ -12,39 +12,39 @@ _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _NO_FILE = re.compile(r"FileNotFoundError: [^\n]*'([^'\n]+)'")
 
 
-def unusable(told: str) -> InvalidSetting:
-    """The cluster of the settings cannot do the work; all such errors begin alike."""
-    return InvalidSetting(f"Data lake has invalid configuration for `engine`: {told}")
+def unusable(problem: str) -> InvalidSetting:
+    """The cluster of the settings cannot run jobs; all such errors begin alike."""
+    return InvalidSetting(f"Data lake has invalid configuration for `engine`: {problem}")
 
 
-def trouble(told: str) -> ServiceTrouble:
-    """The cluster did not do what it could be asked for."""
+def trouble(problem: str) -> ServiceTrouble:
+    """The cluster failed, although the settings are right."""
     return ServiceTrouble(
-        f"Spark did not answer as it should: {told} What was published stays; the next run goes on "
-        "from there."
+        f"Spark did not answer as it should: {problem} What was published stays; the next run "
+        "continues from there."
     )
 
 
 class NoExecutors(ServiceTrouble):
-    """The cluster gave none for too long."""
+    """The cluster started no executor within the time-out."""
 
 
-def of_workers(said: str, master: str) -> LakeError | None:
-    """What a text of Spark's says of the machines that its workers run on, if that is known."""
-    if found := _NO_PROGRAM.search(said):
+def of_workers(text: str, master: str) -> LakeError | None:
+    """The error of workers that is known to cause this error text of Spark, if any."""
+    if found := _NO_PROGRAM.search(text):
         return unusable(
             f"the workers of {master} cannot run {found[1]!r} ({found[2].strip()}). Install Python "
             f"{HERE} on each of them, or set `python` under `spark` to where it is."
         )
-    if found := _OTHER_PYTHON.search(said):
+    if found := _OTHER_PYTHON.search(text):
         return unusable(
             f"the workers of {master} run Python {found[1]}, this is Python {HERE}. Set `python` "
             f"under `spark` to a Python {HERE} of the workers, or run Dagster with {found[1]}."
         )
-    if found := _NO_MODULE.search(said):
+    if found := _NO_MODULE.search(text):
         return unusable(
             f"a worker of {master} has no Python package {found[1]!r}. A worker that joined later "
-            "has other packages than those that were looked at: install the same on all, or none."
+            "has other packages than those that were checked: install the same on all, or none."
         )
     return None
 

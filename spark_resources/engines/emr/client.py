@@ -1,4 +1,4 @@
-"""The few calls of EMR that we make, each with its refusals told as errors of the lake."""
+"""The calls of EMR that runs need; refusals become errors of the lake."""
 
 import time
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _ENDED_STEP = frozenset({"COMPLETED", "CANCELLED", "FAILED", "INTERRUPTED"})
 
 @dataclass(frozen=True, slots=True)
 class StepStatus:
-    """How far a step is, and why it ended, as far as EMR knows."""
+    """The state of a step, and why it ended, if EMR knows."""
 
     state: str
     reason: str = ""
@@ -31,7 +31,7 @@ class StepStatus:
 
 @dataclass(frozen=True)
 class EmrClient:
-    """EMR as one source reaches it; throttling and 5xx are tried again by the client itself."""
+    """EMR with the permissions of one source; boto3 repeats throttled and failed calls."""
 
     access: AwsAccess
 
@@ -45,7 +45,7 @@ class EmrClient:
             return Cluster(self._emr.describe_cluster(ClusterId=cluster_id)["Cluster"])
 
     def describe_whole(self, cluster_id: str) -> Cluster:
-        """A cluster with its nodes and everything else that another one needs to be like it."""
+        """A cluster with its nodes and all that a cluster like it needs."""
         with aws_call(cluster_id):
             described = self._emr.describe_cluster(ClusterId=cluster_id)["Cluster"]
             fleets = described.get("InstanceCollectionType") == "INSTANCE_FLEET"
@@ -64,7 +64,7 @@ class EmrClient:
         return tuple(one for page in pages for one in page[key])
 
     def add_step(self, cluster_id: str, step: Json) -> str:
-        """The id of the step that was added to the others of the cluster."""
+        """Add a step to the cluster; its id."""
         with aws_call(cluster_id):
             added = self._emr.add_job_flow_steps(JobFlowId=cluster_id, Steps=[step])
         step_id: str = added["StepIds"][0]
@@ -72,20 +72,20 @@ class EmrClient:
 
     def step(self, cluster_id: str, step_id: str) -> StepStatus:
         with aws_call(cluster_id):
-            told = self._emr.describe_step(ClusterId=cluster_id, StepId=step_id)["Step"]["Status"]
-        return StepStatus(told["State"], _reason(told))
+            step = self._emr.describe_step(ClusterId=cluster_id, StepId=step_id)["Step"]
+        return StepStatus(step["Status"]["State"], _reason(step["Status"]))
 
     def cancel(self, cluster_id: str, step_id: str, *, kill: bool = False) -> None:
-        """Ask the step's process to end, or end it."""
+        """Interrupt the process of a step, or kill it."""
         how = "TERMINATE_PROCESS" if kill else "SEND_INTERRUPT"
         with aws_call(cluster_id):
             self._emr.cancel_steps(
                 ClusterId=cluster_id, StepIds=[step_id], StepCancellationOption=how
             )
 
-    def start_cluster(self, asked: Json) -> str:
-        with aws_call(asked["Name"]):
-            started: str = self._emr.run_job_flow(**asked)["JobFlowId"]
+    def start_cluster(self, request: Json) -> str:
+        with aws_call(request["Name"]):
+            started: str = self._emr.run_job_flow(**request)["JobFlowId"]
         return started
 
     def only_step(self, cluster_id: str) -> str:
@@ -96,29 +96,29 @@ class EmrClient:
         return step_id
 
     def end_cluster(self, cluster_id: str) -> None:
-        """Done already is done."""
+        """Terminate a cluster. Idempotent."""
         with aws_call(cluster_id):
             self._emr.terminate_job_flows(JobFlowIds=[cluster_id])
 
 
 def cluster_reason(cluster: Cluster) -> str:
-    """Why a cluster ended, in the words of EMR."""
+    """Why a cluster ended, according to EMR."""
     return _reason(cluster.described["Status"])
 
 
 def _reason(status: Json) -> str:
-    """What EMR says of a change of state; for steps it may know the error and its log file."""
+    """Why a state changed, according to EMR; for steps also the error, if EMR knows it."""
     details = status.get("FailureDetails") or {}
     change = status.get("StateChangeReason") or {}
-    told = [details.get("Reason"), details.get("Message"), change.get("Message")]
+    reasons = [details.get("Reason"), details.get("Message"), change.get("Message")]
     for error in status.get("ErrorDetails") or ():
-        told.append(error.get("ErrorMessage"))
-    return " ".join(dict.fromkeys(" ".join(str(text).split()) for text in told if text))
+        reasons.append(error.get("ErrorMessage"))
+    return " ".join(dict.fromkeys(" ".join(str(text).split()) for text in reasons if text))
 
 
 @dataclass(frozen=True)
 class Pace:
-    """There is no longest time: a run may take as long as whoever started it lets it."""
+    """The seconds between calls. There is no time limit for a run."""
 
     messages_seconds: float = 2.0
     step_seconds: float = 10.0

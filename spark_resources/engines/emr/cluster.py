@@ -1,4 +1,4 @@
-"""A cluster made like another one, for one step only: what `RunJobFlow` is asked for."""
+"""The request for a cluster like another one, for one step only (`RunJobFlow`)."""
 
 import re
 from collections import Counter
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 VENDOR_TAG = {"Key": "vendor", "Value": "segment"}
-# Steps end the cluster; should EMR ever miss that, an hour without work does.
+# A cluster ends with its step. If EMR misses that, it ends after an idle hour.
 IDLE_SECONDS = 3600
 
 _AS_THEY_ARE = (
@@ -41,7 +41,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Everything EMR tells of a cluster that is needed to make another one like it."""
+    """The description of a cluster by EMR, as needed to start another one like it."""
 
     described: Json
     groups: tuple[Json, ...] = ()
@@ -63,10 +63,10 @@ class Cluster:
 
     @property
     def log_uri(self) -> str | None:
-        """Where its logs go; EMR tells old schemes of S3 for new buckets, too."""
-        told = str(self.described.get("LogUri") or "")
-        place = told.partition("://")[2]
-        return f"s3://{place.rstrip('/')}" if place else None
+        """The folder of its logs; EMR may report old URI schemes of S3."""
+        uri = str(self.described.get("LogUri") or "")
+        path = uri.partition("://")[2]
+        return f"s3://{path.rstrip('/')}" if path else None
 
     @property
     def instance_types(self) -> frozenset[str]:
@@ -132,7 +132,7 @@ def _group(group: Json) -> Json:
             group, ("Name", "Market", "InstanceType", "BidPrice", "Configurations", "CustomAmiId")
         ),
         "InstanceRole": role,
-        # One master is enough for a cluster that ends; a group that is scaled down still is one.
+        # One master is enough for a temporary cluster; a group scaled to zero needs one node.
         "InstanceCount": 1 if role == "MASTER" else max(1, group["RequestedInstanceCount"]),
         **_disks(group),
         **({"AutoScalingPolicy": _chosen(scaling, ("Constraints", "Rules"))} if scaling else {}),
@@ -157,7 +157,7 @@ def _fleet(fleet: Json) -> Json:
 
 
 def _disks(of: Json) -> Json:
-    """Told one by one, asked for by kind and number."""
+    """EMR describes volumes one by one; requests have kinds and numbers."""
     volumes = Counter(
         tuple(sorted(_given(device["VolumeSpecification"]).items()))
         for device in of.get("EbsBlockDevices") or ()
@@ -173,7 +173,7 @@ def _disks(of: Json) -> Json:
 
 
 def _tags(standing: Iterable[Mapping[str, str]], own: Mapping[str, str]) -> list[dict[str, str]]:
-    """The same tags, less those that only AWS may set."""
+    """The same tags without those that only AWS may set."""
     kept = {tag["Key"]: tag["Value"] for tag in standing if not tag["Key"].startswith("aws:")}
     tags = {**kept, **own, VENDOR_TAG["Key"]: VENDOR_TAG["Value"]}
     return [{"Key": key, "Value": value} for key, value in tags.items()]
@@ -184,7 +184,7 @@ def _chosen(of: Mapping[str, Any], names: Iterable[str]) -> Json:
 
 
 def _given(of: Mapping[str, Any]) -> Json:
-    """What is there; EMR answers with empty texts and lists where nothing was set."""
+    """The values that are set; EMR returns empty strings and lists for the others."""
     return {name: value for name, value in of.items() if value not in (None, "", [], {})}
 
 
@@ -194,7 +194,7 @@ _METAL = 64
 
 
 def slots_of(cluster: Cluster) -> int:
-    """Of its workers' processors; Spark itself knows only of those it already has."""
+    """The cores of all workers; Spark knows only those of executors that have started."""
     workers = [
         _group_cores(group) for group in cluster.groups if group["InstanceGroupType"] != "MASTER"
     ]
@@ -222,7 +222,7 @@ def _fleet_cores(fleet: Json) -> tuple[int, int]:
 
 
 def processors(instance_type: str) -> int:
-    """By the name of the size: a large has two, an xlarge four, a 2xlarge eight."""
+    """The cores of an instance by its size: two for a large, four for an xlarge."""
     size = instance_type.partition(".")[2]
     if found := _LARGE.fullmatch(size):
         return 4 * int(found[1])
@@ -234,7 +234,7 @@ _SPARK_RELEASE = re.compile(r"emr-spark-(\d+)\.\d+\.\d+(?:[.-].*)?")
 
 
 def is_supported(release: str) -> bool:
-    """Spark 4 comes with the releases that are called after Spark, from 8 on."""
+    """Spark 4 is in the releases that are named after Spark, from 8 on."""
     found = _SPARK_RELEASE.fullmatch(release)
     return found is not None and int(found[1]) >= 8
 

@@ -1,4 +1,4 @@
-"""Dagster Pipes on the side that waits: pass a job to the cluster and follow its messages.
+"""Dagster Pipes on the side of Dagster: pass a job to the cluster and follow its messages.
 
 The job uses the official `dagster_pipes`. The thread that waits for the step reads the messages, in
 order; docs/decisions explains why it does not use the message reader of Dagster.
@@ -33,7 +33,7 @@ from spark_resources.workers.job_events import JobDone, JobFailed, Message, from
 
 @dataclass
 class PipesFolder:
-    """Where one run's context and messages lie; made anew for each run, since it counts them."""
+    """The folder with the context and the messages of one run."""
 
     storage: Storage
     run_id: str
@@ -46,7 +46,7 @@ class PipesFolder:
         return paths.pipes(self.run_id)
 
     def arguments(self) -> list[str]:
-        """How the job finds both, on its command line."""
+        """The command line options by which the job finds both."""
         bucket, _, root = self.storage.uri.removeprefix("s3://").partition("/")
         folder = f"{root}/{self._folder}" if root else self._folder
         context = {"bucket": bucket, "key": f"{folder}/context.json"}
@@ -59,7 +59,7 @@ class PipesFolder:
         ]
 
     def hand_over(self, job: LakeJob) -> None:
-        """Tell the job what to do; not in its arguments, which have a limit."""
+        """Write the description of the job; command lines have a size limit."""
         context = PipesContextData(
             asset_keys=None,
             code_version_by_asset_key=None,
@@ -75,18 +75,18 @@ class PipesFolder:
         self.storage.write(f"{self._folder}/context.json", json.dumps(context).encode())
 
     def messages(self, listener: Listener) -> Iterator[Message]:
-        """What came since the last look; log lines go to the listener."""
+        """The new messages since the last call; log lines go to the listener."""
         while chunk := self.storage.read(f"{self._folder}/messages/{self._next}.json"):
             self._next += 1
             for line in chunk.splitlines():
-                told: dict[str, Any] = json.loads(line)
-                if PIPES_PROTOCOL_VERSION_FIELD not in told:
+                sent: dict[str, Any] = json.loads(line)
+                if PIPES_PROTOCOL_VERSION_FIELD not in sent:
                     continue
-                message = self._heard(told["method"], told.get("params") or {}, listener)
+                message = self._received(sent["method"], sent.get("params") or {}, listener)
                 if message is not None:
                     yield message
 
-    def _heard(self, method: str, params: dict[str, Any], listener: Listener) -> Message | None:
+    def _received(self, method: str, params: dict[str, Any], listener: Listener) -> Message | None:
         match method:
             case "opened":
                 self.opened = True
@@ -122,7 +122,7 @@ class StepLogs:
     folder: str  # as a URI
 
     def tail(self, sleep: Callable[[float], None]) -> list[str]:
-        """Its last lines; none if they cannot be had within a minute."""
+        """The last lines; empty if they are not available within a minute."""
         for _ in range(_WAITS):
             for name in _FILES:
                 if lines := self._lines(name):
@@ -136,7 +136,7 @@ class StepLogs:
         try:
             found = s3.get_object(Bucket=bucket, Key=f"{folder}/{name}.gz")
             text = gzip.decompress(found["Body"].read()).decode(errors="replace")
-        except Exception:  # logs are for convenience: that they are missing stops nothing
+        except Exception:  # missing logs are not an error
             return []
         return [line.rstrip() for line in text.splitlines() if line.strip()]
 
@@ -145,26 +145,26 @@ _IN_MESSAGE = 5
 
 
 class StepFailed(LakeError):
-    """A step ended without its job having said that it is done."""
+    """A step ended, but its job did not report that it is done."""
 
     def __init__(
         self, emr_step: str, state: str, reason: str, logs: Sequence[str], folder: str | None
     ) -> None:
-        told = [f"The job on {emr_step} ended as {state} without having said that it was done."]
+        parts = [f"The job on {emr_step} ended as {state} without reporting that it was done."]
         if reason:
-            told.append(f"EMR says: {reason.rstrip('.')}.")
+            parts.append(f"EMR says: {reason.rstrip('.')}.")
         if logs:
-            told.append(f"The end of its log: {' | '.join(logs[-_IN_MESSAGE:])}.")
+            parts.append(f"The end of its log: {' | '.join(logs[-_IN_MESSAGE:])}.")
         where = (
             f"Its logs are in {folder}" if folder else "Its cluster keeps no logs: set its LogUri"
         )
-        told.append(f"{where}. What was published stays; the next run goes on from there.")
-        super().__init__(" ".join(told))
+        parts.append(f"{where}. What was published stays; the next run continues from there.")
+        super().__init__(" ".join(parts))
 
 
 @dataclass
-class Listening:
-    """Until a job has said how it ended, or its step has ended without a word."""
+class Following:
+    """Follows a job until it reports how it ended, or its step ends without a report."""
 
     pipes: PipesFolder
     steps: EmrSteps
@@ -172,8 +172,8 @@ class Listening:
     pace: Pace
     ended: JobDone | JobFailed | None = field(default=None, init=False)
 
-    def heard(self, emr_step: EmrStep, access: AwsAccess) -> Iterator[Message | None]:
-        """What the job says, as it says it; None where it said nothing new."""
+    def events(self, emr_step: EmrStep, access: AwsAccess) -> Iterator[Message | None]:
+        """The events of the job as they arrive; None if there is nothing new."""
         asked = looked = self.pace.now()
         step: StepStatus | None = None
         while True:
@@ -188,7 +188,7 @@ class Listening:
                 look_at_cluster = moment - looked >= self.pace.cluster_seconds
                 looked = moment if look_at_cluster else looked
                 step = self._ended_step(emr_step, look_at_cluster)
-            if step is None:  # else one more look: the job may have spoken just before
+            if step is None:  # else read once more: the job may have reported just before
                 yield None
                 self.pace.sleep(self.pace.messages_seconds)
 
@@ -212,7 +212,7 @@ class Listening:
         return status if status.ended else None
 
     def _silent(self, emr_step: EmrStep, step: StepStatus, access: AwsAccess) -> LakeError:
-        """The error of a job that ended without a word: what its log ends with, if we know it."""
+        """The error of a job that ended without a report: a known one from its log, if possible."""
         lines = StepLogs(access, emr_step.logs).tail(self.pace.sleep) if emr_step.logs else []
         if lines:
             self.listener.warn("\n".join([f"The end of the log of {emr_step}:", *lines]))

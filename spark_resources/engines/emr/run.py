@@ -27,7 +27,7 @@ from spark_resources.dataflow.job import LakeJob
 from spark_resources.engines.base import SparkEngine
 from spark_resources.engines.emr.client import EmrClient, Pace
 from spark_resources.engines.emr.cluster import Cluster, Json, cluster_like, slots_of
-from spark_resources.engines.emr.pipes import Listening, PipesFolder
+from spark_resources.engines.emr.pipes import Following, PipesFolder
 from spark_resources.engines.emr.step import (
     EmrStep,
     EmrSteps,
@@ -55,9 +55,9 @@ def job_for_cluster(job: LakeJob, access: AwsAccess) -> LakeJob:
 
 @contextmanager
 def shown_as_open(lake: Lake, run: RunFacts, before: int) -> Iterator[ExitStack]:
-    """Until the job itself does, this process shows that there is a run; to be closed then.
+    """Register the run as open until the job does so itself: close the yielded stack then.
 
-    Should it die meanwhile, whoever comes next finds the run and reports it as failed.
+    If this process dies meanwhile, the next run finds the entry and reports the run as failed.
     """
     storage, path = lake.storage, paths.open_run(run.source_id, run.run_id)
 
@@ -65,7 +65,7 @@ def shown_as_open(lake: Lake, run: RunFacts, before: int) -> Iterator[ExitStack]
         return encode(OpenRun(run, before, myself()))
 
     def renewal(found: bytes | None) -> bytes | None:
-        """Unless the job has taken over, or is even done."""
+        """None if the job has taken over or is done."""
         holder = decode(found, OpenRun, path).holder if found else None
         return mine() if holder and holder.is_here and holder.pid == os.getpid() else None
 
@@ -76,27 +76,26 @@ def shown_as_open(lake: Lake, run: RunFacts, before: int) -> Iterator[ExitStack]
 
 
 def report_error_of_job(lake: Lake, run: RunFacts, before: int, error: BaseException) -> None:
-    """Of a job that has told its error itself; it has also written its report, if it could."""
+    """Report a job that has sent its error; it has also written its report, if it could."""
     opened = paths.open_run(run.source_id, run.run_id)
     with suppress(LakeError, OSError):
         if run.replay and isinstance(error, UsageError):
-            lake.storage.delete(opened)  # refused before it began: whoever asked for it is told
+            lake.storage.delete(opened)  # refused before it began: not a failed run
         if not lake.storage.exists(opened):
             return
     report_ended(lake, run, before, error)
 
 
 def report_ended(lake: Lake, run: RunFacts, before: int, error: BaseException) -> None:
-    """A failed report of a job that can do nothing more."""
+    """Report the failure of a job that has ended."""
     catching_up = partial(catch_up, lake.storage, lake.catalog, run.source_id)
     close_failed(lake.storage, lake.catalog, run, before, failure_of(error), catching_up)
 
 
 def report_left(lake: Lake, run: RunFacts, before: int, error: BaseException) -> None:
-    """A failed report of a job that may still be at work.
+    """Report the failure of a job that may still be running.
 
-    Nothing of what it has staged may go, since it could yet commit it: the next run finds it dead
-    or finished.
+    Its staging files stay, since it may still commit them: the next run finds it dead or finished.
     """
     with suppress(LakeError, OSError):
         report_failure(lake.storage, run, before, now(), failure_of(error))
@@ -104,7 +103,7 @@ def report_left(lake: Lake, run: RunFacts, before: int, error: BaseException) ->
 
 @dataclass
 class EmrRun:
-    """A job, and where it is by now."""
+    """One run of a job on EMR."""
 
     job: LakeJob
     listener: Listener
@@ -129,8 +128,8 @@ class EmrRun:
         return EmrSteps(EmrClient(self.access), self.pace, self.listener)
 
     @cached_property
-    def listening(self) -> Listening:
-        return Listening(self.pipes, self.steps, self.listener, self.pace)
+    def following(self) -> Following:
+        return Following(self.pipes, self.steps, self.listener, self.pace)
 
     def units(self) -> Iterator[Published]:
         """Each unit of work as soon as the job has published it."""
@@ -139,9 +138,9 @@ class EmrRun:
             try:
                 with (
                     shown_as_open(self.lake, self.job.facts(), before) as until_begun,
-                    closing(self._heard()) as heard,
+                    closing(self._events()) as events,
                 ):
-                    for message in heard:
+                    for message in events:
                         if self.pipes.opened:
                             until_begun.close()
                         if isinstance(message, UnitPublished):
@@ -152,23 +151,23 @@ class EmrRun:
                 raise
 
     def planned(self) -> Iterator[PlannedUnit]:
-        """What each unit of work would do; a step on the standing cluster, also for a replay."""
-        with closing(self._heard()) as heard:
-            for message in heard:
+        """What each unit of work would do. Always a step on the cluster of the settings."""
+        with closing(self._events()) as events:
+            for message in events:
                 if isinstance(message, UnitPlanned):
                     yield message.unit
 
-    def _heard(self) -> Generator[Message | None, None, None]:
-        """All that the job tells; its error, if it ends with one, is raised here.
+    def _events(self) -> Generator[Message | None, None, None]:
+        """The events of the job; raises the error that it ends with.
 
-        Who leaves before the end closes it: that cancels the job.
+        Closing the generator before the end cancels the job.
         """
         try:
             with self._submitted() as emr_step:
                 self.listener.log(f"The job is on {emr_step}")
-                yield from self.listening.heard(emr_step, self.access)
-            if isinstance(self.listening.ended, JobFailed):
-                raise self.listening.ended.error()
+                yield from self.following.events(emr_step, self.access)
+            if isinstance(self.following.ended, JobFailed):
+                raise self.following.ended.error()
         finally:
             with suppress(LakeError, OSError):
                 self.pipes.remove()
@@ -184,12 +183,12 @@ class EmrRun:
             return
         name = f"datalake replay {self.job.source.slug} {self.job.run_id}"
         tags = {"datalake-source": self.job.source.id, "datalake-run": self.job.run_id}
-        asked = cluster_like(standing, name, step, tags)
-        with self.steps.own(standing, asked, self._hand_over) as self.emr_step:
+        request = cluster_like(standing, name, step, tags)
+        with self.steps.own(standing, request, self._hand_over) as self.emr_step:
             yield self.emr_step
 
     def _hand_over(self, cluster_id: str) -> None:
-        """Tell the job what to do as soon as it is known where; it waits for this."""
+        """Write the description of the job, which waits for it, when its cluster is known."""
         self.job = msgspec.structs.replace(self.job, emr_cluster_id=cluster_id)
         self.pipes.hand_over(job_for_cluster(self.job, self.access))
 
@@ -201,7 +200,7 @@ class EmrRun:
                 "or for the source, as j-1A2B3C4D5E6F7."
             )
         cluster = self.steps.emr.describe_whole(cluster_id)
-        # A replay needs the cluster as a model only, but one that has ended may be long gone.
+        # A replay uses the cluster only as a template, but an ended one may no longer exist.
         refuse_unusable(cluster)
         return cluster
 
@@ -225,21 +224,21 @@ class EmrRun:
         manifest = read_manifest(self.lake.storage, source_id, message.manifest)
         if manifest is None:
             raise LakeError(
-                f"The job says it has published manifest {message.manifest} of source {source_id}, "
+                f"The job reported manifest {message.manifest} of source {source_id} as published, "
                 "but it is not in the lake. Nothing may delete below segment-data/_state."
             )
         return Published(manifest, message.report, message.checks)
 
     def _report(self, error: BaseException, before: int) -> None:
-        """A failed report, unless the job has written one itself or refused to begin."""
-        if isinstance(self.listening.ended, JobFailed):
+        """Report the failure, unless the job has done so or refused to begin."""
+        if isinstance(self.following.ended, JobFailed):
             report = report_error_of_job
         else:
             report = report_ended if self._is_over() else report_left
         report(self.lake, self.job.facts(), before, error)
 
     def _is_over(self) -> bool:
-        """Whether the job can do nothing more; if that cannot be found out, it can."""
+        """Whether the job has ended; False if that is not known."""
         try:
             return self.emr_step is None or self.steps.has_ended(self.emr_step)
         except LakeError:
@@ -247,9 +246,9 @@ class EmrRun:
 
 
 class EmrEngine(SparkEngine):
-    """Syncs are steps on the cluster of the settings, replays have clusters of their own."""
+    """Syncs are steps on the cluster of the settings; each replay has its own cluster."""
 
-    python: str = "3.11"  # of the cluster's Pythons, the one that Spark is to use
+    python: str = "3.11"  # the version that Spark uses on the cluster
 
     def run(self, job: LakeJob, listener: Listener) -> Iterator[Any]:
         run = EmrRun(job, listener, self.python, self.pace())

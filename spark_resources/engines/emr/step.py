@@ -1,4 +1,4 @@
-"""The step that carries out a job: how our code is submitted to Spark on a cluster."""
+"""The step that runs a job: how our code is submitted to Spark on a cluster."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -14,10 +14,9 @@ from spark_resources.engines.emr.client import (
     cluster_reason,
 )
 from spark_resources.engines.emr.cluster import Cluster, Json, is_supported, why_not
-from spark_resources.engines.java import DATAFLOW
-from spark_resources.shipping.ship import Shipped
+from spark_resources.shipping.ship import CODE, DAEMON, ENVIRONMENT, PYTHON_PATH, Shipped
 
-# Two tasks each. The rows are in Python's memory, not in that of the JVM.
+# Two tasks each. Rows are in the memory of Python, not of the JVM.
 _EXECUTORS = {
     "spark.executor.cores": "2",
     "spark.executor.memory": "2g",
@@ -28,20 +27,19 @@ _EXECUTORS = {
 def spark_step(
     name: str, shipped: Shipped, python: str, slots: int, arguments: Sequence[str]
 ) -> Json:
-    """In client mode: the step's log is the driver's, and who cancels it reaches the driver."""
+    """In client mode: the step's log is the driver's, and cancelling it reaches the driver."""
     settings = {
-        **DATAFLOW,
         **_EXECUTORS,
         "spark.default.parallelism": str(slots),
         "spark.pyspark.python": f"python{python}",
-        # Before all else on the path: the cluster has some of these packages in other versions.
-        "spark.executorEnv.PYTHONPATH": "./environment",
+        "spark.python.daemon.module": DAEMON,
+        "spark.executorEnv.PYTHONPATH": PYTHON_PATH,
     }
     command = ["spark-submit", "--deploy-mode", "client", "--name", name]
     for key, value in settings.items():
         command += ["--conf", f"{key}={value}"]
-    command += ["--archives", f"{shipped.environment}#environment", "--py-files", shipped.code]
-    command += [shipped.start, shipped.environment, *arguments]
+    command += ["--archives", f"{shipped.environment}#{ENVIRONMENT},{shipped.code}#{CODE}"]
+    command += [shipped.start, shipped.code, shipped.environment, *arguments]
     return {
         "Name": name,
         "ActionOnFailure": "CONTINUE",
@@ -51,7 +49,7 @@ def spark_step(
 
 @dataclass(frozen=True, slots=True)
 class EmrStep:
-    """A step, and the cluster that carries it out."""
+    """A step and its cluster."""
 
     cluster_id: str
     step_id: str
@@ -67,9 +65,9 @@ class EmrStep:
         return f"EMR cluster {self.cluster_id} (step {self.step_id})"
 
 
-def unusable(told: str) -> InvalidSetting:
-    """The setting is wrong; all such errors begin alike, since people filter on it."""
-    return InvalidSetting(f"Data lake has invalid configuration for `emr_cluster_id`: {told}")
+def unusable(problem: str) -> InvalidSetting:
+    """The setting is wrong; all such errors begin alike, since users filter on it."""
+    return InvalidSetting(f"Data lake has invalid configuration for `emr_cluster_id`: {problem}")
 
 
 def refuse_unusable(cluster: Cluster) -> None:
@@ -100,9 +98,11 @@ class EmrSteps:
             yield emr_step
 
     @contextmanager
-    def own(self, like: Cluster, asked: Json, started: Callable[[str], None]) -> Iterator[EmrStep]:
-        """Start a cluster for one step, pass its id to `started`, terminate it after the block."""
-        cluster_id = self.emr.start_cluster(asked)
+    def own(
+        self, like: Cluster, request: Json, started: Callable[[str], None]
+    ) -> Iterator[EmrStep]:
+        """Start a cluster for one step, pass its id to `started`, terminate it at the end."""
+        cluster_id = self.emr.start_cluster(request)
         try:
             started(cluster_id)
             emr_step = EmrStep(cluster_id, self.emr.only_step(cluster_id), like.log_uri)
@@ -125,7 +125,7 @@ class EmrSteps:
             raise
 
     def _cancel(self, emr_step: EmrStep) -> None:
-        """Asked to end, the job still tells what it did; then it is made to end."""
+        """Interrupt the job, which then reports its error; kill it if it does not end."""
         if self.has_ended(emr_step):
             return
         self.listener.log(f"Cancelling the step on {emr_step}")
@@ -141,13 +141,13 @@ class EmrSteps:
         return self.emr.step(emr_step.cluster_id, emr_step.step_id).ended
 
     def status(self, emr_step: EmrStep, look_at_cluster: bool) -> StepStatus:
-        """Of the step; one that will not go on since its cluster is gone has ended, too."""
+        """The status of a step; it has also ended if its cluster has."""
         status = self.emr.step(emr_step.cluster_id, emr_step.step_id)
         if status.completed or not (status.ended or look_at_cluster):
             return status
         cluster = self.emr.describe(emr_step.cluster_id)
         if cluster.state not in ENDED_CLUSTER:
             return status
-        told = [status.reason, f"Its cluster is {cluster.state}.", cluster_reason(cluster)]
+        reasons = [status.reason, f"Its cluster is {cluster.state}.", cluster_reason(cluster)]
         state = status.state if status.ended else "CANCELLED"
-        return StepStatus(state, " ".join(filter(None, told)))
+        return StepStatus(state, " ".join(filter(None, reasons)))

@@ -3,16 +3,17 @@
 from datetime import date
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import dagster as dg
 import msgspec
 import pytest
 
+from datalake_assets.assets.keys import run_tags
 from datalake_assets.instance.snapshot import read_snapshot, refresh_snapshot
-from eventlake.retype.request import find_column, record_request
+from eventlake.retype import find_column, record_request
 from eventlake.rules import paths
 from eventlake.rules.types import LakeType
-from eventlake.runs.context import Published
 from eventlake.runs.report_history import newest_reports
 from eventlake.sample import WEB_SHOP
 from spark_resources.engines.base import SparkEngine
@@ -35,12 +36,12 @@ def _tables(platform: Platform) -> list[str]:
     return [table.name for table in platform.lake.catalog.tables("web_shop")]
 
 
-def test_one_table_and_one_day_move_and_all_else_stays(platform: Platform) -> None:
+def test_a_replay_moves_one_table_and_day_and_a_schema_alone_nothing(platform: Platform) -> None:
     platform.sync("web_shop")
-    before = {
-        t.name: _locations(platform, t.name) for t in platform.lake.catalog.tables("web_shop")
-    }
+    before = {table: _locations(platform, table) for table in _tables(platform)}
     rows = platform.rows("web_shop.page")
+    assert platform.materialize([PAGE_SCHEMA], ONE, ONE).success
+    assert _locations(platform, "page") == before["page"]
 
     assert platform.materialize([PAGE, PAGE_SCHEMA], ONE, ONE).success
 
@@ -51,8 +52,10 @@ def test_one_table_and_one_day_move_and_all_else_stays(platform: Platform) -> No
         for values, place in places.items()
         if place != before[table].get(values)
     }
+    tags = run_tags(platform.lake, platform.lake.settings.source("web_shop"))
+    assert all(tags.items() <= run.tags.items() for run in platform.instance.get_runs())
     assert moved == {("page", values) for values in before["page"] if values[0] == f"{ONE}"}
-    assert all("/_v/" in after[table][values] for table, values in moved)
+    assert all("/versions/" in after[table][values] for table, values in moved)
     assert platform.rows("web_shop.page") == rows
 
 
@@ -66,14 +69,6 @@ def test_a_range_of_all_tables_gives_the_same_rows_in_one_run(platform: Platform
     assert after == before
     days = platform.instance.get_materialized_partitions(PAGE)
     assert days == {f"{ONE}", f"{TWO}"}
-
-
-def test_the_schema_alone_replays_nothing(platform: Platform) -> None:
-    platform.sync("web_shop")
-    before = _locations(platform, "page")
-
-    assert platform.materialize([PAGE_SCHEMA], ONE, ONE).success
-    assert _locations(platform, "page") == before
 
 
 def test_a_replay_is_reported_as_one(platform: Platform) -> None:
@@ -95,7 +90,7 @@ def test_a_replay_is_reported_as_one(platform: Platform) -> None:
     ]
 
 
-def test_checks_by_themselves_look_at_what_is_published(platform: Platform) -> None:
+def test_checks_run_by_themselves_on_published_data(platform: Platform) -> None:
     platform.sync("web_shop")
     names = ("dedup", "types", "conservation")
     job = platform.definitions().resolve_implicit_global_asset_job_def()
@@ -126,9 +121,8 @@ EVENING_BEFORE = "2026-09-30"
 @pytest.fixture
 def requested(platform: Platform) -> Platform:
     """Decimals that are to be strings; one of them lies before the days that can be chosen."""
-    raw = Archive(Path(platform.lake.storage.full(paths.raw_root(WEB_SHOP.id))))
     early = track("Order Completed", "early", f"{EVENING_BEFORE}T23:00", total=1.5)
-    raw.day(f"{ONE}").file("early", early)
+    raw(platform).day(f"{ONE}").file("early", early)
     assert platform.sync("web_shop").success
     target = find_column(platform.lake, f"{DATABASE}.{NAME}.{COLUMN}")
     record_request(platform.lake, target, LakeType.STRING, print)
@@ -149,7 +143,7 @@ def shown_type(platform: Platform, key: dg.AssetKey) -> str:
     return {column.name: column.type for column in schema.columns}[COLUMN]
 
 
-def test_all_days_of_a_table_switch_it_and_the_events_say_so(requested: Platform) -> None:
+def test_a_replay_of_all_days_changes_the_type_and_its_events_have_it(requested: Platform) -> None:
     rows = requested.rows(f"{DATABASE}.{NAME}")
     assert requested.materialize([ORDERS, SCHEMA], ONE, TWO).success
     assert type_of(requested) == "string"
@@ -159,12 +153,9 @@ def test_all_days_of_a_table_switch_it_and_the_events_say_so(requested: Platform
     assert EVENING_BEFORE in rows
 
 
-def test_one_day_does_not(requested: Platform) -> None:
+def test_the_type_changes_with_all_days_and_checks_use_it_at_once(requested: Platform) -> None:
     assert requested.materialize([ORDERS, SCHEMA], TWO, TWO).success
     assert type_of(requested) == "decimal(38,6)"
-
-
-def test_checks_know_the_new_type_before_the_code_is_loaded_again(requested: Platform) -> None:
     loaded_before = requested.definitions().resolve_implicit_global_asset_job_def()
     requested.materialize([ORDERS], ONE, TWO)
     alone = loaded_before.get_subset(
@@ -172,15 +163,11 @@ def test_checks_know_the_new_type_before_the_code_is_loaded_again(requested: Pla
     )
     [check] = alone.execute_in_process(instance=requested.instance).get_asset_check_evaluations()
     assert check.passed, check.metadata
-
-
-def test_the_snapshot_takes_the_new_type(requested: Platform) -> None:
-    requested.materialize([ORDERS], ONE, TWO)
     refresh_snapshot(requested.lake)
     schema = read_snapshot(requested.lake).of(WEB_SHOP.id).tables[f"{DATABASE}.{NAME}"]
     assert schema.types()[COLUMN] is LakeType.STRING
     [spec] = [s for s in requested.definitions().resolve_all_asset_specs() if s.key == ORDERS]
-    columns = spec.metadata["dagster/column_schema"].value.columns
+    columns = spec.metadata["dagster/column_schema"].columns
     assert {column.name: column.type for column in columns}[COLUMN] == "string"
 
 
@@ -188,7 +175,7 @@ BOTH = {f"{ONE}", f"{TWO}"}
 
 
 def cancelled_engine() -> SparkEngine:
-    """Ctrl-C is pressed in the middle of the second replayed day."""
+    """Ctrl-C in the middle of the second replayed day."""
     return engine_with(flow(after_load=Raises(KeyboardInterrupt(), at=2, of="mirror")))
 
 
@@ -206,7 +193,7 @@ def materialized(result: dg.ExecuteInProcessResult) -> set[str | None]:
 
 
 def description(result: dg.ExecuteInProcessResult) -> str:
-    """Why the run failed, as Dagster tells it."""
+    """Why the run failed, in Dagster."""
     [failure] = [e.step_failure_data for e in result.all_events if e.is_step_failure]
     assert failure.user_failure_data is not None
     return failure.user_failure_data.description or ""
@@ -216,7 +203,7 @@ def raw(platform: Platform) -> Archive:
     return Archive(Path(platform.lake.storage.full(paths.raw_root(WEB_SHOP.id))))
 
 
-def test_a_cancelled_replay_has_recorded_its_days_and_goes_on_when_launched_again(
+def test_a_cancelled_replay_has_recorded_its_days_and_continues_when_launched_again(
     make_platform: MakePlatform,
 ) -> None:
     platform = make_platform(cancelled_engine())
@@ -239,31 +226,21 @@ def test_a_cancelled_replay_has_recorded_its_days_and_goes_on_when_launched_agai
     assert (last["replay_from"][:10], last["replay_to"][:10]) == ("2026-10-01", "2026-10-03")
     assert platform.rows("web_shop.page") == before
 
-
-def test_every_day_shows_its_rows_whichever_run_brought_it(make_platform: MakePlatform) -> None:
-    platform = make_platform(cancelled_engine())
-    platform.sync("web_shop")
-    platform.materialize([PAGE], ONE, TWO)
-    again = platform.materialize([PAGE], ONE, TWO)
-    shown = {
+    shown = {  # of every day, whichever run loaded it
         event.partition: event.materialization.metadata["dagster/partition_row_count"].value
         for event in again.all_events
         if event.event_type is dg.DagsterEventType.ASSET_MATERIALIZATION and event.asset_key == PAGE
     }
-    assert shown == platform.rows("web_shop.page")
+    assert shown == before
 
 
-def test_what_fails_in_dagster_between_two_days_is_in_the_report(
+def test_a_failure_of_dagster_between_two_days_is_in_the_report(
     platform: Platform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from datalake_assets.assets.event_tables import _Replayed
-
-    def database_is_gone(self: object, unit: Published) -> None:
-        raise OSError("Dagster's database is gone")
-
     platform.sync("web_shop")
     with monkeypatch.context() as patch:
-        patch.setattr(_Replayed, "take", database_is_gone)
+        gone = Mock(side_effect=OSError("Dagster's database is gone"))
+        patch.setattr("datalake_assets.assets.event_tables._Replayed.take", gone)
         assert not platform.materialize([PAGE], ONE, TWO).success
     [report] = reports(platform)
     assert (report["status"], report["error"]) == ("failed", "OSError: Dagster's database is gone")
@@ -278,9 +255,9 @@ def test_changed_raw_files_fail_the_run_before_it_changes_anything(platform: Pla
 
     refused = platform.materialize([PAGE], ONE, TWO)
     assert not refused.success
-    told = description(refused)
-    assert f"removed: {gone.relative_to(platform.lake.storage.full(''))}" in told
-    assert "datalake/accept_changes" in told
+    reason = description(refused)
+    assert f"removed: {gone.relative_to(platform.lake.storage.full(''))}" in reason
+    assert "datalake/accept_changes" in reason
     assert (platform.rows("web_shop.page"), reports(platform)) == (rows, [])
 
     tagged = platform.materialize([PAGE], ONE, TWO, tags={"datalake/accept_changes": "true"})
@@ -288,7 +265,7 @@ def test_changed_raw_files_fail_the_run_before_it_changes_anything(platform: Pla
     assert sum(platform.rows("web_shop.page").values()) < sum(rows.values())
 
 
-def test_a_table_that_a_replay_makes_is_announced_though_nobody_had_selected_it(
+def test_a_table_that_a_replay_creates_is_recorded_without_being_selected(
     platform: Platform,
 ) -> None:
     platform.sync("web_shop")

@@ -1,4 +1,4 @@
-"""A terminal in an empty folder; a lake that two syncs of the sample have filled."""
+"""Commands run in an empty folder; a lake that two syncs of the sample have filled."""
 
 import shutil
 from collections.abc import Iterator
@@ -10,19 +10,23 @@ from eventlake.sample import write_archive
 from spark_resources.engines.base import SparkEngine
 from tests.support.lakes.jobs import SAMPLE, SETTINGS, SampleLake
 from tests.support.lakes.platform import InProcessEngine
-from tests.support.terminal import Terminal
 
 
 @pytest.fixture(autouse=True)
-def terminal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Terminal:
-    """In a folder of its own, with nothing of the developer's in the environment."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder; nothing of the developer's is in it or in the environment."""
     for name in ("DAGSTER_HOME", "DATALAKE_CONFIG", "FORCE_COLOR", "TTY_COMPATIBLE"):
         monkeypatch.setenv(name, "")  # so that what a command sets is taken back after the test
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
-    return Terminal(capsys)
+    return tmp_path
+
+
+@pytest.fixture
+def settings_file(folder: Path) -> Path:
+    """Settings of the sample's two sources, and nothing else."""
+    (folder / "lake.yaml").write_text(SETTINGS)
+    return folder / "lake.yaml"
 
 
 @pytest.fixture
@@ -42,20 +46,25 @@ def _filled(tmp_path_factory: pytest.TempPathFactory) -> SampleLake:
 
 @pytest.fixture
 def filled(_filled: SampleLake, tmp_path: Path) -> SampleLake:
-    """Two days, a sync after each: in the folder that the terminal is in, and free to change."""
+    """Two days, a sync after each: a copy in the current folder."""
     shutil.copytree(_filled.folder, tmp_path, dirs_exist_ok=True)
     return SampleLake(tmp_path, _filled.account)
 
 
 @pytest.fixture
-def unsynced(tmp_path: Path) -> SampleLake:
-    """An archive that nobody has loaded yet."""
-    (tmp_path / "lake.yaml").write_text(SETTINGS)
-    return SampleLake(tmp_path, write_archive(tmp_path / "data", SAMPLE))
+def unsynced(settings_file: Path) -> SampleLake:
+    """The archive before the first sync."""
+    return SampleLake(settings_file.parent, write_archive(settings_file.parent / "data", SAMPLE))
+
+
+@pytest.fixture
+def empty_archive(settings_file: Path) -> None:
+    for source in SAMPLE.sources:
+        (settings_file.parent / "data/segment-logs" / source.id).mkdir(parents=True)
 
 
 @pytest.fixture
 def in_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[SparkEngine]]:
-    """Dagster as it is, but no Spark below it."""
+    """Dagster as it is, without Spark."""
     monkeypatch.setattr("spark_resources.engines.local.local_engine", InProcessEngine)
     yield InProcessEngine

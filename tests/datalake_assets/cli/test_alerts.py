@@ -1,6 +1,5 @@
-"""`datalake alerts`, and what `datalake check` says of them."""
+"""`datalake alerts`, and what `datalake check` finds of them."""
 
-import json
 import re
 from datetime import UTC, datetime, timedelta
 
@@ -12,12 +11,12 @@ from eventlake.runs.open_runs import close_run
 from eventlake.state.report import Failure, RunFacts
 from tests.support.lakes.jobs import SampleLake
 from tests.support.servers.alerts import USER, Hook, MailBox
-from tests.support.terminal import Terminal
+from tests.support.terminal import datalake
 
 
 @pytest.fixture
-def told(unsynced: SampleLake, mail_box: MailBox, hook: Hook) -> SampleLake:
-    """A lake with two ways for both sources."""
+def lake(unsynced: SampleLake, mail_box: MailBox, hook: Hook) -> SampleLake:
+    """A lake that sends alerts of both sources to two recipients."""
     with (unsynced.folder / "lake.yaml").open("a") as file:
         file.write(
             "alerts:\n"
@@ -30,7 +29,7 @@ def told(unsynced: SampleLake, mail_box: MailBox, hook: Hook) -> SampleLake:
 
 
 def fail_syncs(lake: SampleLake, times: int) -> datetime:
-    """So many failures in the last hours, and a look after the first success and each of them."""
+    """A success, then failures an hour apart, each evaluated; the time of the first failure."""
     opened, at = lake.lake, datetime.now(UTC) - timedelta(hours=times + 1)
     source = opened.settings.source("ios_prod")
     for number in range(times + 1):
@@ -42,51 +41,41 @@ def fail_syncs(lake: SampleLake, times: int) -> datetime:
     return at - times * timedelta(hours=1)
 
 
-def test_a_test_message_goes_to_every_recipient_once(
-    terminal: Terminal, told: SampleLake, mail_box: MailBox, hook: Hook
-) -> None:
-    said = terminal.run("alerts", "--test")
-    assert said.code == 0
-    assert [line[:9] for line in said.out.splitlines()] == ["✓ email t", "✓ webhook"]
+@pytest.mark.usefixtures("lake")
+def test_a_test_message_goes_to_every_recipient_once(mail_box: MailBox, hook: Hook) -> None:
+    result = datalake("alerts", "--test")
+    assert [line[:9] for line in result.out.splitlines()] == ["✓ email t", "✓ webhook"]
     assert mail_box.subjects == ["[datalake] web_shop: test of alerts by email"]
     assert hook.titles == ["web_shop: test of alerts by webhook"]
-    assert "own-secret" not in said.out + said.err
+    assert "own-secret" not in result.out + result.err
 
 
-def test_a_way_that_refuses_the_test_is_told_and_the_exit_code_says_so(
-    terminal: Terminal, told: SampleLake, mail_box: MailBox, hook: Hook
-) -> None:
+@pytest.mark.usefixtures("lake")
+def test_a_channel_that_refuses_the_test_is_reported_and_fails_the_command(hook: Hook) -> None:
     hook.status = 404
-    said = terminal.run("alerts", "--test", "--json")
-    assert said.code == 1
-    taken = {one["way"]: (one["taken"], one["told"]) for one in json.loads(said.out)}
+    sent = datalake("alerts", "--test", "--json", code=1).json
+    taken = {one["way"]: (one["taken"], one["told"]) for one in sent}
     assert taken["email"] == (True, "")
     assert taken["webhook"][0] is False
     assert "answered 404 (invalid_token)" in taken["webhook"][1]
 
 
-def test_without_recipients_there_is_nobody_to_test(
-    terminal: Terminal, unsynced: SampleLake
-) -> None:
-    said = terminal.run("alerts", "--test")
-    assert said.code == 2
-    assert "Name recipients under `alerts` in lake.yaml" in said.err
-    said = terminal.run("alerts")
-    assert (said.code, said.out) == (0, "No trouble is open.\n")
-    assert "nobody is told of web_shop, ios_prod" in said.err
+def test_without_recipients_a_test_is_refused(unsynced: SampleLake) -> None:
+    result = datalake("alerts", "--test", code=2)
+    assert "Name some under `alerts` in lake.yaml" in result.err
+    result = datalake("alerts")
+    assert result.out == "No problem is open.\n"
+    assert "no alerts for web_shop, ios_prod" in result.err
 
 
-def test_open_troubles_and_messages_are_shown_with_what_became_of_them(
-    terminal: Terminal, told: SampleLake
-) -> None:
-    since = fail_syncs(told, 5)
-    said = terminal.run("alerts")
-    assert said.code == 0
-    assert f"ios_prod: 5 syncs failed in a row  {since:%Y-%m-%d %H:%M}" in said.out
-    assert "email (waits), webhook (waits)" in said.out
-    assert "warning: webhook has not taken 'ios_prod: sync failed': web hook at local" in said.err
+def test_open_problems_and_messages_are_shown_with_their_state(lake: SampleLake) -> None:
+    since = fail_syncs(lake, 5)
+    result = datalake("alerts")
+    assert f"ios_prod: 5 syncs failed in a row  {since:%Y-%m-%d %H:%M}" in result.out
+    assert "email (waits), webhook (waits)" in result.out
+    assert "warning: webhook did not accept 'ios_prod: sync failed' yet: web hook" in result.err
 
-    [web, ios] = terminal.run("alerts", "--json").json
+    [web, ios] = datalake("alerts", "--json").json
     assert (web["source"], web["open"], web["messages"]) == ("web_shop", [], [])
     assert [trouble["kind"] for trouble in ios["open"]] == ["sync_failures"]
     assert [message["title"] for message in ios["messages"]] == [
@@ -96,21 +85,16 @@ def test_open_troubles_and_messages_are_shown_with_what_became_of_them(
     assert ios["messages"][1]["waiting"]["webhook"]["tries"] == 5
 
 
-def test_check_tries_the_ways_without_sending(
-    terminal: Terminal, told: SampleLake, mail_box: MailBox, hook: Hook
+@pytest.mark.usefixtures("lake")
+def test_check_connects_to_every_channel_without_sending(
+    mail_box: MailBox, hook: Hook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = terminal.run("check")
-    assert said.code == 0
-    assert "answers, STARTTLS, logged in as datalake; nothing was sent" in said.out
-    assert "answers, TLS; nothing was posted" in said.out
+    result = datalake("check")
+    assert "answers, STARTTLS, logged in as datalake; nothing was sent" in result.out
+    assert "answers, TLS; nothing was posted" in result.out
     assert (mail_box.mails, hook.posts) == ([], [])
 
-
-def test_check_finds_a_variable_that_is_not_set(
-    terminal: Terminal, told: SampleLake, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.delenv("DATALAKE_WEBHOOK")
-    said = terminal.run("check")
-    assert said.code == 1
-    assert re.search("alerts by webhook +Alerts would not come through:", said.out)
-    assert "the environment variable DATALAKE_WEBHOOK is not set" in said.out
+    result = datalake("check", code=1)
+    assert re.search("alerts by webhook +Alerts would not come through:", result.out)
+    assert "the environment variable DATALAKE_WEBHOOK is not set" in result.out

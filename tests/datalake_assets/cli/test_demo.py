@@ -2,70 +2,74 @@
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from datalake_assets.cli.demo import hold_to_account
+from datalake_assets.cli.demo import compare_with_account
 from datalake_assets.instance.home import claim
 from eventlake.rules.errors import LakeError
 from eventlake.runs.report_history import newest_reports
 from eventlake.sample import SampleSpec, write_archive
 from tests.support.lakes import small_lake as queries
 from tests.support.lakes.jobs import SampleLake
-from tests.support.terminal import Said, Terminal, everything_below, program
+from tests.support.terminal import Result, datalake, everything_below, program
 
 SAMPLE = SampleSpec(days=2, events_per_day=1000)
 
 
-def test_a_folder_that_is_not_its_own_is_left_alone(terminal: Terminal, tmp_path: Path) -> None:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine/thesis.txt").write_text("years of work")
-    said = terminal.run("demo", "--folder", "mine")
-    assert said.code == 2
-    assert "mine is not empty, and the demo did not make it" in said.err
-    assert everything_below(tmp_path) == {"mine/thesis.txt": b"years of work"}
+def put_other_work(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "thesis.txt").write_text("years of work")
 
 
-def test_a_file_is_no_folder(terminal: Terminal, tmp_path: Path) -> None:
-    (tmp_path / "demo").write_text("x")
-    said = terminal.run("demo")
-    assert said.code == 2
-    assert "demo is a file" in said.err
+def run_its_ui(folder: Path) -> None:
+    (folder / ".dagster").mkdir(parents=True)
+    (folder / ".datalake-demo").touch()
+    claim(folder / ".dagster")
+
+
+@pytest.mark.parametrize(
+    ("prepare", "message"),
+    [
+        (put_other_work, "demo is not empty, and the demo did not create it"),
+        (Path.touch, "demo is a file"),
+        (run_its_ui, "Stop `datalake dev` first"),
+    ],
+)
+def test_a_folder_of_others_is_left_alone(
+    tmp_path: Path, prepare: Callable[[Path], None], message: str
+) -> None:
+    prepare(tmp_path / "demo")
+    before = everything_below(tmp_path)
+    assert message in datalake("demo", code=2).err
+    assert everything_below(tmp_path) == before
 
 
 @pytest.mark.usefixtures("no_java")
-def test_without_java_it_does_not_begin(terminal: Terminal, tmp_path: Path) -> None:
-    said = terminal.run("demo")
-    assert said.code == 2
-    assert "Java was not found" in said.err
+def test_without_java_it_does_not_begin(tmp_path: Path) -> None:
+    assert "Java was not found" in datalake("demo", code=2).err
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_ui_on_the_demo_keeps_its_ground(terminal: Terminal, tmp_path: Path) -> None:
-    (tmp_path / "demo/.dagster").mkdir(parents=True)
-    (tmp_path / "demo/.datalake-demo").touch()
-    claim(tmp_path / "demo/.dagster")
-    said = terminal.run("demo")
-    assert said.code == 2
-    assert "Stop `datalake dev` first" in said.err
-
-
 def test_a_row_too_many_in_the_lake_is_found(filled: SampleLake) -> None:
-    assert hold_to_account(filled.lake, filled.account).rows > 0
+    assert compare_with_account(filled.lake, filled.account).rows > 0
     with pytest.raises(LakeError, match="table hours differ from the generator's account"):
-        hold_to_account(filled.lake, write_archive(filled.folder / "other", SampleSpec(days=1)))
+        compare_with_account(
+            filled.lake, write_archive(filled.folder / "other", SampleSpec(days=1))
+        )
 
 
 @dataclass(frozen=True)
 class Demo:
-    """A demo that has run, in a folder below that of the test."""
+    """A demo that has run, in the folder `demo` below `parent`."""
 
     parent: Path
-    said: Said
+    result: Result
 
-    def run(self, *words: str) -> Said:
+    def run(self, *words: str) -> Result:
         return program("--config", "demo/lake.yaml", *words, cwd=self.parent)
 
 
@@ -77,12 +81,11 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Demo:
 
 @pytest.mark.e2e
 def test_it_describes_each_of_its_steps(ran: Demo, tmp_path: Path) -> None:
-    assert ran.said.code == 0, ran.said.err
-    steps = re.findall(r"^(\d)  ", ran.said.out, flags=re.MULTILINE)
+    steps = re.findall(r"^(\d)  ", ran.result.out, flags=re.MULTILINE)
     assert steps == list("1234567")
-    assert "table   track_gift_card_redeemed" in ran.said.out
-    assert "table   track_widget_added" in ran.said.out
-    assert re.search(r"column  \S+\.properties_\S+", ran.said.out)
+    assert "table   track_gift_card_redeemed" in ran.result.out
+    assert "table   track_widget_added" in ran.result.out
+    assert re.search(r"column  \S+\.properties_\S+", ran.result.out)
     account = write_archive(tmp_path, SAMPLE, arrived=SAMPLE.days)
     loaded = [
         sum((added.rows for added in account.per_sync(source.id)), Counter())
@@ -90,32 +93,30 @@ def test_it_describes_each_of_its_steps(ran: Demo, tmp_path: Path) -> None:
     ]
     rows = sum(rows.total() for rows in loaded)
     tables = sum(len({slot.table for slot in rows}) for rows in loaded)
-    assert f"✓ {rows:,} rows in {tables} tables" in ran.said.out
-    assert "datalake_assets.cli dev" in ran.said.out or "datalake dev" in ran.said.out
+    assert f"✓ {rows:,} rows in {tables} tables" in ran.result.out
+    assert "datalake_assets.cli dev" in ran.result.out or "datalake dev" in ran.result.out
 
 
 @pytest.mark.e2e
-def test_its_terminal_is_quiet_but_for_its_own_words(ran: Demo) -> None:
+def test_stderr_shows_only_its_own_progress(ran: Demo) -> None:
     own = re.compile(r"\d\d:\d\d:\d\d  (day folder|[\d,]+ rows into)")
     # Where pandas is newer than pins allow, PySpark warns of it.
-    foreign = [line for line in ran.said.err.splitlines() if not own.match(line)]
+    foreign = [line for line in ran.result.err.splitlines() if not own.match(line)]
     assert [line for line in foreign if "pandas" not in line] == []
 
 
 @pytest.mark.e2e
 @pytest.mark.parametrize("sql", [queries.ROWS_PER_DAY_AND_TABLE, queries.LAST_SUCCESS])
 def test_the_original_questions_have_answers(ran: Demo, sql: str) -> None:
-    said = ran.run("sql", sql, "--json")
-    assert said.code == 0
-    assert said.json and all(value is not None for row in said.json for value in row.values())
+    result = ran.run("sql", sql, "--json")
+    assert result.json and all(value is not None for row in result.json for value in row.values())
 
 
 @pytest.mark.e2e
 def test_a_second_time_it_starts_clean_and_ends_the_same(ran: Demo) -> None:
     (ran.parent / "demo/notes.txt").write_text("mine")
     tables = ran.run("tables", "--json").json
-    again = program("demo", "--events", str(SAMPLE.events_per_day), cwd=ran.parent)
-    assert again.code == 0, again.err
+    program("demo", "--events", str(SAMPLE.events_per_day), cwd=ran.parent)
     assert [t["rows"] for t in ran.run("tables", "--json").json] == [t["rows"] for t in tables]
     lake = SampleLake(ran.parent / "demo", None).lake  # type: ignore[arg-type]
     assert len(list(newest_reports(lake))) == len(SAMPLE.sources) * SAMPLE.days

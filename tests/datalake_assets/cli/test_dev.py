@@ -1,42 +1,33 @@
-"""`datalake dev`: what it hands over to Dagster, and the real UI once."""
+"""`datalake dev`: how it starts Dagster, and the real UI once."""
 
+import asyncio
 import os
 import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
+from datalake_assets import webserver
 from datalake_assets.instance.home import claim, is_claimed
 from tests.support.lakes.jobs import SETTINGS, SampleLake
-from tests.support.repo import ROOT, reserved_port
-from tests.support.terminal import Terminal
-
-
-@dataclass
-class Handover:
-    """What would have become of this process."""
-
-    command: list[str] = field(default_factory=list)
-    environ: dict[str, str] = field(default_factory=dict)
-
-    def __call__(self, program: str, command: list[str], environ: dict[str, str]) -> None:
-        self.command, self.environ = command, environ
+from tests.support.repo import ROOT, page_at, reserved_port
+from tests.support.terminal import datalake
 
 
 @pytest.fixture
-def handover(monkeypatch: pytest.MonkeyPatch) -> Handover:
-    caught = Handover()
-    monkeypatch.setattr(os, "execve", caught)
+def execve(monkeypatch: pytest.MonkeyPatch) -> Mock:
+    """Called instead of replacing this process by Dagster."""
     monkeypatch.setattr(signal, "signal", lambda *_: None)  # Ctrl-C stays as it is here
-    return caught
+    monkeypatch.setattr(os, "execve", called := Mock())
+    return called
 
 
 @pytest.fixture
@@ -52,66 +43,51 @@ def free_port() -> Iterator[int]:
 
 
 def test_a_port_in_use_is_refused_before_anything_is_written(
-    terminal: Terminal, tmp_path: Path, busy_port: int, handover: Handover
+    settings_file: Path, busy_port: int, execve: Mock
 ) -> None:
-    (tmp_path / "lake.yaml").write_text(SETTINGS)
-    said = terminal.run("dev", "--port", str(busy_port))
-    assert said.code == 2
-    assert f"Port {busy_port} of 127.0.0.1 cannot be used: Address already in use" in said.err
-    assert f"--port {busy_port + 1}" in said.err
-    assert [path.name for path in tmp_path.iterdir()] == ["lake.yaml"]
-    assert handover.command == []
-
-
-def test_dagster_gets_its_home_the_settings_and_where_the_ui_is(
-    terminal: Terminal, tmp_path: Path, free_port: int, handover: Handover
-) -> None:
-    (tmp_path / "lake.yaml").write_text(SETTINGS)
-    said = terminal.run("dev", "--port", str(free_port), "--schedules")
-    assert said.code == 0
-    assert f"http://127.0.0.1:{free_port}" in said.out
-    assert handover.command[:4] == [sys.executable, "-m", "dagster", "dev"]
-    assert handover.command[-4:] == ["-h", "127.0.0.1", "-p", str(free_port)]
-    assert (tmp_path / ".dagster/dagster.yaml").exists()
-    expected = {
-        "DAGSTER_HOME": f"{tmp_path}/.dagster",
-        "DATALAKE_CONFIG": f"{tmp_path}/lake.yaml",
-        "DATALAKE_WEBSERVER": f"127.0.0.1:{free_port}",
-        "DATALAKE_SCHEDULES": "on",
-    }
-    assert {name: handover.environ[name] for name in expected} == expected
-
-
-def test_without_settings_the_demo_is_shown_if_there_is_one(
-    terminal: Terminal, tmp_path: Path, free_port: int, handover: Handover
-) -> None:
-    assert terminal.run("dev", "--port", str(free_port)).code == 2
-    (tmp_path / "demo").mkdir()
-    (tmp_path / "demo/lake.yaml").write_text(SETTINGS)
-    said = terminal.run("dev", "--port", str(free_port))
-    assert "showing the demo" in said.err
-    assert handover.environ["DATALAKE_CONFIG"] == f"{tmp_path}/demo/lake.yaml"
-    assert handover.environ["DATALAKE_SCHEDULES"] == "off"
-
-
-def test_settings_that_were_named_are_not_replaced_by_the_demo(
-    terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "demo").mkdir()
-    (tmp_path / "demo/lake.yaml").write_text(SETTINGS)
-    assert terminal.run("dev", "--config", "mine.yaml").code == 2
-    monkeypatch.setenv("DATALAKE_CONFIG", "mine.yaml")
-    assert terminal.run("dev").code == 2
+    result = datalake("dev", "--port", str(busy_port), code=2)
+    assert f"Port {busy_port} of 127.0.0.1 cannot be used: Address already in use" in result.err
+    assert f"--port {busy_port + 1}" in result.err
+    assert list(settings_file.parent.iterdir()) == [settings_file]
+    assert not execve.called
 
 
 @pytest.mark.usefixtures("no_java")
-def test_without_java_the_ui_still_starts_with_a_warning(
-    terminal: Terminal, tmp_path: Path, free_port: int, handover: Handover
+def test_dagster_gets_its_home_the_settings_and_the_address_of_the_ui(
+    settings_file: Path, free_port: int, execve: Mock
 ) -> None:
-    (tmp_path / "lake.yaml").write_text(SETTINGS)
-    said = terminal.run("dev", "--port", str(free_port))
-    assert said.code == 0
-    assert "warning: the UI works, but no run will: Java was not found" in said.err
+    result = datalake("dev", "--port", str(free_port), "--schedules")
+    assert f"http://127.0.0.1:{free_port}" in result.out
+    assert "warning: the UI works, but no run will: Java was not found" in result.err
+    [(_, command, environ)] = [call.args for call in execve.mock_calls]
+    assert command[:4] == [sys.executable, "-m", "datalake_assets.webserver", "dev"]
+    assert command[-4:] == ["-h", "127.0.0.1", "-p", str(free_port)]
+    home = settings_file.with_name(".dagster")
+    assert (home / "dagster.yaml").exists()
+    expected = {
+        "DAGSTER_HOME": str(home),
+        "DATALAKE_CONFIG": str(settings_file),
+        "DATALAKE_WEBSERVER": f"127.0.0.1:{free_port}",
+        "DATALAKE_SCHEDULES": "on",
+    }
+    assert environ.items() >= expected.items()
+
+
+def test_the_demo_is_shown_only_where_no_settings_are_given(
+    tmp_path: Path, free_port: int, execve: Mock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    datalake("dev", "--port", str(free_port), code=2)
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "demo/lake.yaml").write_text(SETTINGS)
+    result = datalake("dev", "--port", str(free_port))
+    assert "showing the demo" in result.err
+    environ = execve.call_args.args[2]
+    assert environ["DATALAKE_CONFIG"] == f"{tmp_path}/demo/lake.yaml"
+    assert environ["DATALAKE_SCHEDULES"] == "off"
+
+    datalake("dev", "--config", "mine.yaml", code=2)
+    monkeypatch.setenv("DATALAKE_CONFIG", "mine.yaml")
+    datalake("dev", code=2)
 
 
 def test_a_home_is_claimed_for_as_long_as_its_process_lives(tmp_path: Path) -> None:
@@ -141,7 +117,10 @@ def test_the_ui_comes_up_and_ctrl_c_ends_it(filled: SampleLake, free_port: int) 
         start_new_session=True,  # so that the interrupt reaches the group, as from a keyboard
     ) as process:
         try:
-            assert "Dagster" in _page(f"http://127.0.0.1:{free_port}/", patience=90)
+            assert "Dagster" in page_at(f"http://127.0.0.1:{free_port}/", seconds=90)
+            for (path, headers), expected in REQUESTS.items():
+                url = f"http://127.0.0.1:{free_port}{path}"
+                assert _status(url, dict(headers)) == expected, (path, headers)
             assert is_claimed(filled.folder / ".dagster")
         finally:
             os.killpg(process.pid, signal.SIGINT)
@@ -149,31 +128,72 @@ def test_the_ui_comes_up_and_ctrl_c_ends_it(filled: SampleLake, free_port: int) 
     assert not is_claimed(filled.folder / ".dagster")
 
 
-def _page(url: str, patience: float) -> str:
-    end = time.monotonic() + patience
-    while True:
-        try:
-            with urllib.request.urlopen(url, timeout=5) as answer:
-                text: str = answer.read().decode()
-                return text
-        except (urllib.error.URLError, ConnectionError, TimeoutError):
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.5)
+MUTATION = "/graphql?query=mutation%7BshutdownRepositoryLocation%7D"
+REQUESTS = {
+    ("/graphql?query=%7Bversion%7D", ()): 403,
+    (MUTATION, (("Accept", "application/json"),)): 403,
+    ("/", (("Host", "evil.example"),)): 403,
+    ("/", (("Host", "localhost:1"),)): 200,
+    ("/", (("Origin", "https://evil.example"),)): 403,
+    ("/", (("Origin", "null"),)): 403,
+    ("/", (("Origin", "http://localhost:8080"), ("Host", "localhost:3000"))): 403,
+    ("/", (("Origin", "http://localhost:3000"), ("Host", "localhost:3000"))): 200,
+}
+
+
+def _status(url: str, headers: dict[str, str]) -> int:
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers)) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as refused:
+        return refused.code
+
+
+@pytest.mark.parametrize(
+    ("kind", "host", "origin", "refused"),
+    [
+        ("http", "lake.example.com", "https://lake.example.com", False),
+        ("http", "lake.example.com:443", "https://evil.example", True),
+        ("http", "127.0.0.1:3000", "https://lake.example.com", False),  # behind a proxy
+        ("http", "[::1]:3000", None, False),
+        ("http", "webserver:3000", None, False),  # by the code location, as in compose.yaml
+        ("http", "127.0.0.1.evil.example", None, True),
+        ("websocket", "localhost:3000", "http://localhost:3000", False),
+        ("websocket", "localhost:3000", "https://evil.example", True),
+    ],
+)
+def test_other_sites_are_refused(
+    monkeypatch: pytest.MonkeyPatch, kind: str, host: str, origin: str | None, refused: bool
+) -> None:
+    monkeypatch.setenv(webserver.HOSTS_VARIABLE, " Lake.example.com, ")
+    monkeypatch.setenv("DATALAKE_WEBSERVER", "webserver:3000")
+    passed: list[str] = []
+    answered: list[Any] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        passed.append(scope["type"])
+
+    async def send(message: Any) -> None:
+        answered.append(message)
+
+    given = {"host": host, "origin": origin}
+    headers = [(name.encode(), value.encode()) for name, value in given.items() if value]
+    scope = {"type": kind, "path": "/graphql", "method": "POST", "headers": headers}
+    guard = webserver.Guard(app, webserver.names())
+    asyncio.run(guard(scope, None, send))  # type: ignore[arg-type]
+    assert (passed == [], bool(answered)) == (refused, refused)
 
 
 _IN_THE_BACKGROUND = """
 import os, signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell does for what a script starts with `&`
-from datalake_assets.cli.serve import exec_module
-told = "import signal; print(signal.getsignal(signal.SIGINT))"
-exec_module(["timeit", "-n1", "-r1", told], os.environ)
+from datalake_assets.cli.dev import exec_module
+statement = "import signal; print(signal.getsignal(signal.SIGINT))"
+exec_module(["timeit", "-n1", "-r1", statement], os.environ)
 """
 
 
-def test_what_a_script_starts_in_the_background_can_be_ended() -> None:
-    """Dagster has SIGTERM do what Ctrl-C does: that must not be nothing."""
-    told = subprocess.run(
-        [sys.executable, "-c", _IN_THE_BACKGROUND], capture_output=True, text=True, check=True
-    )
-    assert "default_int_handler" in told.stdout
+def test_a_process_that_a_script_starts_in_the_background_can_be_ended() -> None:
+    """Dagster handles SIGTERM like Ctrl-C, so Ctrl-C must not be ignored."""
+    printed = subprocess.check_output([sys.executable, "-c", _IN_THE_BACKGROUND], text=True)
+    assert "default_int_handler" in printed

@@ -2,21 +2,24 @@
 
 import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.core import TyperGroup
 
 from datalake_assets.cli.app import COMMANDS as LINES
 from datalake_assets.cli.app import globals_first, load
-from datalake_assets.cli.text import headline, plain, plural, size, span
+from datalake_assets.cli.output import headline, plain, plural, size, span
 from eventlake.settings.file import load_settings
-from tests.support.lakes.jobs import SETTINGS, SampleLake
+from tests.support.lakes.jobs import SampleLake
 from tests.support.repo import ROOT
-from tests.support.terminal import Terminal, program
+from tests.support.terminal import datalake, everything_below, program
 
 # In the order of the help: first what a new user needs.
 COMMANDS = [
@@ -32,11 +35,10 @@ def listed(help_text: str) -> list[str]:
     return re.findall(r"^│ (\S+) {2,}\S", box, flags=re.MULTILINE)
 
 
-def test_help_lists_every_command_and_nothing_else(terminal: Terminal) -> None:
-    said = terminal.run("--help")
-    assert said.code == 0
-    assert listed(said.out) == COMMANDS
-    assert "completion" not in said.out
+def test_help_lists_every_command_and_nothing_else() -> None:
+    result = datalake("--help")
+    assert listed(result.out) == COMMANDS
+    assert "completion" not in result.out
 
 
 def leaves() -> Iterator[tuple[str, ...]]:
@@ -59,10 +61,9 @@ def test_the_list_of_commands_has_the_first_line_of_their_own_help(name: str) ->
 
 
 @pytest.mark.parametrize("words", LEAVES, ids=" ".join)
-def test_every_command_shows_examples(terminal: Terminal, words: tuple[str, ...]) -> None:
-    said = terminal.run(*words, "--help")
-    assert said.code == 0
-    assert f"datalake {' '.join(words)}" in said.out.split("Examples:")[1]
+def test_every_command_shows_examples(words: tuple[str, ...]) -> None:
+    result = datalake(*words, "--help")
+    assert f"datalake {' '.join(words)}" in result.out.split("Examples:")[1]
 
 
 @pytest.mark.parametrize(
@@ -82,53 +83,123 @@ def test_options_of_the_program_may_stand_anywhere(words: str, ordered: str) -> 
 @pytest.mark.parametrize(
     "words", [(), ("synk",), ("sync", "--dry"), ("sql",), ("tables", "a", "b")]
 )
-def test_wrong_use_ends_with_2(terminal: Terminal, words: tuple[str, ...]) -> None:
-    assert terminal.run(*words).code == 2
+def test_wrong_use_ends_with_2(words: tuple[str, ...]) -> None:
+    datalake(*words, code=2)
 
 
-def test_without_settings_the_message_says_how_to_get_some(terminal: Terminal) -> None:
-    said = terminal.run("tables")
-    assert said.code == 2
-    assert f"There are no settings at {Path.cwd()}/lake.yaml" in said.err
-    assert "datalake init" in said.err
+SHOWN = "web_shop.track_order_completed"
+REFUSED = {
+    "audit --source nobody": "Source 'nobody' is not in the settings",
+    "audit --source ios_prod --from yesterday": "'yesterday' is not a time",
+    "audit --source ios_prod --from 2026-10-02 --to 2026-10-01": (
+        "--from 2026-10-02 is not before --to 2026-10-01"
+    ),
+    "check --source web_shop": "--tables",
+    "find nobody --source x": "'x' is not in the settings",
+    "records --run 17": "No run of web_shop or ios_prod has the id '17'",
+    "records --source nobody": "Source 'nobody' is not in the settings",
+    "records --source web_shop --status lost": "'lost' is no status",
+    "records --status rejected": "Which run? Give --run, or --source",
+    "records --source web_shop --out r.txt": "the ending sets the format",
+    "records --source web_shop --out no/r.csv": "in a folder that exists",
+    "records --source web_shop --out r.csv --json": "exclude each other",
+    "recover --source android": "'android' is not in the settings",
+    "replay --source ios_prod": "--from",
+    "replay --source ios_prod --from 2026-10-02 --to 2026-10-01": "is not before",
+    "replay --source ios_prod --from 2026-10-01 --to 2026-10-02 --table scren": (
+        "did you mean 'screen'?"
+    ),
+    "replay --source ios_prod --from 2026-10-01 --to 2026-10-02 --table scren --dry-run": (
+        "did you mean 'screen'?"
+    ),
+    "replay --source android --from 2026-10-01 --to 2026-10-02": "'android' is not in the settings",
+    "replay --source ios_prod --from 2026-09-28 --to 2026-10-02": (
+        "the first day of source 'ios_prod' is 2026-10-01. Begin there, or set `start: 2026-09-28`"
+    ),
+    "replay --source ios_prod --from 2026-09-28 --to 2026-10-02 --dry-run": "the first day of",
+    "replay --source ios_prod --from 2026-10-01 --to 2999-01-01": "today is",
+    "reports --run 17": "No report has the run id '17'",
+    "retype web_shp.page.x string --yes": "did you mean 'web_shop'?",
+    "retype web_shop.pge.x string --yes": "did you mean 'page'?",
+    f"retype {SHOWN}.property_total string --yes": "did you mean 'properties_",
+    "retype web_shop.page.message_id bigint --yes": "message_id is a standard column",
+    f"retype {SHOWN}.rescued_data bigint --yes": "rescued_data keeps",
+    "retype web_shop.page bigint --yes": "write DB.TABLE.COLUMN",
+    f"retype {SHOWN}.properties_total float --yes": (
+        "'float' is no type of the lake; allowed are bigint, boolean"
+    ),
+    f"retype {SHOWN}.properties_total --yes": "Missing argument 'TYPE'",
+    "sql 'SELEC 1'": "syntax error",
+    "sql 'SELECT * FROM ios_prod.scren'": "Near it are: ios_prod.screen",
+    "sql 'DROP TABLE ios_prod.screen'": "Only statements that read",
+    "sql 'SELECT 1' --json --csv": "exclude each other",
+    "suppress add": "No id was given",
+    "suppress add ''": "No id was given",
+    "suppress add --file nowhere.txt": "nowhere.txt cannot be read: No such file",
+    "suppress add --file latin.txt": "latin.txt is not UTF-8 text",
+    "suppress add u1 --source web_shp": "did you mean 'web_shop'?",
+    "sync --source ios_prd": "did you mean 'ios_prod'?",
+    "sync --from 2026-10-01": "--from and --to go together",
+    "sync --from 2026-10-01 --to 2026-10-01": "is not before --to",
+    "sync --from '1 Oct' --to 2026-10-01": "'1 Oct' is not a time",
+    "tables web_shp": "no database 'web_shp'; did you mean 'web_shop'?",
+    "tables web_shop.pge": "no table 'pge'; did you mean 'page'? `datalake tables web_shop`",
+    "tables x.y": "databases: __segment_datalake, ios_prod, web_shop",
+    "upkeep --source shop --dry-run": "'shop' is not in the settings",
+}
+
+
+@pytest.mark.parametrize(("command", "message"), REFUSED.items(), ids=REFUSED)
+def test_wrong_words_are_refused_and_change_nothing(
+    filled: SampleLake, command: str, message: str
+) -> None:
+    (filled.folder / "latin.txt").write_bytes(b"\xfc\n")
+    before = everything_below(filled.folder)
+    result = datalake(*shlex.split(command), code=2)
+    assert (result.out, message in result.err) == ("", True), result.err
+    shutil.rmtree(".dagster", ignore_errors=True)  # a replay opens it before it looks further
+    assert everything_below(filled.folder) == before
+
+
+def test_without_settings_the_message_says_how_to_get_some() -> None:
+    result = datalake("tables", code=2)
+    assert f"There are no settings at {Path.cwd()}/lake.yaml" in result.err
+    assert "datalake init" in result.err
 
 
 def test_settings_are_found_by_option_then_environment_then_folder(
-    terminal: Terminal, filled: SampleLake, monkeypatch: pytest.MonkeyPatch
+    filled: SampleLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     elsewhere = filled.folder / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
-    assert terminal.run("tables").code == 2
+    datalake("tables", code=2)
     monkeypatch.setenv("DATALAKE_CONFIG", "../lake.yaml")
-    assert terminal.run("tables").code == 0
-    assert "other.yaml" in terminal.run("tables", "--config", "other.yaml").err
+    datalake("tables")
+    assert "other.yaml" in datalake("tables", "--config", "other.yaml", code=2).err
 
 
-def test_what_nobody_foresaw_is_one_line_unless_asked_for_more(
-    terminal: Terminal, tmp_path: Path
-) -> None:
-    (tmp_path / "lake.yaml").write_text(SETTINGS)
-    (tmp_path / "data/segment-data/_state/catalog/db/t/table.json").mkdir(parents=True)
-    said = terminal.run("tables")
-    assert said.code == 1
-    assert said.err.startswith("error: internal error: ")
-    assert said.err.endswith("(run with --debug for the stack trace)\n")
-    assert said.err.count("\n") == 1
+def test_an_unexpected_error_is_one_line_unless_debug_is_given(settings_file: Path) -> None:
+    table = settings_file.with_name("data") / "segment-data/_state/catalog/db/t/table.json"
+    table.mkdir(parents=True)
+    result = datalake("tables", code=1)
+    assert result.err.startswith("error: internal error: ")
+    assert result.err.endswith("(run with --debug for the stack trace)\n")
+    assert result.err.count("\n") == 1
     with pytest.raises(OSError, match=r"table\.json"):
-        terminal.run("tables", "--debug")
+        datalake("tables", "--debug")
 
 
 def test_the_program_hands_its_exit_code_to_the_shell(tmp_path: Path) -> None:
-    said = program("tables", cwd=tmp_path)
-    assert (said.code, said.out) == (2, "")
-    assert said.err.startswith("error: There are no settings")
+    result = program("tables", cwd=tmp_path, code=2)
+    assert result.out == ""
+    assert result.err.startswith("error: There are no settings")
 
 
 def test_commands_that_only_read_load_neither_dagster_nor_spark_nor_the_kernel(
-    terminal: Terminal, filled: SampleLake
+    filled: SampleLake,
 ) -> None:
-    (record,) = terminal.run("records", "--source", "ios_prod", "--sample", "1", "--json").json
+    (record,) = datalake("records", "--source", "ios_prod", "--sample", "1", "--json").json
     commands = [
         ["init", "--config", "new.yaml"],
         ["check"],
@@ -152,8 +223,7 @@ def test_commands_that_only_read_load_neither_dagster_nor_spark_nor_the_kernel(
             if code or heavy:
                 sys.exit(f"{{words}}: {{code}} {{heavy}}")
     """
-    done = _python(code, filled.folder)
-    assert done.returncode == 0, done.stderr
+    _python(code, filled.folder)
 
 
 def test_dagster_loads_the_definitions_without_spark_and_the_kernel(filled: SampleLake) -> None:
@@ -162,107 +232,81 @@ def test_dagster_loads_the_definitions_without_spark_and_the_kernel(filled: Samp
         from datalake_assets.definitions import defs
         sys.exit(" ".join(sys.modules.keys() & {"pyspark", "py4j", "numba"}) or 0)
     """
-    done = _python(code, filled.folder)
+    _python(code, filled.folder)
+
+
+def _python(code: str, folder: Path) -> None:
+    env = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
-def _python(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=folder,
-        env={"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def test_a_commented_file_is_written_that_works_as_it_is(
-    terminal: Terminal, tmp_path: Path
-) -> None:
-    said = terminal.run("init")
-    assert said.code == 0
-    assert f"Wrote {tmp_path}/lake.yaml" in said.out
-    assert "datalake check" in said.out
+def test_init_writes_a_commented_file_that_works_as_it_is(tmp_path: Path) -> None:
+    result = datalake("init")
+    assert f"Wrote {tmp_path}/lake.yaml" in result.out
+    assert "datalake check" in result.out
     assert load_settings(None, {}, tmp_path).source("web").database == "web"
     assert [path.name for path in tmp_path.iterdir()] == ["lake.yaml"]
 
 
-def test_a_file_that_is_there_is_left_alone(terminal: Terminal, tmp_path: Path) -> None:
+def test_init_overwrites_a_file_only_if_forced(tmp_path: Path) -> None:
     (tmp_path / "lake.yaml").write_text("mine")
-    said = terminal.run("init")
-    assert said.code == 2
-    assert "--force" in said.err
+    assert "--force" in datalake("init", code=2).err
     assert (tmp_path / "lake.yaml").read_text() == "mine"
-
-
-def test_unless_it_is_to_be_overwritten(terminal: Terminal, tmp_path: Path) -> None:
-    (tmp_path / "lake.yaml").write_text("mine")
-    assert terminal.run("init", "--force").code == 0
+    datalake("init", "--force")
     assert "workspace_id" in (tmp_path / "lake.yaml").read_text()
 
 
-def test_another_place_is_named_in_what_to_do_next(terminal: Terminal, tmp_path: Path) -> None:
-    said = terminal.run("init", "--config", "shop/lake.yaml")
-    assert f"datalake --config {tmp_path}/shop/lake.yaml check" in said.out
+def test_init_elsewhere_names_the_file_in_what_to_do_next(tmp_path: Path) -> None:
+    result = datalake("init", "--config", "shop/lake.yaml")
+    assert f"datalake --config {tmp_path}/shop/lake.yaml check" in result.out
     assert (tmp_path / "shop/lake.yaml").exists()
 
 
-@pytest.mark.parametrize(
-    ("count", "shown"),
-    [
-        (0, "0 B"),
-        (999, "999 B"),
-        (1000, "1.0 kB"),
-        (9_940, "9.9 kB"),
-        (9_950, "10 kB"),
-        (999_499, "999 kB"),
-        (999_500, "1.0 MB"),
-        (123_456_789, "123 MB"),
-        (5 * 10**18, "5000 PB"),
-        (None, "-"),
-    ],
-)
-def test_sizes_have_three_digits(count: int | None, shown: str) -> None:
-    assert size(count) == shown
+def rows(count: int) -> str:
+    return plural(count, "row")
 
 
 @pytest.mark.parametrize(
-    ("seconds", "shown"),
+    ("function", "value", "shown"),
     [
-        (-1, "0.0 s"),
-        (0.44, "0.4 s"),
-        (10, "10 s"),
-        (59.6, "1 min"),
-        (61, "1 min 1 s"),
-        (3600, "1 h"),
-        (3659, "1 h"),
-        (7384, "2 h 3 min"),
-        (86_400 * 44 + 3600 * 7 + 59, "44 d 7 h"),
-        (86_400 + 59, "1 d"),
+        (size, 0, "0 B"),
+        (size, 999, "999 B"),
+        (size, 1000, "1.0 kB"),
+        (size, 9_940, "9.9 kB"),
+        (size, 9_950, "10 kB"),
+        (size, 999_499, "999 kB"),
+        (size, 999_500, "1.0 MB"),
+        (size, 123_456_789, "123 MB"),
+        (size, 5 * 10**18, "5000 PB"),
+        (size, None, "-"),
+        (span, -1, "0.0 s"),
+        (span, 0.44, "0.4 s"),
+        (span, 10, "10 s"),
+        (span, 59.6, "1 min"),
+        (span, 61, "1 min 1 s"),
+        (span, 3600, "1 h"),
+        (span, 3659, "1 h"),
+        (span, 7384, "2 h 3 min"),
+        (span, 86_400 * 44 + 3600 * 7 + 59, "44 d 7 h"),
+        (span, 86_400 + 59, "1 d"),
+        (rows, 0, "0 rows"),
+        (rows, 1, "1 row"),
+        (rows, 2000, "2,000 rows"),
+        (plain, "a\u202eb\u2066\u200f\ud800", r"a\u202eb\u2066\u200f\ud800"),
+        (plain, "a\tb\r\n\x00\x1b\x9b Ж 李雷 🎉", r"a\tb\r\n\x00\x1b\x9b Ж 李雷 🎉"),
+        (headline, "first\nsecond", "first"),
+        (
+            headline,
+            "X: y\nTraceback (most recent call last):\n  F z\nOSError: full\n",
+            "OSError: full",
+        ),
+        (headline, "", "unknown"),
+        (headline, None, "unknown"),
     ],
 )
-def test_lengths_of_time_have_two_units(seconds: float, shown: str) -> None:
-    assert span(seconds) == shown
-
-
-@pytest.mark.parametrize(("count", "shown"), [(0, "0 rows"), (1, "1 row"), (2000, "2,000 rows")])
-def test_nouns_follow_their_number(count: int, shown: str) -> None:
-    assert plural(count, "row") == shown
-
-
-def test_control_characters_are_shown_and_letters_of_the_world_stay() -> None:
-    assert plain("a\tb\r\n\x00\x1b\x9b Ж 李雷 🎉") == r"a\tb\r\n\x00\x1b\x9b Ж 李雷 🎉"
-
-
-@pytest.mark.parametrize(
-    ("error", "shown"),
-    [
-        ("first\nsecond", "first"),
-        ("X: y\nTraceback (most recent call last):\n  File z\nOSError: full\n", "OSError: full"),
-        ("", "unknown"),
-        (None, "unknown"),
-    ],
-)
-def test_an_error_fits_into_a_line(error: str | None, shown: str) -> None:
-    assert headline(error) == shown
+def test_values_are_shown_short_and_in_one_line(
+    function: Callable[[Any], str], value: object, shown: str
+) -> None:
+    assert function(value) == shown

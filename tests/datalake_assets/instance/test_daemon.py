@@ -1,4 +1,4 @@
-"""A deployment at work: the processes that compose starts, a schedule every minute, sensors on."""
+"""A running deployment: the processes of compose, a schedule every minute, sensors on."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -12,18 +12,10 @@ import pytest
 from eventlake.lake import Lake
 from eventlake.settings.file import load_settings
 from tests.support.lakes.archive import Archive, page, track
+from tests.support.lakes.settings import lake_in
 from tests.support.servers.deployment import Deployment, deployed
 from tests.support.servers.postgres import Postgres, running_postgres
 
-SETTINGS = """\
-workspace_id: W1
-storage: ./data
-schedule: "* * * * *"
-first_sync_hours: 0
-sources:
-  - id: S1
-    slug: shop
-"""
 RUNS = """{ runsOrError(limit: 1000) { ... on Runs { results {
     runId jobName status tags { key value } } } } }"""
 INSTIGATORS = """{ repositoriesOrError { ... on RepositoryConnection { nodes {
@@ -37,7 +29,7 @@ ASSETS = "{ assetNodes { assetKey { path } } }"
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Settings, and a raw file of two orders."""
-    (tmp_path / "lake.yaml").write_text(SETTINGS)
+    lake_in(tmp_path, schedule="* * * * *", first_sync_hours=0)
     arrive(tmp_path, "a", track("Order", "m1", now(), n=1), track("Order", "m2", now(), n=2))
     return tmp_path
 
@@ -51,12 +43,8 @@ def arrive(folder: Path, name: str, *events: dict[str, Any]) -> None:
     Archive(folder / "data/segment-logs/S1").day(today).file(name, *events)
 
 
-def lake_of(folder: Path) -> Lake:
-    return Lake.open(load_settings(folder / "lake.yaml", {}, folder))
-
-
 def rows(folder: Path, table: str) -> int:
-    catalog = lake_of(folder).catalog
+    catalog = Lake.open(load_settings(None, {}, folder)).catalog
     if catalog.table("shop", table) is None:
         return 0
     return sum(partition.rows for partition in catalog.partitions("shop", table))
@@ -90,8 +78,8 @@ def assert_healthy(deployment: Deployment) -> None:
     assert all(required.values()), required
 
 
-def loads_what_is_there(deployment: Deployment) -> None:
-    """The first sync comes by the schedule, through the queue, carried out by the code server."""
+def wait_for_the_first_sync(deployment: Deployment) -> None:
+    """It comes by the schedule, through the queue, and runs in the code server."""
     deployment.wait_for("UI", lambda: deployment.ask("{ version }"), 240)
     deployment.wait_for("sync", lambda: statuses(deployment)["SUCCESS"], 600)
     assert rows(deployment.folder, "track_order") == 2
@@ -111,7 +99,7 @@ def postgres() -> Iterator[Postgres]:
 @pytest.mark.timeout(900)
 def test_a_deployment_on_postgres_syncs_by_its_schedule(folder: Path, postgres: Postgres) -> None:
     with deployed(folder, postgres.url) as deployment:
-        loads_what_is_there(deployment)
+        wait_for_the_first_sync(deployment)
         assert_healthy(deployment)
     assert not list((folder / "home").rglob("*.db"))
     [(booked,)] = postgres.ask("SELECT count(*) FROM runs")
@@ -123,12 +111,12 @@ def test_a_deployment_on_postgres_syncs_by_its_schedule(folder: Path, postgres: 
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kept_in", ["SQLite", "Postgres"])
 def test_a_deployment_runs_for_minutes(folder: Path, kept_in: str) -> None:
-    """Ticks every minute; new events, a new table and what was wrong by hand are seen to."""
+    """Ticks every minute load new events and a new table."""
     with (
         running_postgres() if kept_in == "Postgres" else nullcontext() as server,
         deployed(folder, server.url if server else None) as deployment,
     ):
-        loads_what_is_there(deployment)
+        wait_for_the_first_sync(deployment)
         arrive(folder, "b", page("m3", now()), track("Order", "m4", now(), n=3))
         deployment.wait_for("rows of a new table", lambda: rows(folder, "page") or None, 600)
 

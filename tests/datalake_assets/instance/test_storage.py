@@ -1,5 +1,9 @@
 """One `dagster.yaml` for laptop and production: a variable decides where runs are kept."""
 
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,14 +52,14 @@ def known(home: Path) -> list[str]:
         return [run.run_id for run in instance.get_runs()]
 
 
-def test_without_the_variable_runs_are_where_dagster_itself_puts_them(home: Path) -> None:
+def test_without_the_variable_runs_are_kept_where_dagster_keeps_them(home: Path) -> None:
     run_id = run(home)
     assert known(home) == [run_id]
     (home / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
     assert known(home) == [run_id]
 
 
-def test_with_it_they_are_in_postgres_and_nothing_in_the_home(
+def test_with_it_they_are_kept_in_postgres_only(
     home: Path, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(URL_VARIABLE, postgres.url)
@@ -67,26 +71,29 @@ def test_with_it_they_are_in_postgres_and_nothing_in_the_home(
     assert known(home) == []
 
 
-def test_a_url_of_something_else_is_refused_without_showing_it(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(URL_VARIABLE, "mysql://me:secret@host/db")
-    with pytest.raises(UsageError, match="does not begin with postgresql://") as told:
-        known(home)
-    assert "secret" not in str(told.value)
-
-
-def test_a_server_that_does_not_answer_is_named_without_its_password(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("url", "error", "message"),
+    [
+        ("mysql://me:secret@host/db", UsageError, "does not begin with postgresql://"),
+        (
+            "postgresql://me:secret@127.0.0.1:{port}/db",
+            ServiceTrouble,
+            r"127\.0\.0\.1:\d+/db, from",
+        ),
+    ],
+    ids=["another database", "no answer"],
+)
+def test_an_error_names_the_server_without_its_password(
+    home: Path, monkeypatch: pytest.MonkeyPatch, url: str, error: type[Exception], message: str
 ) -> None:
     with reserved_port() as port:
-        monkeypatch.setenv(URL_VARIABLE, f"postgresql://me:secret@127.0.0.1:{port}/dagster")
-        with pytest.raises(ServiceTrouble, match=f"127.0.0.1:{port}/dagster, from") as told:
+        monkeypatch.setenv(URL_VARIABLE, url.format(port=port))
+        with pytest.raises(error, match=message) as raised:
             known(home)
-    assert "secret" not in str(told.value)
+    assert "secret" not in str(raised.value)
 
 
-def test_an_instance_file_that_nobody_edited_follows_the_release(home: Path) -> None:
+def test_an_unedited_instance_file_follows_the_release(home: Path) -> None:
     file, shipped = home / "dagster.yaml", home / ".dagster.yaml.shipped"
     ours = file.read_bytes()
     for one in (file, shipped):
@@ -109,3 +116,50 @@ def test_an_edited_instance_file_of_an_older_release_finds_its_storage(home: Pat
     ensure_home(SETTINGS)
     assert file.read_bytes() == edited
     assert known(home) == []
+
+
+def test_several_processes_may_open_a_new_home_at_the_same_time(home: Path) -> None:
+    """Without a lock, about every second attempt leaves databases that no process can open."""
+    program = (
+        "import sys, dagster as dg; print('ready', flush=True); sys.stdin.read(); "
+        "dg.DagsterInstance.get().get_runs()"
+    )
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", program],
+            env=os.environ | {VARIABLE: str(home)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(4)
+    ]
+    for process in processes:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.close()
+        process.stdin = None
+    errors = [process.communicate()[1] for process in processes]
+    assert [process.returncode for process in processes] == [0] * 4, errors
+    assert known(home) == []
+
+
+def test_sources_of_two_lakes_with_one_name_are_refused(home: Path, tmp_path: Path) -> None:
+    """Unless they are the same lake, or the other lake or the home has moved."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    copied = home.parent / "other"
+    ensure_home(settings_of(first, {"id": "S1", "slug": "web"}))
+    ensure_home(settings_of(first, {"id": "S1", "slug": "web"}))
+    ensure_home(settings_of(second, {"id": "S1", "slug": "ios"}))
+    with pytest.raises(UsageError, match=r"same name as one of the lake in .*first") as refused:
+        ensure_home(settings_of(second, {"id": "S2", "slug": "web"}))
+    assert f"Set ${VARIABLE} to another folder" in str(refused.value)
+    shutil.copytree(home, copied)
+    os.environ[VARIABLE] = str(copied)
+    ensure_home(settings_of(second, {"id": "S2", "slug": "web"}))
+    os.environ[VARIABLE] = str(home)
+    first.rmdir()
+    ensure_home(settings_of(second, {"id": "S2", "slug": "web"}))

@@ -1,4 +1,4 @@
-"""The process of a Dagster run is killed: the sensor says so, and the next sync makes it good."""
+"""A killed Dagster run is closed by the sensor and completed by the next sync."""
 
 import os
 import signal
@@ -13,23 +13,15 @@ import dagster as dg
 import pytest
 
 from datalake_assets.sensors.dead_runs import close_dead
-from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.runs.report_history import newest_reports
-from eventlake.settings.file import load_settings
 from eventlake.state.source_state import read_state
 from eventlake.storage import LocalStorage
 from tests.support.lakes.archive import Archive, identify, track
+from tests.support.lakes.settings import lake_in
 from tests.support.repo import ROOT, injected
 
 SOURCE_ID, SLUG = "S1", "shop"
-SETTINGS = f"""\
-workspace_id: WS
-storage: ./lake
-sources:
-  - id: {SOURCE_ID}
-    slug: {SLUG}
-"""
 
 pytestmark = pytest.mark.e2e
 
@@ -39,12 +31,11 @@ class Platform:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        (folder / "lake.yaml").write_text(SETTINGS)
         (folder / "home").mkdir()
-        day = Archive(folder / "lake" / paths.raw_root(SOURCE_ID)).day("2026-10-01")
+        day = Archive(folder / "data" / paths.raw_root(SOURCE_ID)).day("2026-10-01")
         day.file("a", *(track("Order", "m1", "2026-10-01T07:00", n=n) for n in (1, 1)), "no JSON")
         day.file("b", identify("m2", "2026-10-01T07:00"))
-        self.lake = Lake.open(load_settings(folder / "lake.yaml", {}, folder))
+        self.lake = lake_in(folder)
 
     def sync(self, where: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -1,4 +1,4 @@
-"""Old runs leave Dagster's tables, but never with the last word on a partition."""
+"""Old runs are removed from Dagster, except the latest materialization of a partition."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -7,7 +7,10 @@ import dagster as dg
 import pytest
 from dagster import instance_for_test
 
-from datalake_assets.jobs.upkeep import RunsRemoved, remove_old_runs
+from datalake_assets.assets.keys import run_tags
+from datalake_assets.jobs import RunsRemoved, remove_old_runs
+from eventlake.lake import Lake
+from tests.support.lakes.settings import settings_of
 
 KEY = dg.AssetKey(["shop", "page"])
 LATER = datetime.now(UTC) + timedelta(days=1)
@@ -26,9 +29,15 @@ def sync() -> None:
     load()
 
 
-def ran(instance: dg.DagsterInstance, *days: str, fail: bool = False) -> str:
+LAKE, OTHER = (Lake.open(settings_of(storage)) for storage in ("x", "y"))
+
+
+def ran(
+    instance: dg.DagsterInstance, *days: str, fail: bool = False, lake: Lake | None = LAKE
+) -> str:
     config = {"ops": {"load": {"config": {"days": list(days), "fail": fail}}}}
-    result = sync.execute_in_process(config, instance=instance, raise_on_error=False)
+    tags = run_tags(lake) if lake else {}
+    result = sync.execute_in_process(config, instance=instance, raise_on_error=False, tags=tags)
     return result.run_id
 
 
@@ -55,37 +64,40 @@ def test_runs_go_that_are_old_and_whose_partitions_were_materialized_since(
     last = ran(instance, "2026-10-01")
     whole_table, whole_table_again = ran(instance, ""), ran(instance, "")
     early = datetime.now(UTC) - timedelta(days=1)
-    assert remove_old_runs(instance, early) == RunsRemoved()
+    assert remove_old_runs(instance, LAKE, early) == RunsRemoved()
 
-    assert remove_old_runs(instance, LATER, dry=True) == RunsRemoved(old=7, removed=4)
-    assert len(runs_of(instance)) == 7
-    done = remove_old_runs(instance, LATER)
+    done = remove_old_runs(instance, LAKE, LATER)
     assert (done.removed, done.kept) == (4, 3)
     assert runs_of(instance) == {half_replaced, last, whole_table_again}
     assert not runs_of(instance) & {replaced, nothing_new, failed, whole_table}
     assert instance.get_materialized_partitions(KEY) == {"2026-10-01", "2026-10-02"}
-    assert remove_old_runs(instance, LATER).removed == 0
+    assert remove_old_runs(instance, LAKE, LATER).removed == 0
 
 
-def test_of_a_run_nothing_is_left_on_the_disk(tmp_path: Path) -> None:
+def test_the_files_of_a_removed_run_go_and_running_ones_stay(tmp_path: Path) -> None:
     with instance_for_test(temp_dir=str(tmp_path)) as instance:
         run_id = ran(instance)
         assert any(run_id in path.name for path in tmp_path.rglob("*"))
-        remove_old_runs(instance, LATER)
+        remove_old_runs(instance, LAKE, LATER)
         assert not any(run_id in path.name for path in tmp_path.rglob("*"))
 
-
-def test_runs_that_are_not_over_stay(tmp_path: Path) -> None:
-    with instance_for_test(temp_dir=str(tmp_path)) as instance:
         config = {"ops": {"load": {"config": {"days": [], "fail": False}}}}
         started = dg.DagsterRunStatus.STARTED
-        instance.create_run_for_job(sync, run_config=config, status=started)
-        assert remove_old_runs(instance, LATER) == RunsRemoved()
+        instance.create_run_for_job(sync, run_config=config, status=started, tags=run_tags(LAKE))
+        assert remove_old_runs(instance, LAKE, LATER) == RunsRemoved()
 
 
-def test_one_go_looks_at_no_more_than_it_may(tmp_path: Path) -> None:
+def test_runs_of_others_on_the_same_instance_stay() -> None:
+    with dg.DagsterInstance.ephemeral() as instance:
+        others = {ran(instance, lake=OTHER), ran(instance, lake=None)}
+        ran(instance)
+        assert remove_old_runs(instance, LAKE, LATER) == RunsRemoved(1, 1)
+        assert runs_of(instance) == others
+
+
+def test_the_number_of_runs_removed_at_once_is_limited() -> None:
     with dg.DagsterInstance.ephemeral() as instance:
         for _ in range(3):
             ran(instance)
-        assert remove_old_runs(instance, LATER, most=2).removed == 2
+        assert remove_old_runs(instance, LAKE, LATER, most=2).removed == 2
         assert len(runs_of(instance)) == 1

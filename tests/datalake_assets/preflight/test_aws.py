@@ -1,6 +1,5 @@
-"""What `check` finds of who we are on AWS."""
+"""What `check` finds of our AWS account, roles and catalog."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,8 +9,8 @@ from datalake_assets.preflight.aws import account_findings, catalog_finding, glu
 from eventlake.aws.access import forget_sessions
 from eventlake.aws.permissions import granted_by
 from eventlake.lake import Lake
-from tests.support.aws.enforced import User, enforced
-from tests.support.aws.preflight import LAKE, MakeLake, put_raw_file, signs
+from tests.support.aws.enforced import Become, enforced
+from tests.support.aws.preflight import LAKE, MakeLake, put_raw_file, shown, signs
 from tests.support.servers.aws import AwsServer
 
 TWO = [
@@ -21,18 +20,16 @@ TWO = [
 
 
 def accounts(lake: Lake) -> dict[str, str]:
-    """What is told of each source's role, after its sign."""
-    found = account_findings(lake, lake.settings.sources)
-    return {finding.what: f"{finding.sign} {finding.message}" for _, finding in found}
+    return shown(finding for _, finding in account_findings(lake, lake.settings.sources))
 
 
-def test_without_a_role_it_is_whoever_the_environment_says(make_lake: MakeLake) -> None:
+def test_without_a_role_the_environment_has_the_credentials(make_lake: MakeLake) -> None:
     found = accounts(make_lake())
     assert found == {"AWS account of ios_prod": "✓ arn:aws:sts::123456789012:user/moto"}
 
 
 def test_a_role_is_assumed_once_per_source_with_its_external_id(
-    aws: AwsServer, make_lake: MakeLake, become: Callable[..., User]
+    aws: AwsServer, make_lake: MakeLake, become: Become
 ) -> None:
     role = aws.role(external_id="P3IMS7SBDH")
     become()
@@ -45,8 +42,8 @@ def test_a_role_is_assumed_once_per_source_with_its_external_id(
     assert "'9IP56Shn6'" in found["role of ios_prod"]
 
 
-def test_of_a_source_without_its_role_nothing_else_is_tried(
-    aws: AwsServer, make_lake: MakeLake, become: Callable[..., User]
+def test_nothing_else_is_tried_for_a_source_without_its_role(
+    aws: AwsServer, make_lake: MakeLake, become: Become
 ) -> None:
     role = aws.role(external_id="none of ours")
     aws.bucket(LAKE)
@@ -71,7 +68,9 @@ def test_the_catalog_of_another_account(make_lake: MakeLake) -> None:
     assert "Set `glue_catalog_id: '123456789012'`" in said
 
 
-def test_all_of_it_on_s3_with_the_local_engine(aws: AwsServer, make_lake: MakeLake) -> None:
+def test_the_findings_of_a_lake_on_s3_with_the_local_engine(
+    aws: AwsServer, make_lake: MakeLake
+) -> None:
     aws.bucket(LAKE)
     put_raw_file(aws)
     lake = make_lake()
@@ -83,13 +82,14 @@ def test_all_of_it_on_s3_with_the_local_engine(aws: AwsServer, make_lake: MakeLa
         "sync_tracking_datasets",
         "lifecycle",
         "archive of ios_prod",
+        "lines of ios_prod",
         "tables of ios_prod",
         "catalog",
         "Java",
     }
 
 
-def test_where_the_bucket_is_missing_nothing_in_it_is_looked_at(make_lake: MakeLake) -> None:
+def test_a_missing_bucket_is_not_searched(make_lake: MakeLake) -> None:
     lake = make_lake()
     found = signs(findings(lake, lake.settings.sources))
     assert found["storage"] == "✗"
@@ -113,11 +113,10 @@ def lake(aws: AwsServer, make_lake: MakeLake) -> Lake:
 
 
 def look(lake: Lake) -> dict[str, str]:
-    found = [catalog_finding(lake), *glue_findings(lake, lake.settings.sources)]
-    return {finding.what: f"{finding.sign} {finding.message}" for finding in found}
+    return shown([catalog_finding(lake), *glue_findings(lake, lake.settings.sources)])
 
 
-def test_all_that_stays_is_the_table_of_reports(aws: AwsServer, lake: Lake) -> None:
+def test_the_check_creates_only_the_table_of_reports(aws: AwsServer, lake: Lake) -> None:
     assert look(lake) == {
         "catalog": "✓ glue, 0 databases, 0 tables",
         REPORTS: "✓ tables may be made and changed; there are 1",
@@ -146,8 +145,8 @@ def test_all_that_stays_is_the_table_of_reports(aws: AwsServer, lake: Lake) -> N
         ("glue:BatchDeletePartition", "database ios_prod", "delete table from Glue catalog"),
     ],
 )
-def test_a_right_that_is_missing_is_told_with_the_statement_to_grant(
-    aws: AwsServer, lake: Lake, become: Callable[..., User], denied: str, what: str, words: str
+def test_a_missing_permission_is_reported_with_the_statement_to_grant(
+    aws: AwsServer, lake: Lake, become: Become, denied: str, what: str, words: str
 ) -> None:
     become(denied)
     with enforced(aws):
@@ -158,8 +157,8 @@ def test_a_right_that_is_missing_is_told_with_the_statement_to_grant(
     assert granted["Action"] == denied
 
 
-def test_a_database_that_is_missing_takes_the_right_to_make_it(
-    aws: AwsServer, lake: Lake, become: Callable[..., User]
+def test_a_missing_database_needs_the_permission_to_create_it(
+    aws: AwsServer, lake: Lake, become: Become
 ) -> None:
     look(lake)  # makes the one of the reports
     become("glue:CreateDatabase")

@@ -6,27 +6,31 @@ from typing import Any
 import pytest
 
 from datalake_assets.preflight.spark import cluster_findings
-from eventlake.lake import Lake
-from tests.support.aws.enforced import User, enforced
-from tests.support.aws.preflight import MakeLake, start_cluster
+from tests.support.aws.enforced import Become, enforced
+from tests.support.aws.preflight import LAKE, MakeLake, shown
 from tests.support.servers.aws import AwsServer
+from tests.support.servers.emr_cluster import start_cluster
 
 NONE = "j-NONESUCH"
 
 
+Look = Callable[[str], dict[str, str]]
+
+
 @pytest.fixture
-def on(make_lake: MakeLake) -> Callable[[str], Lake]:
-    return lambda cluster_id: make_lake(engine="emr", emr_cluster_id=cluster_id)
+def look(make_lake: MakeLake) -> Look:
+    """The findings about a cluster."""
+
+    def look(cluster_id: str) -> dict[str, str]:
+        lake = make_lake(engine="emr", emr_cluster_id=cluster_id)
+        return shown(cluster_findings(lake, lake.settings.sources))
+
+    return look
 
 
-def look(lake: Lake) -> dict[str, str]:
-    found = cluster_findings(lake, lake.settings.sources)
-    return {finding.what: f"{finding.sign} {finding.message}" for finding in found}
-
-
-def test_a_cluster_in_order(aws: AwsServer, on: Callable[[str], Lake]) -> None:
-    cluster = start_cluster(aws)
-    assert look(on(cluster)) == {
+def test_a_healthy_cluster(aws: AwsServer, look: Look) -> None:
+    cluster = start_cluster(aws, LAKE)
+    assert look(cluster) == {
         f"cluster {cluster}": "✓ WAITING, emr-spark-8.0.0, tagged vendor=segment",
         f"steps of {cluster}": "✓ may be submitted and looked at; 0 pending or running",
     }
@@ -54,25 +58,25 @@ def test_a_cluster_in_order(aws: AwsServer, on: Callable[[str], Lake]) -> None:
     ],
     ids=["tag", "release", "logs", "region"],
 )
-def test_a_cluster_that_is_not_as_it_should_be(
-    aws: AwsServer, on: Callable[[str], Lake], changed: dict[str, Any], sign: str, words: str
+def test_a_cluster_with_a_wrong_setting(
+    aws: AwsServer, look: Look, changed: dict[str, Any], sign: str, words: str
 ) -> None:
-    cluster = start_cluster(aws, **changed)
-    said = look(on(cluster))[f"cluster {cluster}"]
+    cluster = start_cluster(aws, LAKE, **changed)
+    said = look(cluster)[f"cluster {cluster}"]
     assert said.startswith(sign)
     assert words in said
 
 
-def test_a_cluster_that_was_terminated(aws: AwsServer, on: Callable[[str], Lake]) -> None:
-    cluster = start_cluster(aws)
+def test_a_cluster_that_was_terminated(aws: AwsServer, look: Look) -> None:
+    cluster = start_cluster(aws, LAKE)
     aws.client("emr").terminate_job_flows(JobFlowIds=[cluster])
-    found = look(on(cluster))
+    found = look(cluster)
     assert found.keys() == {f"cluster {cluster}"}
     assert "is TERMINATED" in found[f"cluster {cluster}"]
 
 
-def test_a_cluster_that_is_not_there(on: Callable[[str], Lake]) -> None:
-    said = look(on(NONE))[f"cluster {NONE}"]
+def test_a_cluster_that_does_not_exist(look: Look) -> None:
+    said = look(NONE)[f"cluster {NONE}"]
     assert said.startswith(
         "✗ Data lake has invalid configuration for `emr_cluster_id`: there is no"
     )
@@ -87,19 +91,14 @@ def test_a_cluster_that_is_not_there(on: Callable[[str], Lake]) -> None:
         ("elasticmapreduce:AddJobFlowSteps", "steps of", "submit an EMR job to cluster"),
     ],
 )
-def test_a_right_that_is_missing(
-    aws: AwsServer,
-    on: Callable[[str], Lake],
-    become: Callable[..., User],
-    denied: str,
-    what: str,
-    words: str,
+def test_a_missing_permission(
+    aws: AwsServer, look: Look, become: Become, denied: str, what: str, words: str
 ) -> None:
     step = {"Name": "x", "HadoopJarStep": {"Jar": "command-runner.jar"}}
-    cluster = start_cluster(aws, Steps=[step])
+    cluster = start_cluster(aws, LAKE, Steps=[step])
     become(denied)
     with enforced(aws):
-        said = look(on(cluster))[f"{what} {cluster}"]
+        said = look(cluster)[f"{what} {cluster}"]
     assert said.startswith(
         f"✗ Datalake does not have permissions to {words} {cluster}: {denied} on"
     )

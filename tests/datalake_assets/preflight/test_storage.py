@@ -1,10 +1,8 @@
 """What `check` finds of a bucket: there, in our region, and ours to write to."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 from botocore.awsrequest import AWSResponse
 
@@ -14,8 +12,8 @@ from eventlake.rules.errors import InvalidSetting
 from eventlake.storage import LocalStorage
 from eventlake.storage.base import probe
 from eventlake.storage.s3 import S3Storage
-from tests.support.aws.enforced import Body, User, enforced
-from tests.support.aws.preflight import LAKE, MakeLake, signs, told
+from tests.support.aws.enforced import Become, Body, enforced
+from tests.support.aws.preflight import LAKE, MakeLake, only_problem, signs
 from tests.support.servers.aws import AwsServer
 
 STAGING_EXPIRES = {
@@ -26,25 +24,18 @@ STAGING_EXPIRES = {
 }
 
 
-def keys(aws: AwsServer) -> list[str]:
-    listed = aws.client("s3").list_objects_v2(Bucket=LAKE)
-    return [one["Key"] for one in listed.get("Contents", ())]
-
-
-def expire_staging(aws: AwsServer) -> None:
-    aws.client("s3").put_bucket_lifecycle_configuration(
-        Bucket=LAKE, LifecycleConfiguration={"Rules": [STAGING_EXPIRES]}
-    )
-
-
 @pytest.fixture
 def lake(aws: AwsServer, make_lake: MakeLake) -> Lake:
     aws.bucket(LAKE)
-    expire_staging(aws)
+    aws.client("s3").put_bucket_lifecycle_configuration(
+        Bucket=LAKE, LifecycleConfiguration={"Rules": [STAGING_EXPIRES]}
+    )
     return make_lake()
 
 
-def test_a_bucket_in_order_is_as_it_was_afterwards(aws: AwsServer, lake: Lake) -> None:
+def test_a_healthy_bucket_is_left_as_it_was(
+    aws: AwsServer, lake: Lake, make_lake: MakeLake
+) -> None:
     found = list(bucket_findings(lake))
     assert signs(found) == {
         "storage": "✓",
@@ -53,34 +44,26 @@ def test_a_bucket_in_order_is_as_it_was_afterwards(aws: AwsServer, lake: Lake) -
         "sync_tracking_datasets": "✓",
     }
     assert found[0].message == f"s3://{LAKE} in eu-west-1"
-    assert keys(aws) == []
+    on_emr = signs(bucket_findings(make_lake(engine="emr", emr_cluster_id="j-1")))
+    assert on_emr["Pipes messages"] == "✓"
+    assert aws.content(LAKE) == {}
 
 
-def test_the_place_of_pipes_is_tried_where_emr_is_the_engine(
-    aws: AwsServer, lake: Lake, make_lake: MakeLake
-) -> None:
-    found = signs(bucket_findings(make_lake(engine="emr", emr_cluster_id="j-1")))
-    assert found["Pipes messages"] == "✓"
-    assert keys(aws) == []
-
-
-def test_a_bucket_that_is_not_there(make_lake: MakeLake) -> None:
-    said = told(bucket_findings(make_lake()), "storage")
+def test_a_bucket_that_does_not_exist(make_lake: MakeLake) -> None:
+    said = only_problem(bucket_findings(make_lake()), "storage")
     assert said.startswith("Data lake has invalid configuration for `storage`: S3 bucket")
 
 
 def test_a_bucket_in_another_region(aws: AwsServer, make_lake: MakeLake) -> None:
-    boto3.client("s3", region_name="us-west-2").create_bucket(
-        Bucket=LAKE, CreateBucketConfiguration={"LocationConstraint": "us-west-2"}
-    )
-    said = told(bucket_findings(make_lake()), "storage")
+    aws.bucket(LAKE, "us-west-2")
+    said = only_problem(bucket_findings(make_lake()), "storage")
     assert said.startswith(f"Data lake has invalid configuration for `region`: S3 bucket {LAKE} is")
     assert "set `region: us-west-2`" in said
 
 
 def test_no_region_at_all(lake: Lake, make_lake: MakeLake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_DEFAULT_REGION")
-    said = told(bucket_findings(make_lake(region=None)), "storage")
+    said = only_problem(bucket_findings(make_lake(region=None)), "storage")
     assert said.startswith("Data lake has invalid configuration for `region`: none is set")
     assert "Set `region: eu-west-1`" in said
 
@@ -95,8 +78,8 @@ def test_no_region_at_all(lake: Lake, make_lake: MakeLake, monkeypatch: pytest.M
         ("s3:ListBucketMultipartUploads", "list objects of"),
     ],
 )
-def test_a_right_that_is_missing_is_told_with_the_statement_to_grant(
-    aws: AwsServer, lake: Lake, become: Callable[..., User], denied: str, words: str
+def test_a_missing_permission_is_reported_with_the_statement_to_grant(
+    aws: AwsServer, lake: Lake, become: Become, denied: str, words: str
 ) -> None:
     become(denied)
     with enforced(aws):
@@ -106,9 +89,9 @@ def test_a_right_that_is_missing_is_told_with_the_statement_to_grant(
     assert f'"Action": "{denied}"' in staging.message or f'"{denied}", ' in staging.message
 
 
-def test_staging_that_nothing_removes_is_worth_a_warning(aws: AwsServer, lake: Lake) -> None:
+def test_staging_files_that_do_not_expire_are_a_warning(aws: AwsServer, lake: Lake) -> None:
     aws.client("s3").delete_bucket_lifecycle(Bucket=LAKE)
-    assert "`datalake aws lifecycle` adds one" in told(bucket_findings(lake), "lifecycle")
+    assert "`datalake aws lifecycle` adds one" in only_problem(bucket_findings(lake), "lifecycle")
 
 
 class Forgetful(LocalStorage):
@@ -127,7 +110,7 @@ def test_a_store_that_ignores_conditions_cannot_hold_a_lake(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(("status", "region"), [(403, "eu-west-1"), (301, "us-west-2")])
-def test_s3_tells_the_region_also_to_who_may_not_see_the_whole_bucket(
+def test_the_region_is_known_even_if_the_bucket_itself_may_not_be_read(
     lake: Lake, status: int, region: str
 ) -> None:
     storage = lake.storage

@@ -1,4 +1,4 @@
-"""Dagster's own scheduler over an outage and a clock that is set back, by a clock of the test's."""
+"""Dagster's scheduler during an outage and after a clock was set back."""
 
 import logging
 from collections.abc import Iterator
@@ -14,21 +14,17 @@ from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import InProcessWorkspaceLoadTarget
 from dagster._scheduler.scheduler import launch_scheduled_runs
 
+from tests.support.lakes.settings import lake_in
+
 NOON = datetime(2026, 10, 20, 12, 1, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
-SETTINGS = """\
-workspace_id: W1
-storage: ./data
-first_sync_hours: 0
-sources: [{id: a1, slug: shop}]
-"""
 # What Dagster says to itself when it loads schedules in this process.
 pytestmark = pytest.mark.filterwarnings("ignore:.*environment_vars:DeprecationWarning")
 QUEUE = {"module": "dagster._core.run_coordinator", "class": "QueuedRunCoordinator"}
 
 
 class Scheduler:
-    """What the daemon does every minute, whenever the test says that it is time."""
+    """What the daemon does every minute, at the times that the test chooses."""
 
     def __init__(self, workspace: WorkspaceProcessContext) -> None:
         self.workspace, self.instance = workspace, workspace.instance
@@ -59,8 +55,8 @@ class Scheduler:
 
 @pytest.fixture
 def scheduler(tmp_path: Path) -> Iterator[Scheduler]:
-    (tmp_path / "lake.yaml").write_text(SETTINGS)
-    (tmp_path / "data/segment-logs/a1").mkdir(parents=True)
+    lake_in(tmp_path, first_sync_hours=0)
+    (tmp_path / "data/segment-logs/S1").mkdir(parents=True)
     (tmp_path / "home").mkdir()
     target = LoadableTargetOrigin(module_name="datalake_assets.definitions")
     origin = InProcessCodeLocationOrigin(target, location_name="datalake")

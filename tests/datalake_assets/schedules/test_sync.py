@@ -1,9 +1,8 @@
-"""When Dagster launches syncs, by a clock that the test turns."""
+"""When Dagster launches syncs, by a clock that the test sets."""
 
-import os
 import socket
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -39,7 +38,7 @@ ASKED = "asked for a run"
 
 
 class Clock:
-    """A lake of two sources, and what Dagster and the lake take for the time."""
+    """A lake of two sources, and the time for Dagster and the lake."""
 
     def __init__(self, root: Path, instance: dg.DagsterInstance) -> None:
         self.root, self.instance = root, instance
@@ -118,7 +117,7 @@ def clock(tmp_path: Path, instance: dg.DagsterInstance, monkeypatch: pytest.Monk
     st.sampled_from(["UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata"]),
     st.integers(0, 365 * 24 * 60),
 )
-def test_it_is_when_dagster_launches(schedule: str, zone: str, minutes: int) -> None:
+def test_the_next_sync_is_when_dagster_launches_it(schedule: str, zone: str, minutes: int) -> None:
     start = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=minutes)
     theirs = [
         t.astimezone(UTC)
@@ -149,84 +148,71 @@ def test_every_source_has_its_own_schedule_and_zone_or_none(tmp_path: Path) -> N
 
 
 def test_a_new_source_waits_for_two_hours_and_says_so(clock: Clock) -> None:
-    said = clock.tick()
-    assert "shop is new: its first sync comes at 2026-10-20 14:00 UTC" in said
+    assert "shop is new: its first sync is at 2026-10-20 14:00 UTC" in clock.tick()
     clock.now += HOUR
     assert "2026-10-20 14:00" in clock.tick()
     clock.now += HOUR
     assert clock.tick() == ASKED
 
 
-def test_a_source_with_data_does_not_wait(clock: Clock) -> None:
+def test_the_first_sync_comes_once_when_it_is_due_unless_there_is_data(clock: Clock) -> None:
+    jobs, said, cursor = clock.sense()
+    assert (jobs, "shop is new" in said, "app is new" in said, cursor) == ([], True, True, "[]")
     clock.raw("2026-10-01", "a", "m1")
     assert clock.sync().success
     assert clock.tick() == ASKED
     assert "app is new" in clock.tick("app")
-
-
-def test_the_first_sync_comes_when_it_is_due_and_once(clock: Clock) -> None:
-    jobs, said, cursor = clock.sense()
-    assert (jobs, "shop is new" in said, "app is new" in said, cursor) == ([], True, True, "[]")
-    clock.raw("2026-10-01", "a", "m1")
-    clock.sync()  # somebody did not want to wait
     clock.now += 2 * HOUR
     jobs, _, cursor = clock.sense(cursor)
     assert jobs == ["sync_app"]
     assert clock.sense(cursor) == ([], "Every source has had its first sync.", cursor)
 
 
-def test_what_cannot_be_read_is_told_by_a_run_that_fails(clock: Clock) -> None:
+def test_unreadable_state_is_left_to_a_run_to_report(clock: Clock) -> None:
     clock.lake.storage.write(paths.first_seen("a1"), b"rubbish")
     assert clock.tick() == ASKED
     jobs, said, cursor = clock.sense()
-    assert (jobs, "shop could not be looked at" in said, cursor) == ([], True, "[]")
+    assert (jobs, "shop could not be read" in said, cursor) == ([], True, "[]")
 
 
-def test_at_once_means_at_the_next_look(clock: Clock) -> None:
+def test_without_a_wait_the_first_sync_comes_at_the_next_tick(clock: Clock) -> None:
     clock.set({"first_sync_hours": 0})
     assert clock.sense()[0] == ["sync_shop"]
 
 
 @pytest.mark.parametrize("status", [s for s in dg.DagsterRunStatus if s.name != "MANAGED"])
-def test_while_a_sync_is_queued_or_at_work_no_other_is_asked_for(
+def test_while_a_sync_is_queued_or_running_no_other_is_requested(
     clock: Clock, status: dg.DagsterRunStatus
 ) -> None:
     clock.set({"first_sync_hours": 0})
     clock.now = datetime.now(UTC)  # runs have the time at which they really were made
     run_id = clock.run(status)
     ended = status.name in ("SUCCESS", "FAILURE", "CANCELED")
-    told = f"Sync {run_id[:8]} of shop ({status.value.lower()} since"
-    assert clock.tick() == ASKED if ended else told in clock.tick()
+    reason = f"Sync {run_id[:8]} of shop ({status.value.lower()} since"
+    assert clock.tick() == ASKED if ended else reason in clock.tick()
     assert clock.sense()[0] == (["sync_shop"] if ended else [])
 
 
-def dead() -> Holder:
-    pid = os.fork()
-    if pid == 0:
-        os._exit(0)
-    os.waitpid(pid, 0)
-    return Holder(socket.gethostname(), pid, datetime.now(UTC) + HOUR)
-
-
-@pytest.mark.parametrize(("process", "asks"), [(myself, False), (dead, True)])
-def test_a_run_whose_process_is_gone_is_in_nobodys_way(
-    clock: Clock, process: Callable[[], Holder], asks: bool
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_run_whose_process_is_gone_does_not_block_a_sync(
+    clock: Clock, alive: bool, dead_pid: int
 ) -> None:
     clock.set({"first_sync_hours": 0})
     clock.now = datetime.now(UTC)
-    clock.run(dg.DagsterRunStatus.STARTED, process())
-    assert (clock.tick() == ASKED) is asks
+    dead = Holder(socket.gethostname(), dead_pid, datetime.now(UTC) + HOUR)
+    clock.run(dg.DagsterRunStatus.STARTED, myself() if alive else dead)
+    assert (clock.tick() == ASKED) is not alive
 
 
-def test_a_run_that_was_made_and_forgotten_is_in_nobodys_way(clock: Clock) -> None:
+def test_a_run_that_was_never_launched_does_not_block_a_sync(clock: Clock) -> None:
     clock.set({"first_sync_hours": 0})
     clock.run(dg.DagsterRunStatus.NOT_STARTED)
     clock.now = datetime.now(UTC) + HOUR
     assert clock.tick() == ASKED
 
 
-def test_after_an_outage_of_four_days_one_sync_loads_them_day_by_day(clock: Clock) -> None:
-    """Of the ticks that were missed Dagster looks at the last only: see the test after this."""
+def test_after_an_outage_of_four_days_one_sync_loads_them_all(clock: Clock) -> None:
+    """Of the missed ticks Dagster evaluates only the last: see test_scheduler."""
     days = [f"2026-10-0{n}" for n in range(1, 6)]
     clock.raw(days[0], "a", "m0")
     clock.sync()

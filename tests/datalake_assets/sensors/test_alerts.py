@@ -1,4 +1,4 @@
-"""The sensor `alerts`: what Dagster knows of failures and checks comes to people, once."""
+"""The sensor `alerts` reports failed runs and checks of Dagster to people, once."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -24,7 +24,7 @@ from tests.support.servers.alerts import Hook
 
 WEB = {"id": WEB_SHOP.id, "slug": WEB_SHOP.slug}
 IOS = {"id": IOS_PROD.id, "slug": IOS_PROD.slug}
-TOLD = {"webhook": "$DATALAKE_WEBHOOK", "ui_url": "https://dagster.example.com"}
+CHANNEL = {"webhook": "$DATALAKE_WEBHOOK", "ui_url": "https://dagster.example.com"}
 
 
 class BrokenEngine(InProcessEngine):
@@ -35,11 +35,11 @@ class BrokenEngine(InProcessEngine):
 
 
 class Watched:
-    """A platform whose people are told, and the sensor that does it."""
+    """A platform with alerts, and their sensor."""
 
     def __init__(self, platform: Platform) -> None:
         root = Path(platform.lake.settings.storage)
-        settings = settings_of(root, {**WEB, "alerts": TOLD}, {**IOS, "alerts": TOLD})
+        settings = settings_of(root, {**WEB, "alerts": CHANNEL}, {**IOS, "alerts": CHANNEL})
         platform.lake = Lake.open(settings)
         self.platform, self.instance = platform, platform.instance
         self.cursor: str | None = None
@@ -52,10 +52,13 @@ class Watched:
         self.cursor = said.cursor
         return said.skip_message or ""
 
+    def run(self, job: str = "sync_web_shop", **how: Any) -> dg.DagsterRun:
+        """A run that has not been launched yet."""
+        made = self.platform.definitions().resolve_job_def(job)
+        return self.instance.create_run_for_job(made, **how)
+
     def failed_before_it_began(self, job: str = "sync_web_shop", **tags: str) -> str:
-        run = self.instance.create_run_for_job(
-            self.platform.definitions().resolve_job_def(job), tags=tags
-        )
+        run = self.run(job, tags=tags)
         self.instance.report_run_failed(run, "The run could not be launched: no room.")
         if tags:
             self.instance.add_run_tags(run.run_id, tags)
@@ -69,16 +72,16 @@ def watched(make_platform: MakePlatform, hook: Hook) -> Watched:
     return watched
 
 
-def test_it_runs_by_itself_only_where_somebody_is_to_be_told(watched: Watched) -> None:
-    told = watched.platform.definitions().resolve_sensor_def("alerts")
-    assert told.default_status is dg.DefaultSensorStatus.RUNNING
-    nobody = build(
-        Lake.open(settings_of(Path("/nowhere"), WEB)), Snapshot(), InProcessEngine()
-    ).resolve_sensor_def("alerts")
-    assert nobody.default_status is dg.DefaultSensorStatus.STOPPED
+def test_the_sensor_runs_by_default_only_where_there_are_recipients(watched: Watched) -> None:
+    without = build(Lake.open(settings_of("/nowhere", WEB)), Snapshot(), InProcessEngine())
+    statuses = [
+        definitions.resolve_sensor_def("alerts").default_status
+        for definitions in (watched.platform.definitions(), without)
+    ]
+    assert statuses == [dg.DefaultSensorStatus.RUNNING, dg.DefaultSensorStatus.STOPPED]
 
 
-def test_a_failed_sync_is_told_with_a_link(watched: Watched, hook: Hook) -> None:
+def test_a_failed_sync_is_reported_with_a_link(watched: Watched, hook: Hook) -> None:
     watched.platform.engine = BrokenEngine()
     failed = watched.platform.sync("web_shop")
     assert not failed.success
@@ -89,12 +92,13 @@ def test_a_failed_sync_is_told_with_a_link(watched: Watched, hook: Hook) -> None
     assert payload["error"] == "EMR did not answer."
 
 
-def test_a_run_that_failed_before_it_began_is_told_too_and_once(
-    watched: Watched, hook: Hook
-) -> None:
+def test_a_run_that_failed_before_it_began_is_reported_once(watched: Watched, hook: Hook) -> None:
+    before = watched.cursor
+    assert before
     run = watched.failed_before_it_began()
     watched.tick()
-    watched.cursor = None  # as of a Dagster that has forgotten how far it was
+    assert watched.cursor not in (None, before)  # the next tick continues here
+    watched.cursor = None  # as if Dagster had lost it
     watched.tick()
     assert hook.titles == ["web_shop: sync failed"]
     payload = hook.posts[0]["metadata"]["event_payload"]
@@ -112,35 +116,16 @@ def test_a_run_that_failed_during_a_long_downtime_is_reported_afterwards(
     assert hook.titles == ["web_shop: sync failed"]
 
 
-def test_each_tick_continues_where_the_last_one_stopped(watched: Watched) -> None:
-    before = watched.cursor
-    assert before
-    watched.failed_before_it_began()
-    watched.tick()
-    assert watched.cursor not in (None, before)
-
-
-def test_a_run_that_dagster_tries_again_is_told_only_if_that_fails_as_well(
+def test_a_run_that_dagster_retries_is_reported_only_if_the_retry_fails(
     watched: Watched, hook: Hook
 ) -> None:
+    watched.instance.report_run_canceled(watched.run())  # which is no problem
     first = watched.failed_before_it_began(**{"dagster/will_retry": "true"})
     assert watched.tick() == "Nothing to report."
-    again = watched.instance.create_run_for_job(
-        watched.platform.definitions().resolve_job_def("sync_web_shop"),
-        root_run_id=first,
-        parent_run_id=first,
-    )
+    again = watched.run(root_run_id=first, parent_run_id=first)
     watched.instance.report_run_failed(again, "No room, again.")
     watched.tick()
     assert hook.titles == ["web_shop: sync failed"]
-
-
-def test_what_is_cancelled_is_nobodys_trouble(watched: Watched, hook: Hook) -> None:
-    run = watched.instance.create_run_for_job(
-        watched.platform.definitions().resolve_job_def("sync_web_shop")
-    )
-    watched.instance.report_run_canceled(run)
-    assert watched.tick() == "Nothing to report."
 
 
 def job_of(name: str, *events: dg.AssetCheckEvaluation, failure: dg.Failure | None = None) -> Any:
@@ -171,7 +156,7 @@ def drift(table: str, passed: bool) -> dg.AssetCheckEvaluation:
     )
 
 
-def test_a_failed_check_is_told_with_its_numbers_and_when_it_passes_again(
+def test_a_failed_check_is_reported_with_its_numbers_and_when_it_passes_again(
     watched: Watched, hook: Hook
 ) -> None:
     for passed in (True, False, False, True):
@@ -187,7 +172,7 @@ def test_a_failed_check_is_told_with_its_numbers_and_when_it_passes_again(
     assert "What to do: Mend it with `datalake recover`." in lines
 
 
-def test_a_check_that_stops_a_sync_is_told_as_the_failure_it_is(
+def test_a_check_that_stops_a_sync_is_reported_as_a_failed_sync(
     watched: Watched, hook: Hook
 ) -> None:
     stopped = job_of("sync_web_shop", drift("page", False), failure=dg.Failure("not published"))
@@ -196,9 +181,7 @@ def test_a_check_that_stops_a_sync_is_told_as_the_failure_it_is(
     assert hook.titles == ["web_shop: sync failed"]
 
 
-def test_a_replay_that_was_asked_for_wrongly_is_told_to_who_asked(
-    watched: Watched, hook: Hook
-) -> None:
+def test_a_replay_with_wrong_parameters_is_not_reported(watched: Watched, hook: Hook) -> None:
     wrong = dg.Failure("raw files changed", {"exit_code": dg.MetadataValue.int(2)})
     job_of("replay_web_shop", failure=wrong).execute_in_process(
         instance=watched.instance, raise_on_error=False
@@ -209,7 +192,7 @@ def test_a_replay_that_was_asked_for_wrongly_is_told_to_who_asked(
     assert hook.titles == ["ios_prod: replay failed"]
 
 
-def test_a_source_that_cannot_be_looked_at_leaves_the_others_their_turn(
+def test_a_source_that_cannot_be_evaluated_does_not_stop_the_others(
     watched: Watched, hook: Hook
 ) -> None:
     storage = watched.platform.lake.storage

@@ -1,4 +1,4 @@
-"""Runs whose process is gone end as failed, in the lake and in Dagster; the living go on."""
+"""Runs whose process is gone fail, in the lake and in Dagster; the others go on."""
 
 import os
 from collections.abc import Callable
@@ -19,19 +19,20 @@ from eventlake.state.lease import Holder, myself
 from eventlake.storage.documents import encode
 from tests.support.lakes.platform import Platform
 
-LATER = datetime.now(UTC) + timedelta(days=1)
+HERE, NOW = myself().host, datetime.now(UTC)
+LATER = NOW + timedelta(days=1)
 STARTED, FAILURE = dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.FAILURE
 CANCELED, CANCELING = dg.DagsterRunStatus.CANCELED, dg.DagsterRunStatus.CANCELING
 
 
 def dead_here(pid: int) -> Holder:
-    return Holder(myself().host, pid, LATER)
+    return Holder(HERE, pid, LATER)
 
 
 def begun(
     platform: Platform, holder: Holder, status: dg.DagsterRunStatus = STARTED, in_lake: bool = True
 ) -> str:
-    """A sync that was begun by some process, under Dagster and in the lake."""
+    """A sync that a process has started, in Dagster and in the lake."""
     job = platform.definitions().resolve_job_def("sync_web_shop")
     run = platform.instance.create_run_for_job(
         job,
@@ -63,19 +64,14 @@ def reports(lake: Lake) -> dict[str, str]:
     return {r.dagster_run_id: r.source.status for r in newest_reports(lake, {WEB_SHOP.id})}
 
 
-def last_words(platform: Platform, run_id: str) -> str:
-    logs = platform.instance.all_logs(run_id)
-    return [entry.message for entry in logs if entry.dagster_event][-1]
-
-
 def test_a_run_whose_process_is_gone_fails_with_a_report_and_a_remedy(
     platform: Platform, dead_pid: int
 ) -> None:
     run = begun(platform, dead_here(dead_pid))
-    assert "had died" in look(platform)
+    assert "crashed" in look(platform)
     assert status(platform, run) is FAILURE
-    assert f"process {dead_pid} on " in last_words(platform, run)
-    assert "launch it again" in last_words(platform, run)
+    last = [log.message for log in platform.instance.all_logs(run) if log.dagster_event][-1]
+    assert f"process {dead_pid} on " in last and "launch it again" in last
     assert reports(platform.lake) == {run: "failed"}
     assert look(platform) == "Every run that has begun is alive or has ended."
     assert platform.sync("web_shop").success
@@ -85,68 +81,62 @@ def test_a_run_that_the_lake_has_closed_already_still_fails_in_dagster(
     platform: Platform, dead_pid: int
 ) -> None:
     run = begun(platform, dead_here(dead_pid))
-    platform.sync("web_shop")  # which finds the dead one, and knows nothing of Dagster
+    platform.sync("web_shop")  # closes the dead run in the lake, not in Dagster
     assert status(platform, run) is STARTED
     look(platform)
     assert status(platform, run) is FAILURE
-
-
-def test_a_run_that_died_before_it_was_known_to_the_lake_fails(
-    platform: Platform, dead_pid: int
-) -> None:
-    run = begun(platform, dead_here(dead_pid), in_lake=False)
-    look(platform)
-    assert status(platform, run) is FAILURE
-    assert reports(platform.lake) == {}
-
-
-def test_a_run_that_died_while_it_was_cancelled_is_cancelled(
-    platform: Platform, dead_pid: int
-) -> None:
-    run = begun(platform, dead_here(dead_pid), CANCELING)
-    look(platform)
-    assert status(platform, run) is CANCELED
 
 
 @pytest.mark.parametrize(
-    "holder", [myself, lambda: Holder("another-machine", 1, LATER)], ids=["here", "elsewhere"]
+    ("before", "after", "in_lake"),
+    [(STARTED, FAILURE, False), (CANCELING, CANCELED, True)],
+    ids=["before the lake knew it", "while it was cancelled"],
 )
-def test_the_living_are_left_alone(platform: Platform, holder: Callable[[], Holder]) -> None:
-    run = begun(platform, holder())
-    assert look(platform) == "Every run that has begun is alive or has ended."
-    assert status(platform, run) is STARTED
-    assert reports(platform.lake) == {}
-
-
-def test_a_number_that_another_process_has_by_now_does_not_keep_a_run_alive(
+def test_a_run_that_died(
     platform: Platform,
+    dead_pid: int,
+    before: dg.DagsterRunStatus,
+    after: dg.DagsterRunStatus,
+    in_lake: bool,
 ) -> None:
-    run = begun(platform, Holder(myself().host, os.getpid(), LATER, born="earlier"))
+    run = begun(platform, dead_here(dead_pid), before, in_lake)
     look(platform)
-    assert status(platform, run) is FAILURE
-    assert reports(platform.lake) == {run: "failed"}
+    assert status(platform, run) is after
+    assert in_lake or reports(platform.lake) == {}
 
 
-def test_a_run_elsewhere_is_dead_when_its_time_is_up(platform: Platform) -> None:
-    expired = Holder("another-machine", 1, datetime.now(UTC) - timedelta(seconds=1))
-    run = begun(platform, expired)
+@pytest.mark.parametrize(
+    ("holder", "dead"),
+    [
+        (myself, False),
+        (lambda: Holder("another-machine", 1, LATER), False),
+        (lambda: Holder(HERE, os.getpid(), LATER, born="earlier"), True),
+        (lambda: Holder("another-machine", 1, NOW - timedelta(seconds=1)), True),
+    ],
+    ids=["here", "elsewhere", "the process id was reused", "elsewhere, its lease has expired"],
+)
+def test_a_run_is_closed_only_if_its_process_is_dead(
+    platform: Platform, holder: Callable[[], Holder], dead: bool
+) -> None:
+    run = begun(platform, holder())
+    assert dead or look(platform) == "Every run that has begun is alive or has ended."
     look(platform)
-    assert status(platform, run) is FAILURE
-    assert reports(platform.lake) == {run: "failed"}
+    assert status(platform, run) is (FAILURE if dead else STARTED)
+    assert reports(platform.lake) == ({run: "failed"} if dead else {})
 
 
-def test_a_source_that_cannot_be_read_leaves_the_others_their_turn(
+def test_a_source_that_cannot_be_read_does_not_stop_the_others(
     platform: Platform, dead_pid: int
 ) -> None:
     run = begun(platform, dead_here(dead_pid))
     other = platform.lake.settings.sources[1]
     platform.lake.storage.write(paths.open_run(other.id, "1"), b"{}")
     said = look(platform)
-    assert f"Runs of {other.slug} could not be looked at" in said
+    assert f"Runs of {other.slug} could not be read" in said
     assert status(platform, run) is FAILURE
 
 
-def test_a_run_carries_the_mark_of_its_process(platform: Platform) -> None:
+def test_a_run_is_tagged_with_its_process(platform: Platform) -> None:
     result = platform.sync("web_shop")
     run = platform.instance.get_run_by_id(result.run_id)
     assert run is not None

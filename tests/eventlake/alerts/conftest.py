@@ -1,21 +1,20 @@
-"""A lake that somebody looks at, and ways to nowhere."""
+"""A lake that is evaluated, and channels to nowhere."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from eventlake.alerts import delivery as delivery
 from eventlake.alerts.channels import Channel
-from tests.support.alerts.lakes import BEGIN, FakeChannel, WatchedLake
+from tests.support.alerts.lakes import BEGIN, Channels, FakeChannel, WatchedLake
 
 
 @pytest.fixture
-def ways(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[FakeChannel, FakeChannel]]:
+def channels(monkeypatch: pytest.MonkeyPatch) -> Channels:
     made = (FakeChannel("a"), FakeChannel("b"))
     named: dict[str, Channel] = {"email": made[0], "webhook": made[1]}
     monkeypatch.setattr(delivery, "channels_of", lambda source, environ: named)
-    yield made
+    return made
 
 
 @pytest.fixture

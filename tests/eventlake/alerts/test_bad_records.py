@@ -1,31 +1,22 @@
 """What a message shows of records that were rejected or rescued, from real syncs."""
 
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from eventlake.alerts.delivery import Evaluation
 from eventlake.alerts.state import Message, read_alerts
 from eventlake.lake import Lake
-from eventlake.rules.suppression import IdKind
 from eventlake.runs.context import now
-from eventlake.state.suppression import WHOLE_LAKE, change
 from tests.support.lakes.archive import track
+from tests.support.lakes.retyping import suppress
 from tests.support.lakes.runs import Runs, utc
 
 DAY = "2026-10-01"
 NOWHERE = {"webhook": "http://localhost:1/nowhere"}
 
 
-@pytest.fixture
-def runs(tmp_path: Path) -> Runs:
-    return Runs(tmp_path)
-
-
 def messages(runs: Runs, **alerts: Any) -> list[Message]:
-    """What is to be told after a first look, which finds the syncs that have been."""
+    """The messages of a first evaluation, which finds all earlier syncs."""
     runs.set(alerts={**NOWHERE, **alerts})
     lake = Lake(runs.settings, runs.storage, runs.catalog)
     Evaluation(lake, now(), {}).evaluate(runs.source)
@@ -58,9 +49,8 @@ def test_records_are_not_shown_where_that_is_switched_off(runs: Runs) -> None:
 
 
 def test_a_rescued_record_is_shown_from_the_table_with_the_most_of_them(runs: Runs) -> None:
-    runs.archive.day(DAY).file(
-        "a", track("Order", "m1", DAY, price=1), track("Ping", "m2", DAY, n=1)
-    )
+    first = [track("Order", "m1", DAY, price=1), track("Ping", "m2", DAY, n=1)]
+    runs.archive.day(DAY).file("a", *first)
     runs.sync()
     runs.archive.day("2026-10-02").file(
         "b",
@@ -78,16 +68,8 @@ def test_a_rescued_record_is_shown_from_the_table_with_the_most_of_them(runs: Ru
     ]
 
 
-def suppress(runs: Runs, user: str) -> None:
-    change(
-        runs.storage,
-        lambda entries: entries.with_ids([user], IdKind.USER, WHOLE_LAKE, now()),
-        now(),
-    )
-
-
-def test_nothing_of_suppressed_people_is_shown_whenever_they_were_suppressed(runs: Runs) -> None:
-    """A record that was logged, or loaded, before somebody was suppressed is passed over."""
+def test_records_of_suppressed_users_are_not_shown(runs: Runs) -> None:
+    """Not even those that were logged, or loaded, before the user was suppressed."""
     ann, bob = {"userId": "ann"}, {"userId": "bob"}
     runs.archive.day(DAY).file("a", track("Order", "m1", DAY, price=1))
     runs.sync()
@@ -97,7 +79,7 @@ def test_nothing_of_suppressed_people_is_shown_whenever_they_were_suppressed(run
         *(track("Order", f"{person}", DAY, price="?") | person for person in (ann, bob)),
     )
     runs.sync()
-    suppress(runs, "ann")
+    suppress(runs.storage, "ann")
     rejected, rescued = messages(runs, rejected_percent=1, rescued_percent=1)
     assert "b.gz:2" in rejected.text and '"bob"' in rejected.text
     assert "shop.track_order ({'userId': 'bob'})" in rescued.text

@@ -1,7 +1,7 @@
 """Evaluating a lake and delivering its alerts by mail, webhook and SNS."""
 
+import json
 import os
-import threading
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 import trustme
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from eventlake.alerts import delivery
@@ -17,7 +17,6 @@ from eventlake.alerts.channels import Channel, NotSent
 from eventlake.alerts.channels.email import Email
 from eventlake.alerts.channels.sns import SnsTopic
 from eventlake.alerts.channels.webhook import WebHook
-from eventlake.alerts.delivery import CLAIM
 from eventlake.alerts.run_status import RunStatus
 from eventlake.alerts.state import GIVE_UP, Message
 from eventlake.aws.access import AwsAccess
@@ -28,21 +27,28 @@ from eventlake.settings.alerts import Alerts
 from eventlake.state.lease import myself
 from eventlake.state.report import RunFacts
 from eventlake.storage.documents import encode
-from tests.support.alerts.lakes import BEGIN, REFUSED, FakeChannel, WatchedLake
+from tests.support.alerts.lakes import (
+    BEGIN,
+    HOUR,
+    REFUSED,
+    Channels,
+    FakeChannel,
+    WatchedLake,
+    due,
+    runs,
+)
 from tests.support.servers.alerts import PASSWORD, USER, Hook, MailBox, mail_server, subscribed
 from tests.support.servers.aws import AwsServer
 
-HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
+MINUTE = timedelta(minutes=1)
+ALERTS = "segment-data/_state/sources/S1/alerts.json"
 
 
-def test_a_way_that_refuses_is_tried_again_and_the_others_are_not(
-    watched: WatchedLake, ways: tuple[FakeChannel, FakeChannel]
-) -> None:
-    mail, hook = ways
+def test_a_failed_channel_is_retried(watched: WatchedLake, channels: Channels) -> None:
+    mail, hook = channels
     hook.down = True
     watched.run(BEGIN + HOUR, REFUSED)
-    told = watched.look(BEGIN + HOUR, {})
-    assert told == [
+    assert watched.look(BEGIN + HOUR, {}) == [
         "shop, by email: shop: sync failed.",
         "shop, by webhook: not sent, retried at the next evaluation: out of order",
     ]
@@ -55,10 +61,8 @@ def test_a_way_that_refuses_is_tried_again_and_the_others_are_not(
     assert (mail.titles, hook.titles) == (["sync failed"], ["sync failed"])
 
 
-def test_a_way_that_refuses_for_days_is_given_up_and_that_is_kept(
-    watched: WatchedLake, ways: tuple[FakeChannel, FakeChannel]
-) -> None:
-    ways[0].down = True
+def test_delivery_gives_up_in_time(watched: WatchedLake, channels: Channels) -> None:
+    channels[0].down = True
     watched.run(BEGIN + HOUR, REFUSED)
     now = BEGIN + HOUR
     while now < BEGIN + GIVE_UP + 3 * HOUR:
@@ -66,67 +70,59 @@ def test_a_way_that_refuses_for_days_is_given_up_and_that_is_kept(
         now += HOUR
     [entry] = watched.state.notifications
     assert (entry.due, entry.lost) == ({}, {"email": "out of order"})
-    ways[0].down = False
+    channels[0].down = False
     assert watched.look(now, {}) == []
 
 
-def test_messages_of_a_way_that_was_down_come_in_their_order(
-    watched: WatchedLake, ways: tuple[FakeChannel, FakeChannel]
-) -> None:
-    ways[0].down = True
-    for hour in range(1, 6):
-        watched.run(BEGIN + hour * HOUR, REFUSED)
-        watched.look(BEGIN + hour * HOUR, {})
-    watched.run(BEGIN + 6 * HOUR)
-    ways[0].down = False
-    watched.look(BEGIN + 6 * HOUR, {})
-    expected = ["sync failed", "5 syncs failed in a row", "sync recovered after 5 failures"]
-    assert ways[0].titles == ways[1].titles == expected
-
-
-def test_who_dies_after_sending_leaves_a_claim_and_the_message_comes_again_when_it_is_over(
-    watched: WatchedLake, ways: tuple[FakeChannel, FakeChannel]
-) -> None:
-    ways[0].dies = True
+def test_a_crash_repeats_the_message(watched: WatchedLake, channels: Channels) -> None:
+    """Under the same id, since the sender died before it recorded the delivery."""
+    channels[0].dies = True
     watched.run(BEGIN + HOUR, REFUSED)
     with pytest.raises(KeyboardInterrupt):
         watched.look(BEGIN + HOUR, {})
-    ways[0].dies = False
-    watched.look(BEGIN + HOUR + CLAIM - MINUTE, {})
-    assert (ways[0].titles, ways[1].titles) == (["sync failed"], [])
-    watched.look(BEGIN + HOUR + CLAIM, {})
-    assert (ways[0].titles, ways[1].titles) == (["sync failed"] * 2, ["sync failed"])
-    assert len({message.id for message in ways[0].sent}) == 1
+    channels[0].dies = False
+    watched.look(BEGIN + HOUR + MINUTE, {})
+    watched.look(BEGIN + HOUR + 2 * MINUTE, {})
+    assert (channels[0].titles, channels[1].titles) == (["sync failed"] * 2, ["sync failed"])
+    assert len({message.id for message in channels[0].sent}) == 1
 
 
-@pytest.mark.parametrize("on_s3", [False, True], ids=["folder", "s3"])
-def test_of_several_who_look_at_once_one_sends(
-    tmp_path: Path, aws: AwsServer, ways: tuple[FakeChannel, FakeChannel], on_s3: bool
-) -> None:
-    storage = f"s3://{aws.bucket()}" if on_s3 else ""
-    lake = WatchedLake(tmp_path, storage, email_to="data@example.com")
-    lake.run(BEGIN)
-    lake.look(BEGIN, {})
-    lake.run(BEGIN + HOUR, REFUSED)
-    start = threading.Barrier(4)
+OLD_STATE = {
+    "format_version": 2,
+    "looked": "2026-10-20",
+    "seen": {"R1": "2026-10-20", "R2": "2026-10-20"},
+    "syncs": {"failures": 1, "told": 1, "since": "2026-10-20T01:00:00Z", "works": ["R2"]},
+    "silence": {"since": None},
+    "letters": [
+        {
+            "message": {
+                "id": "S1-7",
+                "source": "shop",
+                "kind": "sync_failures",
+                "title": "shop: sync failed",
+                "text": "shop: sync failed",
+                "at": "2026-10-20T01:00:00Z",
+            },
+            "due": {"email": {"tries": 1, "error": "down", "claimed_by": "a1"}},
+        }
+    ],
+    "number": 7,
+}
 
-    def look() -> None:
-        start.wait()
-        lake.look(BEGIN + HOUR, {})
 
-    threads = [threading.Thread(target=look) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (ways[0].titles, ways[1].titles) == (["sync failed"], ["sync failed"])
+def test_messages_survive_an_upgrade(watched: WatchedLake, channels: Channels) -> None:
+    watched.run(BEGIN + HOUR, REFUSED)
+    watched.run(BEGIN + 2 * HOUR, REFUSED)
+    watched.lake.storage.write(ALERTS, json.dumps(OLD_STATE).encode())
+    watched.look(BEGIN + 2 * HOUR, {})
+    assert [message.id for message in channels[0].sent] == ["S1-7", "S1-8"]
+    assert channels[0].titles == ["sync failed", "2 syncs failed in a row"]
 
 
 @settings(max_examples=15)
 @given(st.text("FFFKfk", max_size=25), st.lists(st.booleans(), min_size=25, max_size=25))
-def test_whatever_ways_are_down_each_gets_every_message_once_and_in_order(
-    history: str, down: list[bool]
-) -> None:
+@example("FFFFFK", [True] * 25)
+def test_each_channel_gets_each_message_once_in_order(history: str, down: list[bool]) -> None:
     flaky, steady = FakeChannel("a"), FakeChannel("b")
     named: dict[str, Channel] = {"email": flaky, "webhook": steady}
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as root:
@@ -139,26 +135,10 @@ def test_whatever_ways_are_down_each_gets_every_message_once_and_in_order(
             lake.look(now, {})
         flaky.down = False
         lake.look(now, {})
-    assert flaky.titles == steady.titles == due(history)
+    assert flaky.titles == steady.titles == due(runs(history))
 
 
-def due(history: str) -> list[str]:
-    told, rows = list[str](), {"sync": 0, "replay": 0}
-    for entry in history:
-        work = "replay" if entry.islower() else "sync"
-        if entry in "Ff":
-            rows[work] += 1
-            if rows[work] == 1:
-                told.append(f"{work} failed")
-            elif rows[work] in (5, 20):
-                told.append(f"{rows[work]} {work}s failed in a row")
-        elif rows[work]:
-            told.append(f"{work} recovered after {rows[work]} failure" + "s" * (rows[work] > 1))
-            rows[work] = 0
-    return told
-
-
-def test_25_failures_in_a_row_are_three_messages_by_every_way_and_recovery_is_one(
+def test_25_failures_and_a_recovery_are_four_messages_by_every_channel(
     tmp_path: Path, aws: AwsServer, mail_box: MailBox, hook: Hook
 ) -> None:
     topic, queue = subscribed(aws)
@@ -183,17 +163,13 @@ def test_25_failures_in_a_row_are_three_messages_by_every_way_and_recovery_is_on
     lake.run(now + 2 * HOUR, rows=10)
     lake.look(now + 2 * HOUR, os.environ)
 
-    expected = [
-        "shop: sync failed",
-        "shop: 5 syncs failed in a row",
-        "shop: 20 syncs failed in a row",
-        "shop: sync recovered after 25 failures",
-    ]
+    failed = ("sync failed", "5 syncs failed in a row", "20 syncs failed in a row")
+    expected = [f"shop: {title}" for title in (*failed, "sync recovered after 25 failures")]
     assert mail_box.subjects == [f"[datalake] {title}" for title in expected]
     assert hook.titles == expected
     sqs = aws.client("sqs")
-    heard = [sqs.receive_message(QueueUrl=queue).get("Messages", []) for _ in range(6)]
-    assert sorted(m["Body"].splitlines()[0] for many in heard for m in many) == sorted(expected)
+    pages = [sqs.receive_message(QueueUrl=queue).get("Messages", []) for _ in range(6)]
+    assert sorted(m["Body"].splitlines()[0] for page in pages for m in page) == sorted(expected)
     assert mail_box.mails[1].get_content().replace("\r\n", "\n") == (
         "shop: 5 syncs failed in a row\n"
         "Since: 2026-10-20 01:57 UTC, 8 h 4 min\n"
@@ -208,9 +184,7 @@ def test_25_failures_in_a_row_are_three_messages_by_every_way_and_recovery_is_on
     assert (payload["failures"], payload["error_code"]) == (20, "Segment.InsufficientPermissions")
 
 
-def test_a_run_that_went_on_for_days_is_counted_when_it_ends(
-    watched: WatchedLake, ways: tuple[FakeChannel, FakeChannel]
-) -> None:
+def test_long_runs_count_at_their_end(watched: WatchedLake, channels: Channels) -> None:
     started = BEGIN + HOUR
     facts = RunFacts("W1", "S1", "shop", "R2", started, "", replay=True)
     path = f"segment-data/_state/sources/S1/runs/{facts.run_id}.json"
@@ -221,7 +195,7 @@ def test_a_run_that_went_on_for_days_is_counted_when_it_ends(
     assert watched.run(end, REFUSED, replay=True, started=started) == "R2"
     watched.look(end, {})
     watched.look(end + timedelta(days=1), {})
-    assert ways[0].titles == ["replay failed"]
+    assert channels[0].titles == ["replay failed"]
 
 
 RUNNING = RunStatus("d1", over=False)
@@ -239,11 +213,12 @@ FAILED = RunStatus("d1", failed=True)
         (CANCELLED, [RunStatus("d1")], [""]),
         (CANCELLED, [RUNNING, FAILED], ["", "sync failed"]),  # by Dagster: it took too long
         (INTERRUPTED, [RunStatus("d1")], [""]),  # it died while a person cancelled it
+        (REFUSED, [RUNNING] * 11, [""] * 10 + ["sync failed"]),  # Dagster missed its end
     ],
 )
-def test_what_dagster_knows_of_a_failed_run_counts(
+def test_the_run_status_of_dagster_decides(
     watched: WatchedLake,
-    ways: tuple[FakeChannel, FakeChannel],
+    channels: Channels,
     failure: object,
     statuses: list[RunStatus | None],
     expected: list[str],
@@ -251,53 +226,36 @@ def test_what_dagster_knows_of_a_failed_run_counts(
     watched.run(BEGIN + HOUR, failure, dagster_run_id="d1")  # type: ignore[arg-type]
     for number, (status, title) in enumerate(zip(statuses, expected, strict=True)):
         watched.look(BEGIN + HOUR + number * MINUTE, {}, {"d1": status}.get)
-        assert ways[0].titles == [title] * bool(title)
+        assert channels[0].titles == [title] * bool(title)
 
 
-def test_dagster_that_never_hears_the_end_of_a_run_is_not_waited_for(
-    watched: WatchedLake, ways: tuple[FakeChannel, FakeChannel]
-) -> None:
-    watched.run(BEGIN + HOUR, REFUSED, dagster_run_id="d1")
-    watched.look(BEGIN + HOUR, {}, lambda id: RUNNING)
-    watched.look(BEGIN + HOUR + 10 * MINUTE, {}, lambda id: RUNNING)
-    assert ways[0].titles == ["sync failed"]
-
-
-def test_a_run_that_died_and_its_retry_are_one_failure(
-    watched: WatchedLake, ways: tuple[FakeChannel, FakeChannel]
-) -> None:
+def test_a_retry_is_the_same_failure(watched: WatchedLake, channels: Channels) -> None:
     known = {"d1": RunStatus("d1", failed=True, will_retry=True), "d2": FAILED}
     watched.run(BEGIN + HOUR, INTERRUPTED, dagster_run_id="d1")
     watched.run(BEGIN + HOUR + MINUTE, INTERRUPTED, dagster_run_id="d2")
     watched.look(BEGIN + 2 * HOUR, {}, known.get)
-    assert (ways[0].titles, watched.state.syncs.failures) == (["sync failed"], 1)
+    assert channels[0].titles == ["sync failed"]
 
 
-def test_without_recipients_nothing_is_looked_at_or_written(tmp_path: Path) -> None:
+def test_without_recipients_nothing_is_evaluated_or_written(tmp_path: Path) -> None:
     lake = WatchedLake(tmp_path)
     lake.run(BEGIN, REFUSED)
     assert lake.look(BEGIN, {}) == []
-    assert not lake.lake.storage.exists("segment-data/_state/sources/S1/alerts.json")
+    assert not lake.lake.storage.exists(ALERTS)
 
 
-def test_nothing_new_is_nothing_written(
-    watched: WatchedLake, ways: tuple[FakeChannel, FakeChannel]
-) -> None:
-    path = "segment-data/_state/sources/S1/alerts.json"
-    [before] = watched.lake.storage.files(path.rsplit("/", 1)[0], recursive=False)
+def test_nothing_new_is_nothing_written(watched: WatchedLake) -> None:
+    [before] = watched.lake.storage.files(ALERTS.rsplit("/", 1)[0], recursive=False)
     watched.look(BEGIN + MINUTE, {})
-    [after] = watched.lake.storage.files(path.rsplit("/", 1)[0], recursive=False)
-    assert before == after
+    assert watched.lake.storage.files(ALERTS.rsplit("/", 1)[0], recursive=False) == [before]
 
 
-def test_a_clock_that_is_set_back_hides_nothing(
-    watched: WatchedLake, ways: tuple[FakeChannel, FakeChannel]
-) -> None:
-    watched.look(BEGIN + timedelta(days=365), {})  # somebody's clock
+def test_a_clock_may_be_set_back(watched: WatchedLake, channels: Channels) -> None:
+    watched.look(BEGIN + timedelta(days=365), {})
     watched.run(BEGIN + HOUR, REFUSED)
     for minutes in range(3):
         watched.look(BEGIN + HOUR + minutes * MINUTE, {})
-    assert ways[0].titles == ["sync failed"]
+    assert channels[0].titles == ["sync failed"]
 
 
 AT = datetime(2026, 10, 20, 4, 0, 7, tzinfo=UTC)
@@ -316,23 +274,23 @@ def email(box: MailBox, **given: object) -> Email:
     return Email(Alerts.model_validate({**usual, **given}), os.environ)
 
 
-def test_a_mail_says_it_all_and_is_marked_as_made_by_a_program(mail_box: MailBox) -> None:
+def test_a_check_sends_nothing_and_a_mail_has_all_its_headers(mail_box: MailBox) -> None:
+    assert email(mail_box).check() == (
+        f"localhost:{mail_box.port} answers, STARTTLS, logged in as datalake; nothing was sent"
+    )
+    assert mail_box.mails == []
     assert email(mail_box).send(MESSAGE) == ""
     [mail] = mail_box.mails
     assert mail["Subject"] == "[datalake] shop: sync failed"
-    assert (mail["From"], mail["To"]) == (
-        "datalake@example.com",
-        "data@example.com, ops@example.com",
-    )
+    assert mail["From"] == "datalake@example.com"
+    assert mail["To"] == "data@example.com, ops@example.com"
     assert mail["Message-ID"] == "<S1-7.20261020040007@example.com>"
     assert parsedate_to_datetime(mail["Date"]) == AT
     assert mail["Auto-Submitted"] == "auto-generated"
     assert mail.get_content().replace("\r\n", "\n") == TEXT + "\n"
 
 
-def test_a_mail_goes_by_tls_from_the_first_byte_if_so_asked(
-    authority: trustme.CA, trusted: None
-) -> None:
+def test_a_mail_may_go_by_tls_from_the_first_byte(authority: trustme.CA, trusted: None) -> None:
     with mail_server(authority, tls="tls") as box:
         email(box, smtp_security="tls", smtp_user=None, email_from=None).send(MESSAGE)
         assert box.mails[0]["From"] == "data@example.com"
@@ -340,14 +298,13 @@ def test_a_mail_goes_by_tls_from_the_first_byte_if_so_asked(
 
 def test_some_recipients_may_be_refused_and_the_others_have_it(mail_box: MailBox) -> None:
     remark = email(mail_box, email_to=["data@example.com", "nobody@example.com"]).send(MESSAGE)
-    assert remark == (
-        "The mail server refused some recipients: nobody@example.com (550 no such user here)."
-    )
+    refused = "nobody@example.com (550 no such user here)"
+    assert remark == f"The mail server refused some recipients: {refused}."
     assert len(mail_box.mails) == 1
 
 
 @pytest.mark.parametrize(
-    ("given", "password", "told"),
+    ("given", "password", "reason"),
     [
         ({}, "wrong", "the login was refused (535 5.7.8 Authentication credentials invalid)"),
         ({}, "", "the environment variable DATALAKE_SMTP_PASSWORD is not set"),
@@ -358,32 +315,27 @@ def test_some_recipients_may_be_refused_and_the_others_have_it(mail_box: MailBox
         ({"smtp_port": 1}, PASSWORD, "Connection refused. Correct `alerts.smtp_host`"),
     ],
 )
-def test_a_mail_server_that_refuses_is_told_with_its_remedy(
+def test_a_refusal_of_the_mail_server_has_its_remedy(
     mail_box: MailBox,
     monkeypatch: pytest.MonkeyPatch,
     given: dict[str, object],
     password: str,
-    told: str,
+    reason: str,
 ) -> None:
     monkeypatch.setenv("DATALAKE_SMTP_PASSWORD", password)
     channel = email(mail_box, **given)
     with pytest.raises(NotSent) as caught:
         channel.send(MESSAGE)
-    assert told in str(caught.value)
+    assert reason in str(caught.value)
     assert password not in str(caught.value) or not password
     assert mail_box.mails == []
 
 
-def test_a_look_at_a_mail_server_sends_nothing(mail_box: MailBox) -> None:
-    seen = email(mail_box).check()
-    assert seen == (
-        f"localhost:{mail_box.port} answers, STARTTLS, logged in as datalake; nothing was sent"
-    )
-    assert mail_box.mails == []
-
-
-def test_a_hook_gets_text_as_slack_takes_it_and_the_facts(hook: Hook) -> None:
-    WebHook("$DATALAKE_WEBHOOK", os.environ).send(MESSAGE)
+def test_a_check_posts_nothing_and_a_post_has_text_for_slack_and_facts(hook: Hook) -> None:
+    channel = WebHook("$DATALAKE_WEBHOOK", os.environ)
+    assert "answers, TLS; nothing was posted" in channel.check()
+    assert hook.posts == []
+    channel.send(MESSAGE)
     assert hook.posts == [
         {
             "text": ":rotating_light: *shop: sync failed*\n"
@@ -405,68 +357,58 @@ def test_a_hook_gets_text_as_slack_takes_it_and_the_facts(hook: Hook) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "told"),
+    ("status", "reason"),
     [
         (403, "web hook at localhost answered 403 (invalid_token)"),
         (500, "web hook at localhost answered 500 (invalid_token)"),
         (302, "web hook at localhost answered 302"),
     ],
 )
-def test_a_hook_that_refuses_is_told_and_its_url_is_not(hook: Hook, status: int, told: str) -> None:
+def test_a_refusal_of_the_hook_hides_its_url(hook: Hook, status: int, reason: str) -> None:
     hook.status = status
     channel = WebHook(hook.url, os.environ)
     with pytest.raises(NotSent) as caught:
         channel.send(MESSAGE)
-    assert told in str(caught.value)
+    assert reason in str(caught.value)
     assert "own-secret" not in f"{caught.value} {channel.address}"
 
 
-def test_a_look_at_a_hook_posts_nothing(hook: Hook) -> None:
-    assert "answers, TLS; nothing was posted" in WebHook(hook.url, os.environ).check()
-    assert hook.posts == []
+ENVIRON = {"NO_URL": "own-secret-of-the-hook"}
+MISSING = SnsTopic("arn:aws:sns:eu-west-1:123456789012:missing", AwsAccess())
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("channel", "reason"),
     [
-        ("https://localhost:1/x", "web hook at localhost cannot be reached"),
-        ("$NOT_SET", "the environment variable NOT_SET is not set"),
-        ("$NO_URL", "The variable NO_URL of `alerts.webhook` holds no https://"),
+        (WebHook("https://localhost:1/x", ENVIRON), "web hook at localhost cannot be reached"),
+        (WebHook("$NOT_SET", ENVIRON), "the environment variable NOT_SET is not set"),
+        (WebHook("$NO_URL", ENVIRON), "The variable NO_URL of `alerts.webhook` holds no https://"),
+        (MISSING, r"SNS: topic arn:.*:missing does not exist"),
     ],
 )
-def test_a_hook_that_is_not_there_is_told(url: str, told: str) -> None:
-    channel = WebHook(url, {"NO_URL": "own-secret-of-the-hook"})
-    for tried in (lambda: channel.send(MESSAGE), channel.check):
-        with pytest.raises(NotSent, match=told) as caught:
-            tried()
+def test_a_missing_receiver_is_reported(aws: AwsServer, channel: Channel, reason: str) -> None:
+    for attempt in (lambda: channel.send(MESSAGE), channel.check):
+        with pytest.raises(NotSent, match=reason) as caught:
+            attempt()
         assert "own-secret" not in str(caught.value)
 
 
-def test_without_the_authority_nobody_is_trusted(
-    hook: Hook, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_known_authorities_are_trusted(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", os.devnull)
     channel = WebHook(hook.url, os.environ)
-    for tried in (lambda: channel.send(MESSAGE), channel.check):
+    for attempt in (lambda: channel.send(MESSAGE), channel.check):
         with pytest.raises(NotSent, match="certificate verify failed"):
-            tried()
+            attempt()
 
 
-def test_a_topic_hands_on_what_it_gets(aws: AwsServer) -> None:
+def test_a_topic_receives_the_text_and_its_attributes(aws: AwsServer) -> None:
     topic, queue = subscribed(aws)
     channel = SnsTopic(topic, AwsAccess(region="us-east-1"))  # the topic's own region counts
     channel.send(MESSAGE)
-    heard = aws.client("sqs").receive_message(QueueUrl=queue, MessageAttributeNames=["All"])
-    [message] = heard["Messages"]
+    received = aws.client("sqs").receive_message(QueueUrl=queue, MessageAttributeNames=["All"])
+    [message] = received["Messages"]
     assert message["Body"] == TEXT
     attributes = {n: v["StringValue"] for n, v in message["MessageAttributes"].items()}
     expected = {"id": "S1-7", "source": "shop", "kind": "sync_failures", "over": "false"}
     assert attributes == expected
     assert channel.check() == f"{topic} exists; nothing was sent"
-
-
-def test_a_topic_that_is_not_there_is_told(aws: AwsServer) -> None:
-    channel = SnsTopic("arn:aws:sns:eu-west-1:123456789012:missing", AwsAccess())
-    for tried in (lambda: channel.send(MESSAGE), channel.check):
-        with pytest.raises(NotSent, match=r"SNS: topic arn:.*:missing does not exist"):
-            tried()

@@ -1,17 +1,17 @@
 """When an alert opens and closes, for single histories and for any history."""
 
-from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlake.alerts.run_status import CheckRun, EndedRun, Outcome, Verdict
+from eventlake.alerts.run_status import CheckRun, EndedRun, Verdict
 from eventlake.alerts.state import AlertState
 from tests.support.alerts.lakes import (
     BEGIN,
     HOUR,
+    due,
     evaluated,
     run,
     runs,
@@ -53,9 +53,7 @@ from tests.support.alerts.lakes import (
         ),
     ],
 )
-def test_the_1st_5th_and_20th_failure_and_the_recovery_are_told(
-    history: str, expected: list[str]
-) -> None:
+def test_the_1st_5th_and_20th_failure_and_recovery_alert(history: str, expected: list[str]) -> None:
     state = watched_since()
     for ended_run in runs(history):
         state = evaluated(state, ended_run.ended, [ended_run])
@@ -65,31 +63,26 @@ def test_the_1st_5th_and_20th_failure_and_the_recovery_are_told(
 
 
 def test_a_retry_is_the_same_failure_and_its_success_a_recovery() -> None:
-    history = [
-        run(1, "F"),
-        run(2, "F", work="d1"),
-        run(3, "F", work="d1"),
-        run(4, "F"),
-        run(5, "K", work="d1"),
-    ]
+    history = [run(1, "F"), *(run(n, "F", work="d1") for n in (2, 3)), run(4, "F")]
+    history.append(run(5, "K", work="d1"))
     state = evaluated(watched_since(), BEGIN + 6 * HOUR, history)
     assert titles(state.notifications) == ["sync failed", "sync recovered after 2 failures"]
 
 
-def test_a_run_is_counted_once_however_often_and_by_whomever_it_is_told() -> None:
+def test_a_run_that_dagster_and_its_report_mention_counts_once() -> None:
     by_dagster = run(1, "F", run_id="", error="launch failed")
     by_report = run(1, "F")
     state = evaluated(watched_since(), BEGIN + HOUR, [by_dagster])
     state = evaluated(state, BEGIN + HOUR, [by_report, by_dagster])
-    assert state.syncs.failures == 1
+    assert state.troubles["sync_failures"].facts["failures"] == 1
     assert titles(state.notifications) == ["sync failed"]
 
 
-def test_what_is_heard_of_late_changes_nothing_that_came_after_it() -> None:
+def test_a_late_run_changes_nothing_that_came_after_it() -> None:
     state = evaluated(watched_since(), BEGIN + 5 * HOUR, [run(2, "F"), run(4, "K")])
     before = titles(state.notifications)
     state = evaluated(state, BEGIN + 5 * HOUR, [run(3, "F")])
-    assert (state.syncs.failures, titles(state.notifications)) == (0, before)
+    assert (state.troubles, titles(state.notifications)) == ({}, before)
     state = evaluated(watched_since(), BEGIN + 5 * HOUR, [run(4, "F")])
     state = evaluated(state, BEGIN + 5 * HOUR, [run(3, "K")])
     assert titles(state.notifications) == ["sync failed"]
@@ -104,7 +97,7 @@ def test_what_is_heard_of_late_changes_nothing_that_came_after_it() -> None:
         ("FfK", ["replay failed"]),
     ],
 )
-def test_the_first_look_tells_only_how_things_stand(history: str, expected: list[str]) -> None:
+def test_the_first_evaluation_reports_only_open_troubles(history: str, expected: list[str]) -> None:
     state = evaluated(AlertState(), BEGIN + 30 * HOUR, runs(history))
     assert titles(state.notifications) == expected
 
@@ -118,17 +111,15 @@ def test_the_first_look_tells_only_how_things_stand(history: str, expected: list
         ("K", "FK", []),
     ],
 )
-def test_so_does_a_look_after_days_without_one(
-    before: str, meanwhile: str, expected: list[str]
-) -> None:
+def test_so_does_one_after_a_gap_of_days(before: str, meanwhile: str, expected: list[str]) -> None:
     history = runs(before + meanwhile)
     state = evaluated(watched_since(), BEGIN + HOUR, history[: len(before)])
-    told = len(state.notifications)
+    known = len(state.notifications)
     state = evaluated(state, BEGIN + timedelta(days=5), history[len(before) :])
-    assert titles(state.notifications[told:]) == expected
+    assert titles(state.notifications[known:]) == expected
 
 
-def test_switches_keep_troubles_from_being_told() -> None:
+def test_switched_off_troubles_send_no_alert() -> None:
     quiet = source_with(sync_failures=False)
     state = evaluated(watched_since(), BEGIN + 9 * HOUR, runs("FfFFFFK"), source=quiet)
     assert titles(state.notifications) == ["replay failed"]
@@ -154,9 +145,7 @@ def rows(number: int, rows_in: int, rejected: int = 0, rescued: int = 0) -> Ende
         ),
     ],
 )
-def test_rejected_rows_are_told_above_a_share_and_once(
-    rejected: list[int], expected: list[str]
-) -> None:
+def test_rejected_rows_alert_once_above_a_share(rejected: list[int], expected: list[str]) -> None:
     source = source_with(rejected_percent=5)
     history = [rows(number, 100, many) for number, many in enumerate(rejected)]
     state = evaluated(watched_since(), BEGIN + 9 * HOUR, history, source=source)
@@ -164,24 +153,30 @@ def test_rejected_rows_are_told_above_a_share_and_once(
     assert titles(evaluated(watched_since(), BEGIN + 9 * HOUR, history).notifications) == []
 
 
-def test_any_rejected_row_is_too_many_where_none_is_allowed() -> None:
-    history = [rows(1, 0), rows(2, 1_000_000, 1), rows(3, 1_000, 0)]
-    source = source_with(rejected_percent=0)
+@pytest.mark.parametrize(
+    ("setting", "history", "expected"),
+    [
+        (
+            {"rejected_percent": 0},
+            [rows(1, 0), rows(2, 1_000_000, 1), rows(3, 1_000, 0)],
+            ["0 % of the rows of a sync rejected", "rejected rows are back to normal: 0 %"],
+        ),
+        (
+            {"rescued_percent": 20},
+            [rows(1, 100, 0, 3), rows(2, 100, 0, 30), rows(3, 100, 0, 0)],
+            [
+                "30 % as many rescued cells as rows in a sync",
+                "rescued cells are back to normal: 0 %",
+            ],
+        ),
+    ],
+)
+def test_bad_rows_alert_above_any_share_and_when_they_are_back_to_normal(
+    setting: dict[str, int], history: list[EndedRun], expected: list[str]
+) -> None:
+    source = source_with(**setting)
     state = evaluated(watched_since(), BEGIN + 9 * HOUR, history, source=source)
-    assert titles(state.notifications) == [
-        "0 % of the rows of a sync rejected",
-        "rejected rows are back to normal: 0 %",
-    ]
-
-
-def test_rescued_cells_are_told_above_a_share() -> None:
-    history = [rows(1, 100, 0, 3), rows(2, 100, 0, 30), rows(3, 100, 0, 0)]
-    source = source_with(rescued_percent=20)
-    state = evaluated(watched_since(), BEGIN + 9 * HOUR, history, source=source)
-    assert titles(state.notifications) == [
-        "30 % as many rescued cells as rows in a sync",
-        "rescued cells are back to normal: 0 %",
-    ]
+    assert titles(state.notifications) == expected
 
 
 @pytest.mark.parametrize(
@@ -193,10 +188,10 @@ def test_rescued_cells_are_told_above_a_share() -> None:
         ([rows(0, 10), rows(3, 1)], 6, []),
         ([rows(0, 0)], 48, []),  # there never were any
         ([rows(0, 10), run(3, "k", rows_in=5)], 6, ["no new rows for 6 h 0 min"]),
-        ([rows(0, 10), run(3, "F")], 6, ["sync failed"]),  # that is the trouble, and told
+        ([rows(0, 10), run(3, "F")], 6, ["sync failed"]),  # one alert for one trouble
     ],
 )
-def test_no_new_rows_for_hours_are_told_where_there_used_to_be_some(
+def test_a_source_that_had_rows_alerts_after_hours_without_any(
     history: list[EndedRun], hours: int, expected: list[str]
 ) -> None:
     source = source_with(no_data_hours=6)
@@ -207,7 +202,7 @@ def test_no_new_rows_for_hours_are_told_where_there_used_to_be_some(
     assert titles(state.notifications) == expected
 
 
-def test_rows_that_come_again_are_told_and_a_disabled_source_may_be_silent() -> None:
+def test_new_rows_end_the_silence_and_a_disabled_source_sends_no_alert() -> None:
     source = source_with(no_data_hours=6)
     state = evaluated(watched_since(), BEGIN + 7 * HOUR, [rows(0, 10)], source=source)
     state = evaluated(state, BEGIN + 9 * HOUR, [rows(9, 5)], source=source)
@@ -218,8 +213,8 @@ def test_rows_that_come_again_are_told_and_a_disabled_source_may_be_silent() -> 
 
 
 def checked(number: int, **tables: bool) -> CheckRun:
-    said = [Verdict(f"shop.{table}", "drift", ok, evidence="") for table, ok in tables.items()]
-    return CheckRun(f"c{number}", BEGIN + number * HOUR, tuple(said))
+    found = [Verdict(f"shop.{table}", "drift", ok, evidence="") for table, ok in tables.items()]
+    return CheckRun(f"c{number}", BEGIN + number * HOUR, tuple(found))
 
 
 @pytest.mark.parametrize(
@@ -240,9 +235,7 @@ def checked(number: int, **tables: bool) -> CheckRun:
         ([checked(2, a=False), checked(1, a=True)], ["check drift failed for 1 table"]),  # late
     ],
 )
-def test_a_failed_check_is_told_until_it_changes(
-    history: list[CheckRun], expected: list[str]
-) -> None:
+def test_a_failed_check_alerts_once(history: list[CheckRun], expected: list[str]) -> None:
     state = watched_since()
     for one in history:
         state = evaluated(state, one.ended, check_runs=[one])
@@ -250,20 +243,17 @@ def test_a_failed_check_is_told_until_it_changes(
     assert titles(state.notifications) == expected
 
 
-def test_checks_that_warn_have_a_switch_of_their_own() -> None:
-    said = Verdict("shop.a", "small_files", passed=False, warning=True)
-    one = CheckRun("c1", BEGIN + HOUR, (said,))
-    for settings, expected in (
-        ({}, []),
-        ({"check_warnings": True}, ["check small_files warns of"]),
-    ):
-        state = evaluated(watched_since(), one.ended, (), [one], source_with(**settings))
-        assert [title.rsplit(" ", 2)[0] for title in titles(state.notifications)] == expected
+@pytest.mark.parametrize(("settings", "warned"), [({}, 0), ({"check_warnings": True}, 1)])
+def test_warning_checks_have_their_own_switch(settings: dict[str, bool], warned: int) -> None:
+    verdict = Verdict("shop.a", "small_files", passed=False, warning=True)
+    one = CheckRun("c1", BEGIN + HOUR, (verdict,))
+    state = evaluated(watched_since(), one.ended, (), [one], source_with(**settings))
+    assert titles(state.notifications) == ["check small_files warns of 1 table"] * warned
 
 
-def test_silence_is_told_by_the_check_or_by_the_hours_but_not_by_both() -> None:
-    said = Verdict("shop", "freshness", passed=False, warning=True)
-    one, at = CheckRun("c1", BEGIN + 7 * HOUR, (said,)), BEGIN + 7 * HOUR
+def test_silence_alerts_by_the_check_or_by_the_hours_but_not_by_both() -> None:
+    verdict = Verdict("shop", "freshness", passed=False, warning=True)
+    one, at = CheckRun("c1", BEGIN + 7 * HOUR, (verdict,)), BEGIN + 7 * HOUR
     for hours, expected in ((None, "check freshness warns of 1 table"), (6, "no new rows for 7 h")):
         source = source_with(check_warnings=True, no_data_hours=hours)
         state = evaluated(watched_since(), at, [rows(0, 10)], [one], source)
@@ -276,7 +266,7 @@ def test_the_state_stays_small_over_the_years() -> None:
         now = BEGIN + timedelta(days=day)
         ended_runs = [run(24 * day + hour, "FK"[hour % 2]) for hour in range(0, 24, 2)]
         state = evaluated(state, now + 22 * HOUR, ended_runs)
-    assert len(state.seen) <= 2 * 12 * 3
+    assert len(state.counted) <= 2 * 12 * 3
 
 
 @st.composite
@@ -291,28 +281,8 @@ def histories(draw: st.DrawFn) -> list[EndedRun]:
     return ended_runs
 
 
-def due(history: Sequence[EndedRun]) -> list[str]:
-    """What is to be told of a history, as one would count on one's fingers."""
-    told: list[str] = []
-    rows: dict[bool, list[str]] = {False: [], True: []}
-    for ended_run in history:
-        name, row = "replay" if ended_run.replay else "sync", rows[ended_run.replay]
-        if ended_run.outcome is Outcome.FINISHED:
-            if row:
-                ending = "" if len(row) == 1 else "s"
-                told.append(f"{name} recovered after {len(row)} failure{ending}")
-            row.clear()
-        elif ended_run.outcome is Outcome.FAILED and ended_run.work not in row:
-            row.append(ended_run.work)
-            if len(row) == 1:
-                told.append(f"{name} failed")
-            elif len(row) in (5, 20):
-                told.append(f"{len(row)} {name}s failed in a row")
-    return told
-
-
 @given(histories(), st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=9))
-def test_whenever_somebody_looks_each_message_is_told_once(
+def test_evaluations_at_any_time_send_each_message_once(
     history: list[EndedRun], looks: list[tuple[int, int]]
 ) -> None:
     state, known = watched_since(), 0

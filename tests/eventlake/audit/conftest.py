@@ -1,6 +1,5 @@
 """A lake of two days and two tables in which all is well."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -42,8 +41,3 @@ def audited(runs: Runs) -> Audited:
         return audit(Lake.open(runs.settings), Scope(runs.source, window))
 
     return carry_out
-
-
-@pytest.fixture(autouse=True)
-def _no_power_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda _: None)

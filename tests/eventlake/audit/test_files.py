@@ -1,48 +1,49 @@
 """The audit of raw files and data files, and the comparison of their rows."""
 
 from datetime import date
+from operator import itemgetter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlake.audit import snapshot
-from eventlake.audit.compare import compare
-from eventlake.audit.rows import RAW, ROWS, Spill, bucket_bits
-from eventlake.audit.rule import Raw, Row, judge
+from eventlake.audit.compare import Comparison
+from eventlake.audit.rule import Demand, Raw, RawVerdict, Row, RowVerdict, judge
 from eventlake.audit.scope import FIRST, LAST, Scope
 from eventlake.audit.snapshot import audited_files
 from eventlake.rules import paths
 from eventlake.rules.errors import SettingsError, StateError, UsageError
-from eventlake.runs.plan import Archive, RawFiles
+from eventlake.runs.archive import Archive
+from eventlake.runs.plan import RawFiles
 from eventlake.runs.unit import Window
 from eventlake.state.ledger import LedgerEntry
 from eventlake.storage import StoredFile
 from tests.support.lakes.archive import page, track
 from tests.support.lakes.runs import Audited, Runs, utc
 
-A, B = (f"segment-logs/S1/{folder}" for folder in ("1790812800000/a.gz", "1790899200000/b.gz"))
+DAY_1, DAY_2 = "1790812800000", "1790899200000"
+A, B, C = (f"segment-logs/S1/{name}.gz" for name in (f"{DAY_1}/a", f"{DAY_2}/b", f"{DAY_2}/c"))
 
 
-def test_a_file_that_is_not_loaded_yet_waits_and_is_not_missing(
-    runs: Runs, audited: Audited
-) -> None:
+def test_a_file_that_is_not_loaded_yet_is_not_missing(runs: Runs, audited: Audited) -> None:
     runs.archive.day("2026-10-02").file("c", track("Order", "m9", "2026-10-02T07:00"), "{")
     found = audited()
     assert found.agrees
-    assert found.raw.waiting == ("segment-logs/S1/1790899200000/c.gz",)
+    assert found.raw.waiting == (C,)
     assert (found.total.waiting, found.total.rejected) == (1, 3)
 
 
-def test_what_a_replay_brought_before_the_sync_is_no_stranger(runs: Runs, audited: Audited) -> None:
+def test_rows_that_a_replay_loads_first_are_expected(runs: Runs, audited: Audited) -> None:
     runs.archive.day("2026-10-02").file("c", track("Order", "m9", "2026-10-02T07:00"))
     runs.replay("2026-10-02", "2026-10-03")
     found = audited()
     assert found.agrees
     assert (found.total.waiting, found.total.loaded) == (0, 6)
-    assert found.raw.waiting == ("segment-logs/S1/1790899200000/c.gz",)
+    assert found.raw.waiting == (C,)
 
 
 def test_the_rest_of_a_file_that_was_broken_waits(runs: Runs, audited: Audited) -> None:
@@ -59,13 +60,13 @@ def test_the_rest_of_a_file_that_was_broken_waits(runs: Runs, audited: Audited) 
     whole = audited()
     assert whole.agrees
     assert (whole.total.loaded, whole.total.waiting) == (5 + loaded, 20 - loaded)
-    assert whole.raw.waiting == ("segment-logs/S1/1790899200000/c.gz",)
+    assert whole.raw.waiting == (C,)
     (partition,) = (p for p in runs.files("track_order") if p.endswith("2026-10-02/hr=09"))
     runs.storage.delete_folder(partition)
     assert audited().total.missing == loaded
 
 
-def test_a_file_that_changed_after_it_was_loaded_is_told(runs: Runs, audited: Audited) -> None:
+def test_a_file_that_changed_after_it_was_loaded_is_reported(runs: Runs, audited: Audited) -> None:
     runs.archive.day("2026-10-02").file("b", track("Order", "m5", "2026-10-02T07:00"))
     found = audited()
     assert found.raw.changed == (B,)
@@ -76,9 +77,7 @@ def test_a_file_that_changed_after_it_was_loaded_is_told(runs: Runs, audited: Au
 
 
 @pytest.mark.parametrize("folder_too", [False, True])
-def test_rows_whose_file_is_gone_cannot_be_checked(
-    runs: Runs, audited: Audited, folder_too: bool
-) -> None:
+def test_rows_of_lost_files_are_unchecked(runs: Runs, audited: Audited, folder_too: bool) -> None:
     (runs.root / B).unlink()
     if folder_too:
         (runs.root / B).parent.rmdir()
@@ -96,7 +95,7 @@ def test_only_the_hours_of_a_file_that_is_gone_are_excused(runs: Runs, audited: 
     assert found.total.unchecked == 1
 
 
-def test_what_is_there_twice_is_told_even_if_its_file_is_gone(runs: Runs, audited: Audited) -> None:
+def test_doubled_rows_are_reported_even_if_their_file_is_gone(runs: Runs, audited: Audited) -> None:
     (runs.root / B).unlink()
     (partition,) = (p for p in runs.files("track_order") if p.endswith("2026-10-02/hr=07"))
     runs.storage.copy(f"{partition}/R1-1-0.parquet", f"{partition}/copy.parquet")
@@ -105,7 +104,7 @@ def test_what_is_there_twice_is_told_even_if_its_file_is_gone(runs: Runs, audite
     assert found.total.unchecked == 1
 
 
-def test_folders_before_the_start_are_not_asked_for(runs: Runs, audited: Audited) -> None:
+def test_folders_before_the_start_are_not_required(runs: Runs, audited: Audited) -> None:
     runs.set(start="2026-10-01")
     runs.archive.day("2026-09-30").file("z", track("Order", "m0", "2026-09-30T07:00"))
     found = audited()
@@ -117,16 +116,15 @@ def test_folders_before_the_start_are_not_asked_for(runs: Runs, audited: Audited
     assert found.total.waiting == 0
 
 
-def test_the_current_settings_are_asked(runs: Runs, audited: Audited) -> None:
+def test_the_current_settings_decide(runs: Runs, audited: Audited) -> None:
     runs.set(load_without_message_id=True)
     assert [(p.table, p.missing) for p in audited().partitions] == [("identify", 1)]
     runs.replay("2026-10-01", "2026-10-02")
     assert audited().agrees
     runs.set(skip_events=["Order"])
     found = audited()
-    assert {(p.table, p.expected) for p in found.partitions if p.table != "identify"} == {
-        ("track_order", 0)
-    }
+    orders = {(p.table, p.expected) for p in found.partitions if p.table != "identify"}
+    assert orders == {("track_order", 0)}
     assert found.total.skipped == 6
 
 
@@ -155,15 +153,18 @@ def test_a_new_place_is_empty(runs: Runs, audited: Audited) -> None:
     assert audited().agrees
 
 
-def test_a_changed_layout_is_refused(runs: Runs, audited: Audited) -> None:
-    runs.set(date_partition="day")
-    with pytest.raises(SettingsError, match="date_partition"):
-        audited()
-
-
-def test_an_archive_that_is_not_there_is_refused(runs: Runs, audited: Audited) -> None:
-    runs.set(raw="nowhere")
-    with pytest.raises(UsageError, match="The raw archive of source 'shop' is not there"):
+@pytest.mark.parametrize(
+    ("changed", "refusal"),
+    [
+        ({"date_partition": "day"}, "date_partition"),
+        ({"raw": "nowhere"}, "The raw archive of source 'shop' is not there"),
+    ],
+)
+def test_a_lake_that_cannot_be_compared_is_refused(
+    runs: Runs, audited: Audited, changed: dict[str, str], refusal: str
+) -> None:
+    runs.set(**changed)
+    with pytest.raises((SettingsError, UsageError), match=refusal):
         audited()
 
 
@@ -202,7 +203,7 @@ def test_which_files_are_read(runs: Runs, start: str | None, end: str | None, re
     assert bool(found.read) == read
 
 
-def test_a_commit_that_nobody_applies_is_told(
+def test_a_commit_that_was_not_applied_is_reported(
     runs: Runs, audited: Audited, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(snapshot, "_PAUSE_SECONDS", 0.0)
@@ -217,64 +218,47 @@ def test_a_commit_that_nobody_applies_is_told(
 
 
 WINDOW = 7
-# Two ids that agree in one half of their hash, in the other, and in none.
-IDS = st.sampled_from([(1, 1), (1, 2), (2, 1), (2**64 - 1, 2**63), (0, 0)])
-EVENTS = st.lists(
-    st.tuples(IDS, st.integers(-9, 9), st.integers(0, 2), st.integers(0, 1), st.integers(0, 2)),
-    max_size=12,
+# One is the beginning of another, one ends where C would end it.
+IDS = st.sampled_from(["m1", "m", "m\0", "M1", ""])
+MOMENTS = st.integers(-9, 9)
+TABLES = st.sampled_from(["page", "screen", "track_order"])
+EVENTS = st.lists(st.tuples(IDS, MOMENTS, TABLES, st.sampled_from(Demand)), max_size=12)
+FOUND = st.lists(
+    st.tuples(IDS, MOMENTS, TABLES | st.none(), st.booleans(), st.integers(0, 9)), max_size=12
 )
-FOUND = st.lists(st.tuples(IDS, st.integers(-9, 9), st.integers(0, 2), st.booleans()), max_size=12)
+
+
+def table(columns: str, types: str, rows: list[tuple[object, ...]]) -> pa.Table:
+    schema = pa.schema(list(zip(columns.split(), types.split(), strict=True)))
+    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
 
 
 @given(EVENTS, FOUND)
 def test_each_id_is_judged_by_itself(
-    events: list[tuple[tuple[int, int], int, int, int, int]],
-    found: list[tuple[tuple[int, int], int, int, bool]],
+    events: list[tuple[str, int, str, Demand]],
+    found: list[tuple[str, int, str | None, bool, int]],
 ) -> None:
-    raw = np.array(
-        [
-            (*id, at, table, file, n, demand)
-            for n, (id, at, table, file, demand) in enumerate(events)
-        ],
-        dtype=RAW,
-    )
-    rows = np.array(
-        [(*id, at, table, 0, n, judged) for n, (id, at, table, judged) in enumerate(found)],
-        dtype=ROWS,
-    )
-    raw_verdicts, row_verdicts = compare(raw, rows, WINDOW)
-    for id in {*(event[0] for event in events), *(row[0] for row in found)}:
-        mine = [n for n, event in enumerate(events) if event[0] == id]
-        mine.sort(key=lambda n: (events[n][1], events[n][3], n))
-        here = sorted((n for n, row in enumerate(found) if row[0] == id), key=lambda n: found[n][1])
-        expected = judge(
-            [Raw(events[n][1], events[n][2], events[n][4]) for n in mine],
-            [Row(*found[n][1:]) for n in here],
-            WINDOW,
+    with TemporaryDirectory() as folder, Comparison(Path(folder)) as comparison:
+        comparison.add(
+            "events", table("id received table demand", "string int64 string int8", [*events])
         )
-        assert (raw_verdicts[mine].tolist(), row_verdicts[here].tolist()) == expected
-
-
-@pytest.mark.parametrize(
-    ("rows", "bits"), [(0, 0), (1, 0), (2_000_000, 0), (2_000_001, 1), (9_000_000, 3), (10**12, 12)]
-)
-def test_buckets_hold_some_million_rows_each(rows: int, bits: int) -> None:
-    assert bucket_bits(rows) == bits
-
-
-@pytest.mark.parametrize("bits", [0, 1, 4])
-@pytest.mark.parametrize("pending", [1, 7, 1000])
-def test_what_is_spilled_is_read_back_id_by_id(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bits: int, pending: int
-) -> None:
-    monkeypatch.setattr("eventlake.audit.rows.PENDING", pending)
-    words = np.random.default_rng(7).integers(0, 2**64, 50, dtype=np.uint64)
-    rows = np.zeros(50, dtype=ROWS)
-    rows["hi"], rows["row"] = words, np.arange(50)
-    spilled = Spill(tmp_path, "rows", ROWS, bits)
-    for start in range(0, 50, 10):
-        spilled.add(rows[start : start + 10])
-    back = [spilled.read(bucket) for bucket in range(2**bits)]
-    assert sorted(np.concatenate(back).tolist()) == sorted(rows.tolist())
-    for bucket, part in enumerate(back):
-        assert all(int(hi) >> (64 - bits) == bucket for hi in part["hi"])
+        comparison.add(
+            "rows",
+            table("id received table judged file", "string int64 string bool int32", [*found]),
+        )
+        loaded = comparison.loaded()
+        judged = {one.id: one for one in comparison.judged(WINDOW)}
+    for id in {*(event[0] for event in events), *(row[0] for row in found)}:
+        raw = [Raw(*event[1:]) for event in sorted(events, key=itemgetter(1)) if event[0] == id]
+        rows = [row for row in sorted(found, key=itemgetter(1)) if row[0] == id]
+        expected = judge(raw, [Row(*row[1:4]) for row in rows], WINDOW)
+        if id in judged:
+            assert judged[id].events == list(zip(raw, expected[0], strict=True))
+            assert [(file, verdict) for _, file, verdict in judged[id].rows] == list(
+                zip([row[4] for row in rows], expected[1], strict=True)
+            )
+        else:
+            assert expected[0] == [RawVerdict.LOADED] * len(raw)
+            assert set(expected[1]) <= {RowVerdict.FINE, RowVerdict.NOT_JUDGED}
+            loaded.subtract(event.table for event in raw)
+    assert not any(loaded.values())

@@ -1,6 +1,7 @@
 """Sessions: credentials, regions, roles and external ids; the lifecycle of a bucket."""
 
 import pickle
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -18,7 +19,7 @@ from eventlake.aws.refusals import aws_call, role_call
 from eventlake.aws.sessions import client_config
 from eventlake.rules.errors import InsufficientPermissions, InvalidSetting, LakeError
 from eventlake.settings.models import Settings
-from tests.support.aws.enforced import US, User, answered, enforced, told_of
+from tests.support.aws.enforced import US, User, answered, enforced, lake_error_of
 from tests.support.lakes.settings import settings_of
 from tests.support.servers.aws import REGION, SECRET, AwsServer
 
@@ -30,7 +31,7 @@ def settings(**more: Any) -> Settings:
     return settings_of("lake", source, workspace_id="P3IMS7SBDH", **more)
 
 
-def test_the_external_id_is_the_workspace_unless_the_settings_or_the_source_say_another() -> None:
+def test_the_external_id_is_the_workspace_unless_the_source_has_its_own() -> None:
     sources = [{"id": "a", "slug": "a"}, {"id": "b", "slug": "b", "external_id": "own"}]
     read = settings(iam_role_arn=ROLE, region="eu-west-1", sources=sources)
     assert AwsAccess.of(read) == AwsAccess("eu-west-1", ROLE, "P3IMS7SBDH")
@@ -42,21 +43,21 @@ def test_without_a_role_the_usual_chain_holds(aws: AwsServer) -> None:
     assert AwsAccess().credentials().secret_key == SECRET
     assert AwsAccess().region_name() == REGION
     assert AwsAccess("us-west-2").client("glue").meta.region_name == "us-west-2"
+    with ThreadPoolExecutor(8) as pool:  # one client serves all threads
+        assert len(set(pool.map(lambda _: AwsAccess().client("glue"), range(32)))) == 1
 
 
 def test_a_role_is_assumed_with_its_external_id(aws: AwsServer) -> None:
     aws.bucket()
     access = AwsAccess(role_arn=aws.role(), external_id="P3IMS7SBDH")
-    who = access.client("sts").get_caller_identity()["Arn"]
-    assert who.endswith(":assumed-role/datalake/datalake")
+    caller = access.client("sts").get_caller_identity()["Arn"]
+    assert caller.endswith(":assumed-role/datalake/datalake")
     assert access.client("s3").list_buckets()["Buckets"][0]["Name"] == "lake-bucket"
     assert access.credentials().token
     assert access.without_role().credentials().token is None
 
 
-def test_the_assumed_role_is_renewed_before_it_expires(
-    aws: AwsServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_role_is_renewed_in_time(aws: AwsServer, monkeypatch: pytest.MonkeyPatch) -> None:
     access = AwsAccess(role_arn=aws.role(), external_id="P3IMS7SBDH")
     first = access.credentials()
     assert access.credentials() == first
@@ -68,20 +69,12 @@ def test_the_assumed_role_is_renewed_before_it_expires(
     assert later.token != first.token
 
 
-def test_who_assumes_the_role_may_be_nobody_until_it_is_needed(
-    aws: AwsServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_keys_are_required_on_use(aws: AwsServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     client = AwsAccess(role_arn=ROLE).client("s3")
     with pytest.raises(InvalidSetting, match="invalid AWS credentials: none were found"):
         client.list_buckets()
-
-
-def test_one_client_serves_all_threads(aws: AwsServer) -> None:
-    with ThreadPoolExecutor(8) as pool:
-        clients = set(pool.map(lambda _: AwsAccess().client("glue"), range(32)))
-    assert len(clients) == 1
 
 
 def test_an_access_travels_without_secrets(aws: AwsServer) -> None:
@@ -120,64 +113,65 @@ def denied_role(reason: str = "") -> ClientError:
     return answered("AssumeRole", "AccessDenied", said)
 
 
-def told_by(access: AwsAccess, error: ClientError) -> LakeError:
+def raised_by(access: AwsAccess, error: ClientError) -> LakeError:
     with pytest.raises(LakeError) as caught, role_call(access):
         raise error
     return caught.value
 
 
-def test_an_external_id_that_the_role_does_not_take() -> None:
-    told = told_by(AwsAccess(role_arn=ROLE, external_id="9IP56Shn6"), denied_role())
-    assert type(told) is InvalidSetting
-    said = str(told)
-    assert said.startswith("External ID is invalid")
+def test_an_external_id_that_the_role_does_not_accept() -> None:
+    error = raised_by(AwsAccess(role_arn=ROLE, external_id="9IP56Shn6"), denied_role())
+    assert type(error) is InvalidSetting
+    assert str(error).startswith("External ID is invalid")
     for part in ("'9IP56Shn6'", ROLE, US, "sts:AssumeRole", "`sts:ExternalId`", "`iam_role_arn`"):
-        assert part in said
+        assert part in str(error)
+    within = lake_error_of(denied_role(), "ios_prod.track_order")  # in another call
+    assert str(within).startswith("External ID is")
+    assert ROLE in str(within)
 
 
-def test_an_external_id_that_nobody_has_set() -> None:
+def test_an_external_id_that_is_not_set() -> None:
     ios = {"id": "9IP56Shn6", "slug": "ios_prod", "external_id": "9IP56Shn6"}
     web = {"id": "wX3mQ8rTz", "slug": "web_shop"}
     lake = settings(iam_role_arn=ROLE, sources=[ios, web])
-    own, default = (str(told_by(AwsAccess.of(s), denied_role())) for s in lake.sources)
+    own, default = (str(raised_by(AwsAccess.of(s), denied_role())) for s in lake.sources)
     assert own.startswith("External ID is invalid")
     assert default.startswith("External ID is not set")
     assert "with external ID 'P3IMS7SBDH', that of the workspace, was refused" in default
-    assert str(told_by(AwsAccess.of(lake), denied_role())) == default
-    none = str(told_by(AwsAccess(role_arn=ROLE), denied_role()))
+    assert str(raised_by(AwsAccess.of(lake), denied_role())) == default
+    none = str(raised_by(AwsAccess(role_arn=ROLE), denied_role()))
     assert none.startswith("External ID is not set")
     assert "without an external ID was refused" in none
 
 
-def test_a_role_refused_in_the_midst_of_other_work() -> None:
-    told = told_of(denied_role(), "ios_prod.track_order")
-    assert str(told).startswith("External ID is")
-    assert ROLE in str(told)
+@pytest.fixture
+def acting(aws: AwsServer, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Act as a user to whom some actions are denied."""
+
+    def act(*denied: str) -> None:
+        for name, value in User(aws, denied=[*denied]).environment.items():
+            monkeypatch.setenv(name, value)
+        forget_sessions()
+
+    return act
 
 
-def test_the_role_of_an_access_is_refused_in_whatever_call_needs_it_first(
-    aws: AwsServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_role_is_refused_on_first_use(aws: AwsServer, acting: Callable[..., None]) -> None:
     role = aws.role(external_id="P3IMS7SBDH")
-    for name, value in User(aws, denied=[]).environment.items():
-        monkeypatch.setenv(name, value)
-    forget_sessions()
+    acting()
     glue = AwsAccess(role_arn=role, external_id="9IP56Shn6").client("glue")
     refused = pytest.raises(InvalidSetting, match=rf"^External ID is invalid.*{role}.*'9IP56Shn6'")
     with enforced(aws), refused, aws_call("ios_prod"):
         glue.get_database(Name="ios_prod")
 
 
-def test_who_may_not_assume_roles_at_all_needs_a_permission() -> None:
+def test_assuming_roles_needs_a_permission() -> None:
     reason = " because no identity-based policy allows the sts:AssumeRole action"
-    told = told_by(AwsAccess(role_arn=ROLE, external_id="9IP56Shn6"), denied_role(reason))
-    assert type(told) is InsufficientPermissions
-    assert str(told).startswith(f"Datalake does not have permissions to assume role {ROLE}")
-    assert granted_by(str(told)) == {
-        "Effect": "Allow",
-        "Action": "sts:AssumeRole",
-        "Resource": ROLE,
-    }
+    error = raised_by(AwsAccess(role_arn=ROLE, external_id="9IP56Shn6"), denied_role(reason))
+    assert type(error) is InsufficientPermissions
+    assert str(error).startswith(f"Datalake does not have permissions to assume role {ROLE}")
+    statement = {"Effect": "Allow", "Action": "sts:AssumeRole", "Resource": ROLE}
+    assert granted_by(str(error)) == statement
 
 
 ARCHIVE: dict[str, Any] = {
@@ -222,7 +216,7 @@ RULES = st.lists(
 
 
 @given(RULES)
-def test_merging_again_changes_nothing_and_loses_nobody(present: list[dict[str, Any]]) -> None:
+def test_merging_again_changes_nothing_and_loses_no_rule(present: list[dict[str, Any]]) -> None:
     ours = our_rules("", 14)
     once = merged(present, ours)
     assert merged(once, ours) == once
@@ -254,14 +248,9 @@ def test_a_bucket_without_a_lifecycle_gets_one(aws: AwsServer) -> None:
     assert found == our_rules("events/", 14)
 
 
-def test_who_may_not_change_it_is_told_what_to_grant(
-    aws: AwsServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_refused_change_names_its_grant(aws: AwsServer, acting: Callable[..., None]) -> None:
     bucket = aws.bucket()
-    user = User(aws, denied=["s3:PutLifecycleConfiguration"])
-    for name, value in user.environment.items():
-        monkeypatch.setenv(name, value)
-    forget_sessions()
+    acting("s3:PutLifecycleConfiguration")
     access = AwsAccess("eu-west-1")
     planned = read_lifecycle(access, bucket, our_rules("", 14))
     with enforced(aws), pytest.raises(InsufficientPermissions, match="s3:PutLifecycle"):

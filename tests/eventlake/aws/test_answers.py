@@ -2,6 +2,7 @@
 
 import pytest
 from botocore.exceptions import (
+    ClientError,
     ConnectTimeoutError,
     EndpointConnectionError,
     NoCredentialsError,
@@ -13,7 +14,7 @@ from botocore.exceptions import (
 from eventlake.aws.permissions import granted_by
 from eventlake.aws.refusals import as_lake_error, aws_call
 from eventlake.rules.errors import InvalidSetting, ServiceTrouble
-from tests.support.aws.enforced import CLUSTER, LAKE, US, answered, told_of
+from tests.support.aws.enforced import CLUSTER, LAKE, US, answered, lake_error_of
 from tests.support.servers.aws import AwsServer
 
 
@@ -39,11 +40,11 @@ from tests.support.servers.aws import AwsServer
     ],
     ids=lambda error: f"{type(error).__name__}-{str(error)[-20:]}",
 )
-def test_what_retries_did_not_mend_is_nobodys_fault(error: Exception) -> None:
-    told = as_lake_error(error)
-    assert type(told) is ServiceTrouble
-    assert told.error_code == "Segment.Internal"
-    assert "There is nothing to correct; the next sync tries again" in str(told)
+def test_trouble_that_outlasts_the_retries_is_not_a_wrong_setting(error: Exception) -> None:
+    trouble = as_lake_error(error)
+    assert type(trouble) is ServiceTrouble
+    assert trouble.error_code == "Segment.Internal"
+    assert "There is nothing to correct; the next sync tries again" in str(trouble)
 
 
 @pytest.mark.parametrize(
@@ -66,51 +67,60 @@ def test_answers_that_are_part_of_the_work_come_through(error: Exception) -> Non
     assert caught.value is error
 
 
-def test_the_resource_and_the_key_that_aws_names_are_the_ones_told() -> None:
+def unauthorized(operation: str, code: str, action: str, arn: str, reason: str = "") -> ClientError:
+    reason = reason or f"because no identity-based policy allows the {action} action"
+    about = f"is not authorized to perform: {action} on resource: {arn}"
+    return answered(operation, code, f"User: {US} {about} {reason}")
+
+
+def test_a_refusal_names_the_resource_and_the_key_that_aws_names() -> None:
     key = "arn:aws:kms:eu-west-1:123456789012:key/11111111-2222-3333-4444-555555555555"
-    refused = answered(
-        "PutObject",
-        "AccessDenied",
-        f"User: {US} is not authorized to perform: kms:GenerateDataKey on resource: {key} because "
-        "no identity-based policy allows the kms:GenerateDataKey action",
-    )
-    told = str(told_of(refused, f"{LAKE}/segment-stage/S1/R1/a"))
-    assert f"kms:GenerateDataKey on {key} was refused to {US}" in told
-    assert granted_by(told) == {"Effect": "Allow", "Action": "kms:GenerateDataKey", "Resource": key}
+    refused = unauthorized("PutObject", "AccessDenied", "kms:GenerateDataKey", key)
+    message = str(lake_error_of(refused, f"{LAKE}/segment-stage/S1/R1/a"))
+    assert f"kms:GenerateDataKey on {key} was refused to {US}" in message
+    statement = {"Effect": "Allow", "Action": "kms:GenerateDataKey", "Resource": key}
+    assert granted_by(message) == statement
 
 
-def test_an_explicit_deny_is_not_mended_by_a_grant_alone() -> None:
-    said = (
-        f"User: {US} is not authorized to perform: s3:PutObject on resource: "
-        f'"arn:aws:s3:::{LAKE}/segment-data/x" with an explicit deny in a service control policy'
-    )
-    told = str(told_of(answered("PutObject", "AccessDenied", said), f"{LAKE}/x"))
-    assert "An explicit deny in a service control policy is in the way" in told
-    assert f"s3:PutObject on arn:aws:s3:::{LAKE}/segment-data/x was refused" in told
+def test_an_explicit_deny_is_reported() -> None:
+    arn = f"arn:aws:s3:::{LAKE}/segment-data/x"
+    deny = "with an explicit deny in a service control policy"
+    refused = unauthorized("PutObject", "AccessDenied", "s3:PutObject", f'"{arn}"', deny)
+    message = str(lake_error_of(refused, f"{LAKE}/x"))
+    assert "An explicit deny in a service control policy is in the way" in message
+    assert f"s3:PutObject on {arn} was refused" in message
 
 
-def test_a_cluster_without_the_tag_is_a_reason_for_a_refusal() -> None:
+def test_a_refusal_of_a_step_names_the_tag_that_its_cluster_needs() -> None:
     arn = f"arn:aws:elasticmapreduce:eu-west-1:123456789012:cluster/{CLUSTER}"
-    said = (
-        f"User: {US} is not authorized to perform: elasticmapreduce:AddJobFlowSteps on resource: "
-        f"{arn} because no identity-based policy allows the elasticmapreduce:AddJobFlowSteps action"
-    )
-    refused = answered("AddJobFlowSteps", "AccessDeniedException", said)
-    told = str(told_of(refused, CLUSTER))
-    assert f"elasticmapreduce:AddJobFlowSteps on {arn} was refused to {US}" in told
-    assert "with tag vendor=segment" in told
+    action = "elasticmapreduce:AddJobFlowSteps"
+    refused = unauthorized("AddJobFlowSteps", "AccessDeniedException", action, arn)
+    message = str(lake_error_of(refused, CLUSTER))
+    assert f"{action} on {arn} was refused to {US}" in message
+    assert "with tag vendor=segment" in message
 
 
 def test_what_lake_formation_refuses_is_not_granted_by_a_policy() -> None:
-    said = "Insufficient Lake Formation permission(s): Required Create Table on ios_prod"
-    refused = answered("CreateTable", "AccessDeniedException", said)
-    told = str(told_of(refused, "ios_prod.track_order"))
-    assert f"AWS says: {said}. Lake Formation governs the catalog: grant it there" in told
-    assert "glue:CreateTable on arn:aws:glue:*:*:table/ios_prod/track_order was refused." in told
+    reason = "Insufficient Lake Formation permission(s): Required Create Table on ios_prod"
+    refused = answered("CreateTable", "AccessDeniedException", reason)
+    message = str(lake_error_of(refused, "ios_prod.track_order"))
+    assert f"AWS says: {reason}. Lake Formation governs the catalog: grant it there" in message
+    assert "glue:CreateTable on arn:aws:glue:*:*:table/ios_prod/track_order was refused." in message
 
 
 INVALID = "Data lake has invalid configuration for "
 KEYS = "Data lake has invalid AWS credentials: "
+NO_BUCKET = f"{INVALID}`storage`: S3 bucket {LAKE} does not exist"
+ELSEWHERE = f"{INVALID}`region`: S3 bucket {LAKE} is not in the region"
+NO_CLUSTER = f"{INVALID}`emr_cluster_id`: there is no EMR cluster {CLUSTER}"
+RUNNING = "Set the id of a cluster that runs"
+MISSING = (f"{KEYS}none were found", "Set AWS_PROFILE")
+EXPIRED = (f"{KEYS}they have expired", "Log in again")
+UNKNOWN = (f"{KEYS}AWS does not accept the keys", "Correct AWS_ACCESS_KEY_ID")
+CLOCK = (f"{KEYS}the clock of this machine is wrong", "Set it by NTP")
+NO_STEP = "Specified job flow ID does not exist."
+NO_TOKEN = "The security token included in the request is"
+OTHER_ACCOUNT = "arn:aws:glue:eu-west-1:999999999999:catalog"
 ON_S3, ON_EMR, ON_GLUE = LAKE, CLUSTER, "ios_prod"
 
 
@@ -119,16 +129,9 @@ ON_S3, ON_EMR, ON_GLUE = LAKE, CLUSTER, "ios_prod"
     [
         (
             answered("ListObjectsV2", "NoSuchBucket", "The specified bucket does not exist"),
-            ON_S3,
-            f"{INVALID}`storage`: S3 bucket {LAKE} does not exist",
-            "Correct the name in `storage`",
+            *(ON_S3, NO_BUCKET, "Correct the name in `storage`"),
         ),
-        (
-            answered("HeadBucket", "404", "Not Found"),
-            ON_S3,
-            f"{INVALID}`storage`: S3 bucket {LAKE} does not exist",
-            "create the bucket",
-        ),
+        (answered("HeadBucket", "404", "Not Found"), ON_S3, NO_BUCKET, "create the bucket"),
         (
             answered(
                 "ListObjectsV2",
@@ -137,9 +140,7 @@ ON_S3, ON_EMR, ON_GLUE = LAKE, CLUSTER, "ios_prod"
                 "endpoint. Please send all future requests to this endpoint.",
                 Endpoint="lake-bucket.s3.eu-central-1.amazonaws.com",
             ),
-            ON_S3,
-            f"{INVALID}`region`: S3 bucket {LAKE} is not in the region",
-            "Set `region: eu-central-1`",
+            *(ON_S3, ELSEWHERE, "Set `region: eu-central-1`"),
         ),
         (
             answered(
@@ -149,9 +150,7 @@ ON_S3, ON_EMR, ON_GLUE = LAKE, CLUSTER, "ios_prod"
                 "expecting 'eu-central-1'",
                 Region="eu-central-1",
             ),
-            ON_S3,
-            f"{INVALID}`region`: S3 bucket {LAKE} is not in the region",
-            "Set `region: eu-central-1`",
+            *(ON_S3, ELSEWHERE, "Set `region: eu-central-1`"),
         ),
         (
             OSError(
@@ -159,9 +158,7 @@ ON_S3, ON_EMR, ON_GLUE = LAKE, CLUSTER, "ios_prod"
                 "status 301) during HeadBucket operation: No response body. Looks like the "
                 "configured region is 'us-east-1' while the bucket is located in 'eu-west-1'."
             ),
-            ON_S3,
-            f"{INVALID}`region`: S3 bucket {LAKE} is not in the region",
-            "Set `region: eu-west-1`",
+            *(ON_S3, ELSEWHERE, "Set `region: eu-west-1`"),
         ),
         (NoRegionError(), ON_GLUE, f"{INVALID}`region`: none is set", "Set `region`"),
         (
@@ -176,17 +173,11 @@ ON_S3, ON_EMR, ON_GLUE = LAKE, CLUSTER, "ios_prod"
                 "InvalidRequestException",
                 f"Cluster id '{CLUSTER}' is not valid.",
             ),
-            ON_EMR,
-            f"{INVALID}`emr_cluster_id`: there is no EMR cluster {CLUSTER}",
-            "Set the id of a cluster that runs",
+            *(ON_EMR, NO_CLUSTER, RUNNING),
         ),
         (
-            answered(
-                "AddJobFlowSteps", "ValidationException", "Specified job flow ID does not exist."
-            ),
-            ON_EMR,
-            f"{INVALID}`emr_cluster_id`: there is no EMR cluster {CLUSTER}",
-            "Set the id of a cluster that runs",
+            answered("AddJobFlowSteps", "ValidationException", NO_STEP),
+            *(ON_EMR, NO_CLUSTER, RUNNING),
         ),
         (
             answered(
@@ -199,12 +190,12 @@ ON_S3, ON_EMR, ON_GLUE = LAKE, CLUSTER, "ios_prod"
             "Create another, and set its id",
         ),
         (
-            answered(
+            unauthorized(
                 "GetDatabase",
                 "AccessDeniedException",
-                f"User: {US} is not authorized to perform: glue:GetDatabase on resource: "
-                "arn:aws:glue:eu-west-1:999999999999:catalog because no resource-based policy "
-                "allows the glue:GetDatabase action",
+                "glue:GetDatabase",
+                OTHER_ACCOUNT,
+                "because no resource-based policy allows the glue:GetDatabase action",
             ),
             ON_GLUE,
             f"{INVALID}`glue_catalog_id`: 999999999999 is not the account that we are in",
@@ -212,57 +203,30 @@ ON_S3, ON_EMR, ON_GLUE = LAKE, CLUSTER, "ios_prod"
         ),
         (
             answered("GetTable", "EntityNotFoundException", "Catalog 999999999999 not found."),
-            ON_GLUE,
-            f"{INVALID}`glue_catalog_id`: Glue has no such catalog",
-            "leave it out",
+            *(ON_GLUE, f"{INVALID}`glue_catalog_id`: Glue has no such catalog", "leave it out"),
         ),
-        (NoCredentialsError(), ON_S3, f"{KEYS}none were found", "Set AWS_PROFILE"),
-        (ProfileNotFound(profile="x"), ON_S3, f"{KEYS}none were found", "Set AWS_PROFILE"),
+        (NoCredentialsError(), ON_S3, *MISSING),
+        (ProfileNotFound(profile="x"), ON_S3, *MISSING),
         (
             answered("PutObject", "ExpiredToken", "The provided token has expired."),
-            ON_S3,
-            f"{KEYS}they have expired",
-            "Log in again",
+            *(ON_S3, *EXPIRED),
         ),
-        (
-            answered(
-                "GetTable",
-                "ExpiredTokenException",
-                "The security token included in the request is expired",
-            ),
-            ON_GLUE,
-            f"{KEYS}they have expired",
-            "Log in again",
-        ),
+        (answered("GetTable", "ExpiredTokenException", f"{NO_TOKEN} expired"), ON_GLUE, *EXPIRED),
         (
             OSError(
                 "When listing objects under key 'a/' in bucket 'lake-bucket': AWS Error UNKNOWN "
                 "(HTTP status 400) during ListObjectsV2 operation: Unable to parse ExceptionName: "
                 "ExpiredToken Message: The provided token has expired."
             ),
-            ON_S3,
-            f"{KEYS}they have expired",
-            "Log in again",
+            *(ON_S3, *EXPIRED),
         ),
         (
-            answered(
-                "GetCallerIdentity",
-                "InvalidClientTokenId",
-                "The security token included in the request is invalid.",
-            ),
-            ON_S3,
-            f"{KEYS}AWS does not accept the keys",
-            "Correct AWS_ACCESS_KEY_ID",
+            answered("GetCallerIdentity", "InvalidClientTokenId", f"{NO_TOKEN} invalid."),
+            *(ON_S3, *UNKNOWN),
         ),
         (
-            answered(
-                "AddJobFlowSteps",
-                "UnrecognizedClientException",
-                "The security token included in the request is invalid.",
-            ),
-            ON_EMR,
-            f"{KEYS}AWS does not accept the keys",
-            "Correct AWS_ACCESS_KEY_ID",
+            answered("AddJobFlowSteps", "UnrecognizedClientException", f"{NO_TOKEN} invalid."),
+            *(ON_EMR, *UNKNOWN),
         ),
         (
             answered(
@@ -270,9 +234,7 @@ ON_S3, ON_EMR, ON_GLUE = LAKE, CLUSTER, "ios_prod"
                 "RequestTimeTooSkewed",
                 "The difference between the request time and the current time is too large.",
             ),
-            ON_S3,
-            f"{KEYS}the clock of this machine is wrong",
-            "Set it by NTP",
+            *(ON_S3, *CLOCK),
         ),
         (
             answered(
@@ -280,9 +242,7 @@ ON_S3, ON_EMR, ON_GLUE = LAKE, CLUSTER, "ios_prod"
                 "InvalidSignatureException",
                 "Signature expired: 20261116T080000Z is now earlier than 20261116T095500Z",
             ),
-            ON_GLUE,
-            f"{KEYS}the clock of this machine is wrong",
-            "Set it by NTP",
+            *(ON_GLUE, *CLOCK),
         ),
     ],
     ids=lambda value: getattr(value, "operation_name", type(value).__name__),
@@ -290,15 +250,15 @@ ON_S3, ON_EMR, ON_GLUE = LAKE, CLUSTER, "ios_prod"
 def test_a_wrong_setting_is_named_with_its_remedy(
     error: Exception, resource: str, begins: str, remedy: str
 ) -> None:
-    told = told_of(error, resource)
-    assert type(told) is InvalidSetting
-    assert told.error_code == "Segment.InvalidSettings"
-    assert str(told).startswith(begins)
-    assert remedy in str(told)
+    wrong = lake_error_of(error, resource)
+    assert type(wrong) is InvalidSetting
+    assert wrong.error_code == "Segment.InvalidSettings"
+    assert str(wrong).startswith(begins)
+    assert remedy in str(wrong)
     assert type(as_lake_error(error)) is InvalidSetting
 
 
-def test_what_the_local_server_says_itself(aws: AwsServer) -> None:
+def test_the_local_server_refuses_in_the_same_words(aws: AwsServer) -> None:
     s3, emr = aws.client("s3"), aws.client("emr")
     no_bucket = pytest.raises(InvalidSetting, match="S3 bucket nowhere does not exist")
     with no_bucket, aws_call("nowhere"):

@@ -1,10 +1,11 @@
-"""Every permission that can be missing: a real refusal, and what people are told of it."""
+"""Every permission that can be missing: a real refusal, and the message of the error."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+from botocore import xform_name
 from pyarrow import fs as pafs
 
 from eventlake.aws.permissions import granted_by
@@ -30,195 +31,119 @@ CONFIG = {"Name": "replay", "Instances": {"MasterInstanceType": "m5.xlarge", "In
 
 @dataclass(frozen=True)
 class Refused:
-    """What is done, by which call, with which right missing, and what is told."""
+    """A request without its permission, and the refusal."""
 
     resource: str
-    call: Callable[[Any], Any]
     begins: str
     action: str
     arn: str
+    params: dict[str, Any]
+    method: str = ""  # by default that of the action
     grants: list[str] | str | None = None  # the resources of the statement; None: the arn
     actions: list[str] | None = None  # of the statement, where it has more than the one
-    condition: dict[str, Any] | None = None
+    condition: dict[str, Any] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
         return f"{self.action}-{self.begins.removeprefix(NO).split()[0]}"
 
-    @property
-    def service(self) -> str:
-        prefix = self.action.partition(":")[0]
-        return "emr" if prefix == "elasticmapreduce" else prefix
+    def send(self, user: User) -> None:
+        service, action = self.action.split(":")
+        client = user.client("emr" if service == "elasticmapreduce" else service)
+        getattr(client, self.method or xform_name(action))(**self.params)
 
     @property
     def statement(self) -> dict[str, Any]:
-        told: dict[str, Any] = {
+        granted: dict[str, Any] = {
             "Effect": "Allow",
             "Action": self.actions or self.action,
             "Resource": self.grants or self.arn,
         }
-        return {**told, "Condition": self.condition} if self.condition else told
+        return {**granted, "Condition": self.condition} if self.condition else granted
 
 
-def s3(key: str, begins: str, action: str, call: Callable[[Any], Any], **more: Any) -> Refused:
+def s3(key: str, begins: str, action: str, method: str = "", **given: Any) -> Refused:
     arn = f"{BUCKET_ARN}/{key}" if key else BUCKET_ARN
     folder = f"{BUCKET_ARN}/{key.split('/')[0]}/*" if key else None
-    return Refused(f"{LAKE}/{key}", call, begins, action, arn, **{"grants": folder, **more})
+    params = {"Bucket": LAKE} | ({"Key": key} if key else {}) | given
+    begins = f"{NO}{begins} S3 bucket {LAKE}: "
+    return Refused(f"{LAKE}/{key}", begins, f"s3:{action}", arn, params, method, grants=folder)
 
 
-def glue(begins: str, action: str, call: Callable[[Any], Any]) -> Refused:
+def glue(begins: str, action: str, **params: Any) -> Refused:
     arn = f"{GLUE}:table/ios_prod/track_order"
-    return Refused(TABLE, call, begins, f"glue:{action}", arn, GLUE_ARNS)
+    return Refused(TABLE, f"{NO}{begins}: ", f"glue:{action}", arn, params, grants=GLUE_ARNS)
 
 
-def emr(begins: str, action: str, call: Callable[[Any], Any]) -> Refused:
+def emr(begins: str, action: str, **params: Any) -> Refused:
     action = f"elasticmapreduce:{action}"
-    return Refused(CLUSTER, call, begins, action, EMR_ARN, condition=TAGGED)
+    begins = f"{NO}{begins} {CLUSTER}: "
+    return Refused(CLUSTER, begins, action, EMR_ARN, params, condition=TAGGED)
 
 
 NO = "Datalake does not have permissions to "
-FETCH = f"{NO}fetch schema information from Glue catalog: "
-CREATE = f"{NO}create tables in Glue catalog: "
-CHANGE = f"{NO}change tables of Glue catalog: "
-DROP = f"{NO}delete table from Glue catalog: "
+FETCH = "fetch schema information from Glue catalog"
+CREATE = "create tables in Glue catalog"
+CHANGE = "change tables of Glue catalog"
+DROP = "delete table from Glue catalog"
 LISTED = [f"{BUCKET_ARN}/segment-logs/*", BUCKET_ARN]
 PARTITION: dict[str, Any] = {"Values": ["2026-10-01"]}
-IN_TABLE = {"DatabaseName": "ios_prod", "TableName": "track_order"}
+OLD_VALUES = {"PartitionValueList": ["2026-10-01"]}
+ON_CLUSTER = {"ClusterId": CLUSTER}
+IN_DATABASE = {"DatabaseName": "ios_prod"}
+IN_TABLE = {**IN_DATABASE, "TableName": "track_order"}
+INPUT = {**IN_DATABASE, "TableInput": {"Name": "track_order"}}
 
 REFUSALS = [
-    s3(
-        STAGED,
-        f"{NO}upload staging data to S3 bucket {LAKE}: ",
-        "s3:PutObject",
-        lambda s3: s3.put_object(Bucket=LAKE, Key=STAGED, Body=b""),
-    ),
-    s3(
-        RAW,
-        f"{NO}download objects from S3 bucket {LAKE}: ",
-        "s3:GetObject",
-        lambda s3: s3.get_object(Bucket=LAKE, Key=RAW),
+    s3(STAGED, "upload staging data to", "PutObject", Body=b""),
+    replace(
+        s3(RAW, "download objects from", "GetObject"),
         actions=["s3:GetObject", "s3:ListBucket"],
         grants=LISTED,
     ),
-    s3(
-        DATA,
-        f"{NO}upload objects to S3 bucket {LAKE}: ",
-        "s3:PutObject",
-        lambda s3: s3.put_object(Bucket=LAKE, Key=DATA, Body=b""),
-    ),
-    s3(
-        DATA,
-        f"{NO}upload objects to S3 bucket {LAKE}: ",
-        "s3:PutObject",
-        lambda s3: s3.create_multipart_upload(Bucket=LAKE, Key=DATA),
-    ),
-    s3(
-        DATA,
-        f"{NO}delete objects from S3 bucket {LAKE}: ",
-        "s3:DeleteObject",
-        lambda s3: s3.delete_object(Bucket=LAKE, Key=DATA),
-    ),
-    s3(
-        "",
-        f"{NO}list objects of S3 bucket {LAKE}: ",
-        "s3:ListBucket",
-        lambda s3: s3.list_objects_v2(Bucket=LAKE),
-    ),
-    emr(
-        f"{NO}submit an EMR job to cluster {CLUSTER}: ",
-        "AddJobFlowSteps",
-        lambda emr: emr.add_job_flow_steps(JobFlowId=CLUSTER, Steps=[STEP]),
-    ),
-    emr(
-        f"{NO}check the status of an EMR job on cluster {CLUSTER}: ",
-        "DescribeStep",
-        lambda emr: emr.describe_step(ClusterId=CLUSTER, StepId="s-1"),
-    ),
-    emr(
-        f"{NO}cancel an EMR job on cluster {CLUSTER}: ",
-        "CancelSteps",
-        lambda emr: emr.cancel_steps(ClusterId=CLUSTER, StepIds=["s-1"]),
-    ),
-    emr(
-        f"{NO}look at EMR cluster {CLUSTER}: ",
-        "DescribeCluster",
-        lambda emr: emr.describe_cluster(ClusterId=CLUSTER),
-    ),
-    emr(
-        f"{NO}terminate EMR cluster {CLUSTER}: ",
-        "TerminateJobFlows",
-        lambda emr: emr.terminate_job_flows(JobFlowIds=[CLUSTER]),
-    ),
+    s3(DATA, "upload objects to", "PutObject", Body=b""),
+    s3(DATA, "upload objects to", "PutObject", "create_multipart_upload"),
+    s3(DATA, "delete objects from", "DeleteObject"),
+    s3("", "list objects of", "ListBucket", "list_objects_v2"),
+    emr("submit an EMR job to cluster", "AddJobFlowSteps", JobFlowId=CLUSTER, Steps=[STEP]),
+    emr("check the status of an EMR job on cluster", "DescribeStep", **ON_CLUSTER, StepId="s-1"),
+    emr("cancel an EMR job on cluster", "CancelSteps", **ON_CLUSTER, StepIds=["s-1"]),
+    emr("look at EMR cluster", "DescribeCluster", **ON_CLUSTER),
+    emr("terminate EMR cluster", "TerminateJobFlows", JobFlowIds=[CLUSTER]),
     Refused(
         "",
-        lambda emr: emr.run_job_flow(**CONFIG),
         f"{NO}start an EMR cluster: ",
         "elasticmapreduce:RunJobFlow",
         "arn:aws:elasticmapreduce:*:*:cluster/*",
+        CONFIG,
         condition={"StringEquals": {"aws:RequestTag/vendor": "segment"}},
     ),
-    *(
-        glue(FETCH, action, call)
-        for action, call in {
-            "GetDatabase": lambda glue: glue.get_database(Name="ios_prod"),
-            "GetTable": lambda glue: glue.get_table(DatabaseName="ios_prod", Name="track_order"),
-            "GetTables": lambda glue: glue.get_tables(DatabaseName="ios_prod"),
-            "GetPartitions": lambda glue: glue.get_partitions(**IN_TABLE),
-            "BatchGetPartition": lambda glue: glue.batch_get_partition(
-                **IN_TABLE, PartitionsToGet=[PARTITION]
-            ),
-        }.items()
-    ),
-    *(
-        glue(CREATE, action, call)
-        for action, call in {
-            "CreateDatabase": lambda glue: glue.create_database(DatabaseInput={"Name": "x"}),
-            "CreateTable": lambda glue: glue.create_table(
-                DatabaseName="ios_prod", TableInput={"Name": "track_order"}
-            ),
-            "BatchCreatePartition": lambda glue: glue.batch_create_partition(
-                **IN_TABLE, PartitionInputList=[PARTITION]
-            ),
-        }.items()
-    ),
-    *(
-        glue(CHANGE, action, call)
-        for action, call in {
-            "UpdateTable": lambda glue: glue.update_table(
-                DatabaseName="ios_prod", TableInput={"Name": "track_order"}
-            ),
-            "UpdatePartition": lambda glue: glue.update_partition(
-                **IN_TABLE, PartitionValueList=["2026-10-01"], PartitionInput=PARTITION
-            ),
-        }.items()
-    ),
-    *(
-        glue(DROP, action, call)
-        for action, call in {
-            "DeleteTable": lambda glue: glue.delete_table(
-                DatabaseName="ios_prod", Name="track_order"
-            ),
-            "BatchDeletePartition": lambda glue: glue.batch_delete_partition(
-                **IN_TABLE, PartitionsToDelete=[PARTITION]
-            ),
-        }.items()
-    ),
+    glue(FETCH, "GetDatabase", Name="ios_prod"),
+    glue(FETCH, "GetTable", **IN_DATABASE, Name="track_order"),
+    glue(FETCH, "GetTables", **IN_DATABASE),
+    glue(FETCH, "GetPartitions", **IN_TABLE),
+    glue(FETCH, "BatchGetPartition", **IN_TABLE, PartitionsToGet=[PARTITION]),
+    glue(CREATE, "CreateDatabase", DatabaseInput={"Name": "x"}),
+    glue(CREATE, "CreateTable", **INPUT),
+    glue(CREATE, "BatchCreatePartition", **IN_TABLE, PartitionInputList=[PARTITION]),
+    glue(CHANGE, "UpdateTable", **INPUT),
+    glue(CHANGE, "UpdatePartition", **IN_TABLE, **OLD_VALUES, PartitionInput=PARTITION),
+    glue(DROP, "DeleteTable", **IN_DATABASE, Name="track_order"),
+    glue(DROP, "BatchDeletePartition", **IN_TABLE, PartitionsToDelete=[PARTITION]),
 ]
 
 
 @pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case.id)
-def test_a_refusal_tells_the_action_the_resource_and_the_statement(
-    aws: AwsServer, case: Refused
-) -> None:
+def test_a_refusal_names_action_resource_and_statement(aws: AwsServer, case: Refused) -> None:
     aws.bucket(LAKE)
-    client = User(aws, denied=[case.action]).client(case.service)
+    user = User(aws, denied=[case.action])
     with enforced(aws), pytest.raises(InsufficientPermissions) as caught, aws_call(case.resource):
-        case.call(client)
-    told = str(caught.value)
-    assert told.startswith(f"{case.begins}{case.action} on {case.arn} was refused")
-    assert granted_by(told) == case.statement
+        case.send(user)
+    message = str(caught.value)
+    assert message.startswith(f"{case.begins}{case.action} on {case.arn} was refused")
+    assert granted_by(message) == case.statement
     assert caught.value.error_code == "Segment.InsufficientPermissions"
-    assert "\n" not in told
+    assert "\n" not in message
     # Also without the resource, from the error or from its text.
     answer = caught.value.__cause__
     for error in (answer, RuntimeError(f"in a task:\n  {answer}\n\tat x")):
@@ -241,39 +166,26 @@ def listing(fs: pafs.FileSystem) -> None:
     fs.get_file_info(pafs.FileSelector(f"{LAKE}/segment-logs", allow_not_found=True))
 
 
+AT_DATA = f"{LAKE}/{DATA}"
+
+
+def copy(fs: pafs.FileSystem) -> None:
+    fs.copy_file(AT_DATA, f"{LAKE}/{STAGED}")
+
+
 @pytest.mark.parametrize(
     ("call", "denied", "begins", "on"),
     [
-        (read, "s3:GetObject", "download objects from", f"s3:GetObject on {BUCKET_ARN}/{RAW}"),
-        (
-            lambda fs: write(fs, DATA),
-            "s3:PutObject",
-            "upload objects to",
-            f"s3:PutObject on {BUCKET_ARN}/{DATA}",
-        ),
-        (
-            lambda fs: write(fs, STAGED),
-            "s3:PutObject",
-            "upload staging data to",
-            f"s3:PutObject on {BUCKET_ARN}/{STAGED}",
-        ),
-        (
-            lambda fs: fs.delete_file(f"{LAKE}/{DATA}"),
-            "s3:DeleteObject",
-            "delete objects from",
-            f"s3:DeleteObject on {BUCKET_ARN}/{DATA}",
-        ),
-        (listing, "s3:ListBucket", "list objects of", f"s3:ListBucket on {BUCKET_ARN}"),
-        (
-            lambda fs: fs.copy_file(f"{LAKE}/{DATA}", f"{LAKE}/{STAGED}"),
-            "s3:PutObject",
-            "upload staging data to",
-            f"s3:PutObject on {BUCKET_ARN}/{STAGED}",
-        ),
+        (read, "s3:GetObject", "download objects from", f"/{RAW}"),
+        (lambda fs: write(fs, DATA), "s3:PutObject", "upload objects to", f"/{DATA}"),
+        (lambda fs: write(fs, STAGED), "s3:PutObject", "upload staging data to", f"/{STAGED}"),
+        (lambda fs: fs.delete_file(AT_DATA), "s3:DeleteObject", "delete objects from", f"/{DATA}"),
+        (listing, "s3:ListBucket", "list objects of", ""),
+        (copy, "s3:PutObject", "upload staging data to", f"/{STAGED}"),
     ],
     ids=["read", "write", "stage", "delete", "list", "copy"],
 )
-def test_what_arrow_says_of_a_refusal_is_understood_without_being_asked(
+def test_a_refusal_that_arrow_reports_names_its_action_and_resource(
     aws: AwsServer, call: Callable[[pafs.FileSystem], None], denied: str, begins: str, on: str
 ) -> None:
     aws.bucket(LAKE)
@@ -289,7 +201,7 @@ def test_what_arrow_says_of_a_refusal_is_understood_without_being_asked(
     )
     with enforced(aws), pytest.raises(OSError, match="AWS Error ACCESS_DENIED") as caught:
         call(fs)
-    told = str(as_lake_error(caught.value))
-    assert told.startswith(f"{NO}{begins} S3 bucket {LAKE}: {on} was refused")
+    refusal = f"{NO}{begins} S3 bucket {LAKE}: {denied} on {BUCKET_ARN}{on} was refused"
+    assert str(as_lake_error(caught.value)).startswith(refusal)
     with pytest.raises(InsufficientPermissions, match=begins), aws_call(LAKE):
         raise caught.value

@@ -26,74 +26,53 @@ def test_an_empty_lake_has_an_empty_catalog(empty_catalog: Catalog) -> None:
     assert empty_catalog.table("shop", "track_order") is None
 
 
-def test_a_table_comes_back_as_it_was_made(catalog: Catalog) -> None:
+def test_a_table_is_made_once_and_comes_back_as_it_was_made(catalog: Catalog) -> None:
     assert catalog.databases() == ["shop"]
     assert catalog.tables("shop") == [ORDERS]
     assert catalog.table("shop", "track_order") == ORDERS
     assert catalog.partitions("shop", "track_order") == []
-
-
-def test_making_a_table_again_leaves_it_alone(catalog: Catalog) -> None:
     other = CatalogTable("shop", "track_order", (), ("day",), "elsewhere")
     assert catalog.create_table(other) is False
     catalog.ensure_database("shop")
     assert catalog.table("shop", "track_order") == ORDERS
+    assert catalog.count_databases() == 1
+    assert catalog.names("shop") == {"track_order"}
+    assert catalog.names("elsewhere") is None
 
 
 def test_new_columns_go_to_the_end_and_known_ones_keep_place_and_type(catalog: Catalog) -> None:
-    new = [
-        CatalogColumn("price", "decimal(38,6)", "/properties/price"),
-        CatalogColumn("message_id", "bigint"),
-        CatalogColumn("at", "timestamp"),
-    ]
+    price = CatalogColumn("price", "decimal(38,6)", "/properties/price")
+    new = [price, CatalogColumn("message_id", "bigint"), CatalogColumn("at", "timestamp")]
     catalog.append_columns("shop", "track_order", new)
     catalog.append_columns("shop", "track_order", reversed(new))
     table = catalog.table("shop", "track_order")
     assert table is not None
-    assert [(c.name, c.type) for c in table.columns] == [
-        ("message_id", "string"),
-        ("price", "decimal(38,6)"),
-        ("at", "timestamp"),
-    ]
+    types = [(column.name, column.type) for column in table.columns]
+    assert types == [("message_id", "string"), ("price", "decimal(38,6)"), ("at", "timestamp")]
 
 
-def test_a_partition_moves_when_a_later_manifest_says_so(catalog: Catalog) -> None:
-    catalog.put_partitions("shop", "track_order", [at("first", 1)])
-    catalog.put_partitions("shop", "track_order", [at("moved", 2)])
-    assert catalog.partitions("shop", "track_order") == [at("moved", 2)]
-
-
-def test_a_late_applier_does_not_move_a_partition_back(catalog: Catalog) -> None:
-    catalog.put_partitions("shop", "track_order", [at("moved", 2)])
-    catalog.put_partitions("shop", "track_order", [at("first", 1)])
-    assert locations(catalog) == ["moved"]
-
-
-def test_the_same_manifest_may_be_applied_again(catalog: Catalog) -> None:
-    for location in ("first", "corrected"):
-        catalog.put_partitions("shop", "track_order", [at(location, 1)])
-    assert locations(catalog) == ["corrected"]
-
-
-def test_a_dropped_partition_comes_back_only_by_a_later_manifest(catalog: Catalog) -> None:
-    catalog.put_partitions("shop", "track_order", [at("first", 1)])
-    catalog.drop_partitions("shop", "track_order", [HOUR], version=3)
-    catalog.put_partitions("shop", "track_order", [at("late", 2)])
-    assert locations(catalog) == []
-    catalog.put_partitions("shop", "track_order", [at("again", 4)])
-    assert locations(catalog) == ["again"]
-
-
-def test_a_partition_is_dropped_before_its_late_creation(catalog: Catalog) -> None:
-    catalog.drop_partitions("shop", "track_order", [list(HOUR)], version=2)
-    catalog.put_partitions("shop", "track_order", [at("late", 1)])
-    assert locations(catalog) == []
-
-
-def test_an_old_drop_leaves_a_newer_partition(catalog: Catalog) -> None:
-    catalog.put_partitions("shop", "track_order", [at("newer", 2)])
-    catalog.drop_partitions("shop", "track_order", [HOUR], version=1)
-    assert locations(catalog) == ["newer"]
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ([("first", 1), ("moved", 2)], [at("moved", 2)]),
+        ([("moved", 2), ("late", 1)], [at("moved", 2)]),
+        ([("first", 1), ("corrected", 1)], [at("corrected", 1)]),  # the same manifest again
+        ([("first", 1), ("", 3), ("late", 2)], []),
+        ([("first", 1), ("", 3), ("late", 2), ("again", 4)], [at("again", 4)]),
+        ([("", 2), ("late", 1)], []),
+        ([("newer", 2), ("", 1)], [at("newer", 2)]),
+    ],
+)
+def test_the_latest_manifest_decides_where_a_partition_is(
+    catalog: Catalog, steps: list[tuple[str, int]], expected: list[CatalogPartition]
+) -> None:
+    """Each step puts the partition to a location, or drops it."""
+    for location, version in steps:
+        if location:
+            catalog.put_partitions("shop", "track_order", [at(location, version)])
+        else:
+            catalog.drop_partitions("shop", "track_order", [list(HOUR)], version)
+    assert catalog.partitions("shop", "track_order") == expected
 
 
 @pytest.mark.parametrize(
@@ -130,12 +109,9 @@ def test_many_tables_are_made_and_filled_each_for_itself(catalog: Catalog) -> No
     assert [table.name for table in catalog.tables("shop")] == ["a", "b", "track_order"]
     catalog.put_partitions("shop", "b", [at("later", 3)])
     next_month = ("2026-11-01", "00")
+    first = [at("first", 1), at("next", 1, next_month)]
     catalog.put_all(
-        {
-            ("shop", "a"): [at("first", 1), at("next", 1, next_month)],
-            ("shop", "b"): [at("late", 2)],
-            ("shop", "track_order"): [],
-        }
+        {("shop", "a"): first, ("shop", "b"): [at("late", 2)], ("shop", "track_order"): []}
     )
     found = {name: [p.location for p in catalog.partitions("shop", name)] for name in names}
     assert found == {"a": ["first", "next"], "b": ["later"], "track_order": []}
@@ -198,12 +174,6 @@ def test_what_does_not_fit_into_a_comment_comes_back_as_it_was(catalog: Catalog)
     assert table is not None
     assert [column.comment for column in table.columns] == [long, odd, long + "/x"]
     assert table.comment == told.comment
-
-
-def test_limits_are_held_against_what_there_is(catalog: Catalog) -> None:
-    assert catalog.count_databases() == 1
-    assert catalog.names("shop") == {"track_order"}
-    assert catalog.names("elsewhere") is None
 
 
 HOURS = [("2026-09-30", "23"), ("2026-10-01", "00"), ("2026-10-01", "01")]
@@ -303,7 +273,7 @@ def test_other_types_are_refused(text: str) -> None:
 
 
 def test_every_column_of_the_reports_is_of_a_known_type() -> None:
-    assert len([arrow_type(column.type) for column in COLUMNS]) == 20 + 10
+    assert len([arrow_type(column.type) for column in COLUMNS]) == 20 + 14
 
 
 def test_it_is_made_once(empty_catalog: Catalog) -> None:
@@ -313,9 +283,7 @@ def test_it_is_made_once(empty_catalog: Catalog) -> None:
     assert empty_catalog.tables("__segment_datalake") == [SYNC_REPORTS]
 
 
-def test_a_table_of_an_earlier_version_gets_the_new_columns_at_the_end(
-    empty_catalog: Catalog,
-) -> None:
+def test_a_table_of_an_earlier_version_gets_the_new_columns(empty_catalog: Catalog) -> None:
     earlier = msgspec.structs.replace(SYNC_REPORTS, columns=SYNC_REPORTS.columns[:20])
     empty_catalog.ensure_database("__segment_datalake")
     empty_catalog.create_table(earlier)

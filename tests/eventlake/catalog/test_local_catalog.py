@@ -17,16 +17,11 @@ from tests.support.catalogs.by_hand import ORDERS, at, locations
 @pytest.fixture
 def catalog(tmp_path: Path) -> LocalCatalog:
     catalog = LocalCatalog(LocalStorage(str(tmp_path)))
+    assert (catalog.tables("shop"), catalog.databases()) == ([], [])
+    assert list(tmp_path.iterdir()) == []  # reading an empty lake writes nothing
     catalog.ensure_database("shop")
     catalog.create_table(ORDERS)
     return catalog
-
-
-def test_looking_into_an_empty_lake_writes_nothing(tmp_path: Path) -> None:
-    catalog = LocalCatalog(LocalStorage(str(tmp_path)))
-    assert catalog.tables("shop") == []
-    assert catalog.databases() == []
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -36,9 +31,7 @@ def test_looking_into_an_empty_lake_writes_nothing(tmp_path: Path) -> None:
         paths.catalog_month_file("shop", "track_order", "2026-10"),
     ],
 )
-def test_a_file_of_a_newer_format_is_refused_and_left_as_it_is(
-    catalog: LocalCatalog, path: str
-) -> None:
+def test_a_newer_format_is_refused_and_left_as_it_is(catalog: LocalCatalog, path: str) -> None:
     newer = json.dumps({"format_version": 99, "table": "in some other shape"}).encode()
     catalog.storage.write(path, newer)
     with pytest.raises(StateError, match="has format version 99; this release knows up to"):

@@ -62,10 +62,8 @@ def test_types_and_partitions_change_together_and_the_rest_stays(catalog: Catalo
     assert seen(catalog) == NEW
     table = catalog.table("shop", "track_order")
     assert table is not None
-    assert [(c.name, c.comment) for c in table.columns] == [
-        ("message_id", "/messageId"),
-        ("n", "/n"),
-    ]
+    comments = [(column.name, column.comment) for column in table.columns]
+    assert comments == [("message_id", "/messageId"), ("n", "/n")]
     assert (table.location, table.comment, table.retyped) == (ORDERS.location, "Order", 5)
 
 
@@ -87,9 +85,7 @@ def test_what_was_dropped_before_stays_dropped(catalog: Catalog) -> None:
     assert seen(catalog)[1] == {HOUR: "new"}
 
 
-def test_of_the_embedded_catalog_who_dies_on_the_way_leaves_the_table_as_it_was(
-    tmp_path: Path,
-) -> None:
+def test_an_interrupted_change_leaves_the_embedded_table(tmp_path: Path) -> None:
     """Every write but the last leaves the old types and files, the last brings both."""
     fill(opened(tmp_path))
     faults = Faults()
@@ -104,9 +100,7 @@ def test_of_the_embedded_catalog_who_dies_on_the_way_leaves_the_table_as_it_was(
     assert faults.changes == 3
 
 
-def test_in_glue_who_dies_on_the_way_is_repeated_and_readers_know_meanwhile(
-    glue: StrictGlue, glue_catalog: GlueCatalog
-) -> None:
+def test_in_glue_a_change_is_repeated(glue: StrictGlue, glue_catalog: GlueCatalog) -> None:
     """Partitions say the types of their own files at every moment, the table does so at last."""
     fill(glue_catalog)
     for operation in ("batch_get_partition", "batch_update_partition", "update_table"):
@@ -117,10 +111,8 @@ def test_in_glue_who_dies_on_the_way_is_repeated_and_readers_know_meanwhile(
         assert table is not None
         assert (table.columns[1].type, table.retyped) == ("bigint", -5)
     listed = glue.client.get_partitions(DatabaseName="shop", TableName="track_order")
-    assert [p["StorageDescriptor"]["Columns"][1]["Type"] for p in listed["Partitions"]] == [
-        "string",
-        "string",
-    ]
+    columns = [partition["StorageDescriptor"]["Columns"] for partition in listed["Partitions"]]
+    assert [types[1]["Type"] for types in columns] == ["string", "string"]
     switch(glue_catalog)
     assert seen(glue_catalog) == NEW
     table = glue_catalog.table("shop", "track_order")

@@ -48,9 +48,7 @@ OUTAGE = (START + timedelta(days=10), START + timedelta(days=14))
         (at_work(28), 12, 12),
     ],
 )
-def test_how_long_a_silence_is_usual(
-    hours: set[datetime], setting: int | None, within: int
-) -> None:
+def test_the_usual_pause(hours: set[datetime], setting: int | None, within: int) -> None:
     source = Source(id="S1", slug="shop", freshness_hours=setting)
     now = max(hours, default=END) + HOUR
     result = judge_freshness(source, hours, now)
@@ -71,16 +69,14 @@ def test_events_dated_ahead_do_not_hide_a_silence() -> None:
     assert not judge_freshness(source, hours, END + 12 * HOUR).passed
 
 
+EVERY_2_HOURS, DAILY, WEEKLY, TWICE = "0 */2 * * *", "0 5 * * *", "0 5 * * 1", "0 5,6 * * *"
+
+
 @pytest.mark.parametrize(
     ("schedule", "within"),
-    [
-        ("0 */2 * * *", 4 + 2),
-        ("0 5 * * *", 4 + 24),
-        ("0 5 * * 1", 4 + 168),
-        ("0 5,6 * * *", 4 + 23),
-    ],
+    [(EVERY_2_HOURS, 4 + 2), (DAILY, 4 + 24), (WEEKLY, 4 + 168), (TWICE, 4 + 23)],
 )
-def test_who_syncs_rarely_is_given_more_time(schedule: str, within: int) -> None:
+def test_rare_syncs_are_given_more_time(schedule: str, within: int) -> None:
     source = Source(id="S1", slug="shop", schedule=schedule)
     result = judge_freshness(source, always(28), END)
     assert result.evidence["expected_within_hours"] == within
@@ -93,16 +89,14 @@ def test_who_syncs_rarely_is_given_more_time(schedule: str, within: int) -> None
         ({"schedule": "off"}, "its syncs are not scheduled (`schedule: off`)"),
     ],
 )
-def test_a_source_that_nobody_syncs_is_not_judged(settings: dict[str, Any], why: str) -> None:
+def test_a_source_without_syncs_is_not_checked(settings: dict[str, Any], why: str) -> None:
     source = Source(id="S1", slug="shop", **settings)
     result = judge_freshness(source, always(28), END + timedelta(days=90))
     assert result.passed
     assert result.evidence["not_judged"] == why
 
 
-def test_the_hours_are_those_of_loaded_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_loaded_files_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clock, "read", lambda: utc("2026-10-01T08:00"))
     runs = Runs(tmp_path)
     nothing = check_freshness(lake_of(runs), runs.source, utc("2026-10-01"))

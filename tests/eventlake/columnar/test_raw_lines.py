@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from isal import isal_zlib
 
 from eventlake.columnar import raw_lines
-from eventlake.columnar.raw_lines import RawLines
+from eventlake.columnar.raw_lines import BYTE_ORDER_MARK, RawLines
 
 LIMIT = 100
 # As hard to compress as events are, so that a fault in the middle leaves lines on both sides.
@@ -39,6 +40,8 @@ def read(data: bytes, limit: int = LIMIT) -> tuple[list[bytes], str | None]:
         (b"a\nbc", [b"a", b"bc"]),
         (b"a\r\nb\r\n", [b"a\r", b"b\r"]),
         (b"\n\na\n \nb", [b"", b"", b"a", b" ", b"b"]),
+        (BYTE_ORDER_MARK + b"a\n" + BYTE_ORDER_MARK, [b"a", BYTE_ORDER_MARK]),
+        (b"\xef\xbb\nb", [b"\xef\xbb", b"b"]),
     ],
 )
 @pytest.mark.parametrize("gzipped", [True, False])
@@ -53,6 +56,27 @@ def test_several_gzip_members_are_one_file_padded_or_not(padding: bytes) -> None
     parts = (b"a\nb", b"", b"c\nd\n", b"e")
     packed = b"".join(gzip.compress(part) + padding for part in parts)
     assert read(packed) == ([b"a", b"bc", b"d", b"e"], None)
+
+
+def test_many_empty_members_cost_no_more_than_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[int] = []
+
+    class Counted:
+        def __init__(self, wbits: int) -> None:
+            self.inner = isal_zlib.decompressobj(wbits=wbits)
+
+        def decompress(self, data: bytes, most: int) -> bytes:
+            given.append(len(data))
+            return bytes(self.inner.decompress(data, most))
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.inner, name)
+
+    counted = SimpleNamespace(error=isal_zlib.error, decompressobj=Counted)
+    monkeypatch.setattr(raw_lines, "isal_zlib", counted)
+    members = 2_000
+    assert read(gzip.compress(b"") * members + gzip.compress(b"a\n")) == ([b"a"], None)
+    assert sum(given) <= members * raw_lines._FIRST_BYTES
 
 
 @pytest.mark.parametrize("cut", range(20, len(gzip.compress(WHOLE)), 97))
@@ -84,7 +108,7 @@ def test_damage_costs_only_what_follows_it(place: float) -> None:
     assert lines[:intact] == LINES[:intact]
 
 
-def test_a_wrong_checksum_costs_no_line_but_is_told() -> None:
+def test_a_wrong_checksum_costs_no_line_but_is_reported() -> None:
     packed = bytearray(gzip.compress(WHOLE))
     packed[-8] ^= 0xFF
     lines, broken = read(bytes(packed))

@@ -1,39 +1,29 @@
 """The kernel is only a faster way: what it makes of lines is what careful reading makes of them."""
 
-from collections.abc import Callable
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from eventlake.columnar.fields import NONE
+from eventlake.columnar.fields import MOST_FIELDS, NONE
 from eventlake.columnar.line_blocks import LineBlock
-from eventlake.columnar.memory import address
-from eventlake.columnar.text import PADDING
-from eventlake.columnar.timestamps import UNREAD, moment
-from eventlake.load.blobs import Blob, BlobKind, from_ipc, rows_of
-from eventlake.load.careful_reader import payload_hash
-from eventlake.load.columns import Block
-from eventlake.load.fast_reader import PlainEvents
-from eventlake.load.seen import Seen
-from eventlake.load.stage import stage
-from eventlake.load.stage_job import RawFile, StageJob
-from eventlake.rules.dates import parse_timestamp
-from eventlake.rules.events import Reject
+from eventlake.load.blobs import BlobKind, from_ipc
+from eventlake.load.cells import CellBlock
+from eventlake.load.fast_reader import FastReader
+from eventlake.load.vocabulary import Vocabulary
+from eventlake.rules.inference import kind_of
 from eventlake.rules.names import Naming
 from eventlake.rules.parse import parse_line
-from eventlake.rules.partitions import DatePartition
 from eventlake.settings.models import Limits
-from eventlake.storage import LocalStorage
-from tests.support.lakes.random_archives import all_are_rare, values_of
-from tests.support.oracles.leaves import ANY, DATES, TEXTS, spelled
+from tests.support.lakes.archive import Line
+from tests.support.lakes.staged import Staged
+from tests.support.oracles.leaves import ANY, COLUMNS, DATES, TEXTS, spelled
 
 KEYS = st.sampled_from(
     ["a", "b", "B", "c d", "", "注", "day", "properties", "a\\b", 'q"', "long" * 9]
@@ -77,10 +67,10 @@ def lines(draw: DrawFn) -> bytes:
     return line + bytes([other]) if harm == "after" else line
 
 
-class NothingPlain(PlainEvents):
-    """Leaves every line to the careful reading."""
+class NothingPlain(FastReader):
+    """Leaves every line to the careful reader."""
 
-    def read(self, lines: LineBlock) -> Block:
+    def read(self, lines: LineBlock) -> CellBlock:
         block = super().read(lines)
         block.table[:] = NONE
         return block
@@ -89,44 +79,19 @@ class NothingPlain(PlainEvents):
 BY_POINTER = attrgetter("pointer")
 
 
-def staged(
-    root: Path, raw: list[bytes], rows_told: Callable[[Blob], Any] | None = None, **job: Any
-) -> tuple[Any, ...]:
+def staged(root: Path, raw: list[bytes]) -> tuple[Any, ...]:
     """All that a task tells of some lines, in an order that does not matter to anybody else."""
-    (root / "raw").write_bytes(b"\n".join(raw).replace(b"\n\n", b"\n \n"))
-    options: dict[str, Any] = {"limits": Limits(depth=4)} | job
-    work = StageJob(
-        LocalStorage(str(root)), Naming.NATIVE, DatePartition.DAY_HOUR, columns={}, **options
-    )
-    rows: dict[str, Any] = {}
-    rows_told = rows_told or _with_fields
-    seen = Seen()
-    for blob in stage(work, 0, [RawFile(0, "raw", 0, "")]):
-        if blob.kind == BlobKind.SEEN:
-            seen = Seen.decode(blob.data)
-        else:
-            of_ids = blob.kind == BlobKind.IDS
-            found = _in_order(from_ipc(blob.data)) if of_ids else rows_told(blob)
-            rows[blob.kind + blob.key] = found
+    lines: list[Line] = [line.replace(b"\n", b" ") for line in raw]
+    done = Staged(root, lines, limits=Limits(depth=4))
+    ids = [row for blob in done.of(BlobKind.IDS) for row in from_ipc(blob.data).to_pylist()]
     tables = [
         msgspec.structs.replace(table, bytes={}, columns=sorted(table.columns, key=BY_POINTER))
-        for table in sorted(seen.tables, key=lambda table: table.table)
+        for table in sorted(done.seen.tables, key=lambda table: table.table)
     ]
-    account = msgspec.to_builtins(msgspec.structs.replace(seen, tables=[]))
+    account = msgspec.to_builtins(msgspec.structs.replace(done.seen, tables=[]))
     for file in account["files"]:
         file["hours"] = sorted(file["hours"])
-    return rows, tables, account
-
-
-def _with_fields(blob: Blob) -> Any:
-    head, rows = rows_of(blob)
-    return _in_order(pa.Table.from_batches([rows])), {field.pointer: field for field in head.fields}
-
-
-def _in_order(table: pa.Table) -> Any:
-    names = sorted(table.column_names)
-    by = [(name, "ascending") for name in names if name in ("file", "line", "#file", "#line")]
-    return table.select(names).sort_by(by).to_pylist()
+    return done.rows(), sorted(ids, key=lambda row: row["line"]), tables, account
 
 
 @settings(max_examples=250)
@@ -150,31 +115,17 @@ def test_plain_lines_are_staged_as_if_they_had_been_read_carefully(
     root = tmp_path_factory.mktemp("archive")
     fast = staged(root, raw)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("eventlake.load.stage.PlainEvents", NothingPlain)
+        patch.setattr("eventlake.load.stage.FastReader", NothingPlain)
         careful = staged(root, raw)
     assert fast == careful
 
 
-@settings(max_examples=150)
-@given(st.lists(lines(), min_size=1, max_size=6))
-def test_rare_fields_have_the_values_that_careful_reading_finds(
-    tmp_path_factory: pytest.TempPathFactory, raw: list[bytes]
-) -> None:
-    root = tmp_path_factory.mktemp("archive")
-    with pytest.MonkeyPatch.context() as patch:
-        all_are_rare(patch)
-        fast = staged(root, raw, values_of)
-        patch.setattr("eventlake.load.stage.PlainEvents", NothingPlain)
-        careful = staged(root, raw, values_of)
-    assert fast == careful
-
-
-def read(*raw: bytes, limits: Limits | None = None) -> Block:
+def read(*raw: bytes, limits: Limits | None = None) -> CellBlock:
     block = LineBlock(1 << 20)
     block.begin(0, 0)
     for line in raw:
         block.add(line + b"\n")
-    return PlainEvents(limits or Limits(), Naming.NATIVE).read(block)
+    return FastReader(limits or Limits(), Vocabulary(Naming.NATIVE)).read(block)
 
 
 HEAD = b'{"type":"page","messageId":"m","receivedAt":"2026-10-01T07:00:00.5Z"'
@@ -224,29 +175,22 @@ def test_more_cells_than_were_expected_find_room() -> None:
     assert np.diff(block.events.first_cell).tolist() == [cells] * 20
 
 
-@given(st.one_of(DATES, TEXTS))
-def test_moments_are_read_as_careful_reading_does(text: str) -> None:
-    data = np.frombuffer(text.encode() + bytes(PADDING), np.uint8)
-    found = moment(address(data), 0, len(data) - PADDING)
-    expected = parse_timestamp(text)
-    assert found == UNREAD or (expected is not None and found == expected[0])
+@given(COLUMNS)
+def test_kinds_of_values_are_those_that_the_rules_say(
+    tmp_path_factory: pytest.TempPathFactory, values: list[Any]
+) -> None:
+    root = tmp_path_factory.mktemp("archive")
+    head = {"type": "page", "messageId": "m", "receivedAt": "2026-10-01T07:00:00Z"}
+    tables = Staged(root, [head | {"x": value} for value in values]).seen.tables
+    kinds = [c.kinds for table in tables for c in table.columns if c.pointer == "/x"]
+    assert frozenset().union(*kinds) == set(map(kind_of, values))
 
 
-@given(lines())
-def test_payloads_have_one_hash_however_they_are_read(raw: bytes) -> None:
-    block = read(raw.replace(b"\n", b" "))
-    if len(block.table) and block.table[0] != NONE:
-        try:
-            event = parse_line(raw, Limits())
-        except Reject:
-            pytest.fail("a line that is no event was taken for a plain one")
-        assert block.events.payload[0] == payload_hash(event)
-
-
-def test_usual_moments_are_read_by_the_kernel() -> None:
-    texts = ["2026-10-01T07:00:00Z", "2026-10-01T07:00:00.5Z", "2024-02-29 23:59:59.123456Z"]
-    for text in texts:
-        data = np.frombuffer(text.encode() + bytes(PADDING), np.uint8)
-        expected = parse_timestamp(text)
-        assert expected is not None
-        assert moment(address(data), 0, len(text)) == expected[0]
+def test_fields_beyond_the_room_for_them_are_read_carefully(tmp_path: Path) -> None:
+    head = {"type": "page", "messageId": "m", "receivedAt": "2026-10-01T07:00:00Z"}
+    wide = {f"{n:05}": n for n in range(MOST_FIELDS)} | {f"{n:05}?": n for n in range(9)}
+    done = Staged(tmp_path, [head | wide, head], limits=Limits(columns=100_000))
+    first, second = done.rows()
+    assert first.values == {f"/{key}": value for key, value in (head | wide).items()}
+    assert first.lost == [f"/{n:05}?" for n in range(9)]
+    assert second.values == {f"/{key}": value for key, value in head.items()}

@@ -1,45 +1,26 @@
 """Staging raw files into blobs, and splitting, grouping and gathering the blobs."""
 
-from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from eventlake.columnar import compiled, raw_lines
+from eventlake.columnar import raw_lines
 from eventlake.columnar.id_hashes import bucket_numbers, hash_id
-from eventlake.columnar.kinds import ARROW_TYPES, Encoding
-from eventlake.load import gather
 from eventlake.load import stage as staging
 from eventlake.load.blobs import (
-    FILE,
-    LINE,
-    ORIGINS,
-    RECEIVED,
-    Blob,
     BlobKind,
-    RareName,
-    StagedField,
-    StagedHead,
     divided,
     from_ipc,
-    joint_key,
-    packed_message,
     parts_of,
     rows_key,
-    rows_of,
     split_key,
     table_of,
 )
-from eventlake.load.gather import gathered_by_kernel
 from eventlake.load.seen import Seen
 from eventlake.load.stage import stage
 from eventlake.load.stage_job import RawFile, StageJob
-from eventlake.load.staged_part import StagedPart, gathered, gathered_by_arrow
+from eventlake.load.staged import PAYLOAD
 from eventlake.rules.events import Reason
 from eventlake.rules.names import Naming
 from eventlake.rules.partitions import DatePartition
@@ -47,47 +28,21 @@ from eventlake.settings.models import Limits
 from eventlake.storage import LocalStorage
 from tests.support.lakes.archive import Archive, Line, as_line, identify, page, track
 from tests.support.lakes.runs import utc
+from tests.support.lakes.staged import Staged, rows_of
 
 HOUR_7 = "day=2026-10-01/hr=07"
 HOUR_8 = "day=2026-10-01/hr=08"
 STANDARD = 16
 
 
-class Staged:
-    """The blobs of one task over files made of lines."""
-
-    def __init__(self, root: Path, *files: Sequence[Line], **job: Any) -> None:
-        day = Archive(root).day("2026-10-01")
-        raw = []
-        for number, lines in enumerate(files):
-            path = day.raw(f"{number}.json", b"".join(as_line(line) + b"\n" for line in lines))
-            raw.append(RawFile(number, str(path.relative_to(root)), 0, ""))
-        settings: dict[str, Any] = {
-            "storage": LocalStorage(str(root)),
-            "naming": Naming.NATIVE,
-            "date_partition": DatePartition.DAY_HOUR,
-            "limits": Limits(),
-            "columns": {},
-        }
-        self.blobs = list(stage(StageJob(**settings | job), 0, raw))
-        self.seen = Seen.decode(self.blobs[-1].data)
-
-    def of(self, kind: BlobKind) -> list[Blob]:
-        return [blob for blob in self.blobs if blob.kind == kind]
-
-    def rows(self) -> dict[tuple[str, str], list[tuple[int, int]]]:
-        """File and line of the staged rows, by table and partition."""
-        found: dict[tuple[str, str], list[tuple[int, int]]] = {}
-        for blob in self.of(BlobKind.ROWS):
-            _, table = rows_of(blob)
-            assert len(table) == blob.rows
-            places = zip(table[FILE].to_pylist(), table[LINE].to_pylist(), strict=True)
-            found.setdefault(split_key(blob.key), []).extend(places)
-        return found
-
-    def columns(self, table: str) -> list[tuple[str, str]]:
-        [seen] = [seen for seen in self.seen.tables if seen.table == table]
-        return [(column.column, column.pointer) for column in seen.columns]
+def places(staged: Staged) -> dict[tuple[str, str], list[tuple[int, int]]]:
+    """File and line of the staged rows, by table and partition."""
+    found: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    for blob in chain.from_iterable(map(divided, staged.of(BlobKind.ROWS))):
+        rows = rows_of(blob)
+        assert len(rows) == blob.rows
+        found.setdefault(split_key(blob.key), []).extend((row.file, row.line) for row in rows)
+    return {key: sorted(rows) for key, rows in found.items()}
 
 
 def test_rows_come_out_by_table_and_partition_with_their_places(tmp_path: Path) -> None:
@@ -100,7 +55,7 @@ def test_rows_come_out_by_table_and_partition_with_their_places(tmp_path: Path) 
         ],
         [track("order", "m4", "2026-10-01T10:00+02:00", size="L")],
     )
-    assert staged.rows() == {
+    assert places(staged) == {
         ("track_order", HOUR_7): [(0, 3)],
         ("track_order", HOUR_8): [(0, 1), (1, 1)],
         ("identify", HOUR_7): [(0, 2)],
@@ -161,7 +116,7 @@ def test_each_reason_rejects_its_own_line_and_no_other(
     limits = Limits(line_bytes=300, depth=4, columns=STANDARD + 2, tables=1)
     after = track("Order", "m3", "2026-10-01T07:00", a=1, b=2)
     staged = Staged(tmp_path, [GOOD, line, after], limits=limits)
-    assert staged.rows() == {("track_order", HOUR_7): [(0, 1), (0, 3)]}
+    assert places(staged) == {("track_order", HOUR_7): [(0, 1), (0, 3)]}
     assert staged.seen.rejected == {table: {reason: 1}}
     [sample] = staged.seen.samples
     assert (sample.file, sample.line, sample.reason) == (0, 2, reason)
@@ -251,7 +206,7 @@ def test_a_replay_sees_only_the_rows_of_its_range_and_tables(tmp_path: Path) -> 
     ]
     tables = frozenset({"track_order"})
     staged = Staged(tmp_path, lines, window=window, tables=tables)
-    assert staged.rows() == {("track_order", HOUR_7): [(0, 2)]}
+    assert places(staged) == {("track_order", HOUR_7): [(0, 2)]}
     assert staged.seen.rejected == {"track_order": {Reason.NO_MESSAGE_ID: 1}}
     assert staged.seen.rows_in == 2
 
@@ -266,7 +221,7 @@ def test_a_task_lets_go_of_its_rows_now_and_then(
     pieces = Staged(tmp_path / "pieces", lines)
     assert len(whole.of(BlobKind.ROWS)) == 1
     assert len(pieces.of(BlobKind.ROWS)) == 5
-    assert pieces.rows() == whole.rows()
+    assert places(pieces) == places(whole)
     assert [t.first for t in pieces.seen.tables] == [(0, line, 0) for line in range(1, 6)]
     assert pieces.seen.staged_rows() == whole.seen.staged_rows() == {"track_order": 5}
 
@@ -274,131 +229,46 @@ def test_a_task_lets_go_of_its_rows_now_and_then(
 def test_rows_without_id_are_named_by_the_hash_of_their_line(tmp_path: Path) -> None:
     line = track("Order", None, "2026-10-01T07:00")
     staged = Staged(tmp_path, [line, line, line | {"x": 1}], hash_missing_ids=True)
-    [blob] = staged.of(BlobKind.ROWS)
-    _, rows = rows_of(blob)
-    texts = rows["/messageId"].to_pylist()
+    rows = staged.rows()
+    texts = [row.values["/messageId"] for row in rows]
     assert texts[0] == texts[1] != texts[2]
     assert all(len(text) == 64 for text in texts)
-    assert rows[RECEIVED].to_pylist() == [1_790_838_000_000_000] * 3
+    assert [row.id for row in rows] == list(map(hash_id, texts))
+    assert [row.received for row in rows] == [1_790_838_000_000_000] * 3
 
 
-SEVEN, EIGHT = "day=2026-10-01/hr=07", "day=2026-10-01/hr=08"
-
-
-def blob(key: str, *numbers: int) -> Blob:
-    head = StagedHead(False, False, [StagedField("/number", "number", Encoding.INT)], {})
-    rows = pa.RecordBatch.from_pylist([{"/number": number} for number in numbers], head.schema())
-    data = packed_message(head.encode(), rows.serialize())
-    return Blob(BlobKind.ROWS, key, 3, len(numbers), data)
-
-
-def test_a_blob_of_one_partition_stays_as_it_is() -> None:
-    one = blob(rows_key("page", SEVEN), 1, 2)
-    assert (table_of(one), parts_of(one)) == ("page", {one.key: 2})
+def test_a_blob_of_one_partition_stays_as_it_is(tmp_path: Path) -> None:
+    [one] = Staged(tmp_path, [GOOD]).of(BlobKind.ROWS)
+    assert (table_of(one), parts_of(one)) == ("track_order", {one.key: 1})
     assert divided(one) == [one]
 
 
-def test_a_blob_of_several_says_what_it_has_of_each_and_can_be_divided() -> None:
-    joint = blob(joint_key("page", {SEVEN: 2, EIGHT: 1}), 1, 2, 3)
-    seven, eight = rows_key("page", SEVEN), rows_key("page", EIGHT)
-    assert (table_of(joint), parts_of(joint)) == ("page", {seven: 2, eight: 1})
+def test_a_blob_of_several_says_what_it_has_of_each_and_can_be_divided(tmp_path: Path) -> None:
+    lines = [
+        track("Order", f"m{n}", f"2026-10-01T0{7 + n % 2}:00", note="x" * (250 + n), n=n)
+        for n in range(9)
+    ]
+    [joint] = Staged(tmp_path, lines).of(BlobKind.ROWS)
+    seven, eight = (rows_key("track_order", hour) for hour in (HOUR_7, HOUR_8))
+    assert (table_of(joint), parts_of(joint)) == ("track_order", {seven: 5, eight: 4})
     parts = divided(joint)
-    assert [(part.key, part.task, part.rows) for part in parts] == [(seven, 3, 2), (eight, 3, 1)]
-    assert [rows_of(part)[1]["/number"].to_pylist() for part in parts] == [[1, 2], [3]]
+    assert [(part.key, part.task, part.rows) for part in parts] == [(seven, 0, 5), (eight, 0, 4)]
+    assert [row for part in parts for row in rows_of(part)] == rows_of(joint)
+    assert [row.values["/properties/n"] for row in rows_of(parts[0])] == [0, 2, 4, 6, 8]
 
 
-def test_what_is_said_of_columns_comes_with_the_rows() -> None:
-    rare = {Encoding.INT: [RareName(7, "/n", "n")]}
-    head = StagedHead(True, True, [StagedField("/a", "a", Encoding.MILLIS)], rare)
-    assert head.schema().names == [*ORIGINS.names, "#payload", "#rescued", "/a", "#rare-int"]
-    assert head.schema().field("/a").type == pa.timestamp("us", tz="UTC")
-    batch = pa.RecordBatch.from_pylist([{"#line": 3, "#rescued": ["x"]}], head.schema())
-    data = packed_message(head.encode(), batch.serialize())
-    assert rows_of(Blob(BlobKind.ROWS, "page\nhr=07", 0, 1, data)) == (head, batch)
-
-
-FIELDS = {
-    "/text": (Encoding.TEXT, st.text(max_size=40)),
-    "/number": (Encoding.INT, st.integers(-(2**63), 2**63 - 1)),
-    "/truth": (Encoding.BOOL, st.booleans()),
-    "/when": (Encoding.MILLIS, st.integers(0, 2**40)),
-}
-COLUMNS = {name: encoding for name, (encoding, _) in FIELDS.items()}
-
-
-def part(rows: pa.RecordBatch) -> StagedPart:
-    """Rows as they are staged; it does not matter where they are from."""
-    names = rows.schema.names
-    head = StagedHead(False, False, [StagedField(n, n[1:], COLUMNS[n]) for n in names], {})
-    origins = [pa.nulls(len(rows), type).fill_null(NOTHING[type]) for type in ORIGINS.types]
-    whole = pa.RecordBatch.from_arrays([*origins, *rows.columns], [*ORIGINS.names, *names])
-    data = packed_message(head.encode(), whole.serialize())
-    return StagedPart(Blob(BlobKind.ROWS, rows_key("page", "hr=07"), 0, len(rows), data))
-
-
-NOTHING = {type: bytes(16) if type == pa.binary(16) else 0 for type in ORIGINS.types}
-
-
-def batch(columns: dict[str, list[Any]]) -> pa.RecordBatch:
-    arrays = [pa.array(values, ARROW_TYPES[COLUMNS[name]]) for name, values in columns.items()]
-    return pa.RecordBatch.from_arrays(arrays, list(columns))
-
-
-@st.composite
-def batches(draw: st.DrawFn) -> pa.RecordBatch:
-    """Rows with some of the fields, in any order; they may be some of a longer batch."""
-    names = draw(st.permutations(list(FIELDS)))[draw(st.integers(0, 3)) :]
-    length = draw(st.integers(1, 150))
-    random, often = draw(st.randoms(use_true_random=False)), draw(st.sampled_from([1, 0.5, 0.02]))
-    columns: dict[str, list[Any]] = {}
-    for name in names:
-        some = draw(st.lists(FIELDS[name][1], min_size=1, max_size=5))
-        present = (random.random() < often for _ in range(length))
-        columns[name] = [random.choice(some) if is_there else None for is_there in present]
-    rows = batch(columns)
-    start = draw(st.integers(0, length - 1))
-    return rows.slice(start, draw(st.integers(1, length - start)))
-
-
-@pytest.mark.parametrize("gather", [gathered_by_kernel, gathered_by_arrow])
-@given(st.data(), st.lists(batches(), min_size=1, max_size=4))
-def test_rows_are_those_that_are_asked_for(
-    gather: Callable[..., dict[str, pa.Array]], data: st.DataObject, parts: list[pa.RecordBatch]
+def test_partitions_share_a_blob_only_where_it_is_small(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    every = pa.concat_tables(map(pa.Table.from_batches, zip(parts)), promote_options="default")
-    order = np.arange(len(every))
-    if data.draw(st.booleans()):
-        order = np.array(data.draw(st.permutations(order.tolist())))
-    order = order[: data.draw(st.integers(0, len(order)))]
-    wanted = every.take(pa.array(order)).to_pydict()
-    found = gather([part(rows) for rows in parts], COLUMNS, order)
-    for name, encoding in COLUMNS.items():
-        values = wanted.get(name, [])
-        if all(value is None for value in values):
-            assert name not in found
-        else:
-            found[name].validate(full=True)
-            assert found[name].type == ARROW_TYPES[encoding]
-            assert found[name].to_pylist() == values
-            assert found[name].null_count == values.count(None)
+    lines = [track("Order", f"m{n}", f"2026-10-01T0{7 + n}:00") for n in range(2)]
+    assert len(Staged(tmp_path / "a", lines).of(BlobKind.ROWS)) == 1
+    monkeypatch.setattr(staging, "TOGETHER", 0)
+    apart = [rows_key("track_order", hour) for hour in (HOUR_7, HOUR_8)]
+    assert [b.key for b in Staged(tmp_path / "b", lines).of(BlobKind.ROWS)] == apart
 
 
-def test_more_text_than_offsets_can_tell_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gather, "_MOST", 10)
-    rows = part(batch({"/text": ["a" * 11], "/number": [1]}))
-    with pytest.raises(OverflowError, match="/text has more than 2 GB of text"):
-        gathered([rows], COLUMNS, np.array([0]))
-
-
-@pytest.mark.parametrize("gather", [gathered_by_kernel, gathered_by_arrow])
-def test_where_all_fields_are_rare_there_are_no_columns(
-    gather: Callable[..., dict[str, pa.Array]],
-) -> None:
-    assert gather([part(batch({"/text": ["a"]}))], {}, np.array([0])) == {}
-
-
-def test_code_that_cannot_be_kept_is_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "cache_folder", lambda: None)
-    monkeypatch.setattr(gather, "gathered_by_kernel", None)
-    rows = part(batch({"/text": ["a", "b"]}))
-    assert gathered([rows], COLUMNS, np.array([1]))["/text"].to_pylist() == ["b"]
+def test_payloads_are_kept_beside_the_rows_however_they_were_read(tmp_path: Path) -> None:
+    lines: list[Line] = [GOOD, as_line(GOOD).replace(b"track", b"TRACK"), GOOD | {"é": "x" * 300}]
+    rows = Staged(tmp_path, lines, keep_payloads=True).rows()
+    assert [row.values[PAYLOAD[0]].encode() for row in rows] == [as_line(line) for line in lines]
+    assert [row.columns[PAYLOAD[0]] for row in rows] == [PAYLOAD[1]] * 3

@@ -1,6 +1,5 @@
 """A lake whose only run had a record of every kind but a suppressed one."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -21,8 +20,3 @@ def runs(tmp_path: Path) -> Runs:
 @pytest.fixture
 def lake(runs: Runs) -> Lake:
     return Lake.open(runs.settings)
-
-
-@pytest.fixture(autouse=True)
-def _no_power_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda _: None)

@@ -1,6 +1,6 @@
 """Requests for another column type: recording, resolving and previewing them."""
 
-import os
+import re
 from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,8 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlake.retype.preview import EXAMPLES, PartitionPreview, preview
-from eventlake.retype.request import days_to_replay, find_column, parse_type, record_request
+from eventlake.retype import (
+    EXAMPLES,
+    PartitionPreview,
+    days_to_replay,
+    find_column,
+    parse_type,
+    preview,
+    record_request,
+)
 from eventlake.rules import paths
 from eventlake.rules.casts import Outcome
 from eventlake.rules.counts import CastCounts
@@ -58,19 +65,19 @@ def test_a_request_is_a_commit_of_its_own_and_no_run(runs: Runs) -> None:
 
 def test_a_request_waits_for_the_lease(runs: Runs) -> None:
     load_at(runs, "2026-10-01T07:00")
-    told: list[str] = []
+    held_by: list[str] = []
 
     def waiting(lease: Lease) -> None:
-        told.append(lease.work)
+        held_by.append(lease.work)
         runs.storage.delete(paths.lease(SOURCE_ID))
 
     with held_lease(runs.storage, SOURCE_ID, "R9", "replay of a day", waiting):
         record_request(lake_of(runs), target(runs, "track_order.a"), LakeType.STRING, waiting)
-    assert told == ["replay of a day"]
+    assert held_by == ["replay of a day"]
     assert runs.state().requested_types == {"shop.track_order": {"properties_a": "string"}}
 
 
-def test_a_request_that_came_true_in_the_meantime_is_none(runs: Runs) -> None:
+def test_a_request_for_the_type_that_a_replay_has_just_made_is_none(runs: Runs) -> None:
     load_at(runs, "2026-10-01T07:00")
     before = target(runs, "track_order.a")
     request_type(runs, "track_order.a", "string")
@@ -98,32 +105,22 @@ def test_the_days_to_replay_are_those_of_the_table_that_a_replay_can_name(runs: 
 @pytest.mark.parametrize(
     ("text", "type"),
     [
-        ("bigint", LakeType.BIGINT),
-        ("boolean", LakeType.BOOLEAN),
+        *((type.value, type) for type in LakeType),
         ("decimal", LakeType.DECIMAL),
-        ("decimal(38,6)", LakeType.DECIMAL),
         ("Decimal(38, 6)", LakeType.DECIMAL),
         ("STRING", LakeType.STRING),
-        ("timestamp", LakeType.TIMESTAMP),
-    ],
-)
-def test_the_five_types_have_their_names(text: str, type: LakeType) -> None:
-    assert parse_type(text) is type
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
         ("int", "'int' is no type of the lake"),
         ("strng", "did you mean 'string'?"),
         ("decimal(10,2)", "allowed are bigint, boolean, decimal(38,6), string, timestamp"),
         ("", "'' is no type"),
     ],
 )
-def test_other_types_are_refused(text: str, told: str) -> None:
-    with pytest.raises(UsageError) as refused:
-        parse_type(text)
-    assert told in str(refused.value)
+def test_the_five_types_have_names_and_others_are_refused(text: str, type: LakeType | str) -> None:
+    if isinstance(type, LakeType):
+        assert parse_type(text) is type
+    else:
+        with pytest.raises(UsageError, match=re.escape(type)):
+            parse_type(text)
 
 
 @pytest.fixture
@@ -143,7 +140,7 @@ def test_a_column_comes_with_its_source_its_table_and_its_requested_type(orders:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "reason"),
     [
         ("shop.track_order", "write DB.TABLE.COLUMN"),
         ("shop.track_order.", "write DB.TABLE.COLUMN"),
@@ -152,22 +149,19 @@ def test_a_column_comes_with_its_source_its_table_and_its_requested_type(orders:
         ("__segment_datalake.sync_reports.status", "No source writes event tables to a database"),
         ("shop.track_ordr.properties_n", "did you mean 'track_order'? `datalake tables shop`"),
         ("shop.track_order.property_n", "did you mean 'properties_n'? `datalake tables shop.tra"),
-        ("shop.track_order.message_id", "a standard column: every table has it, and with the type"),
+        ("shop.track_order.message_id", "a standard column: every table has it with the type"),
         ("shop.track_order.sent_at", "is a standard column"),
-        ("shop.track_order.rescued_data", "keeps, as JSON text, what did not fit"),
+        ("shop.track_order.rescued_data", "keeps the values that did not fit"),
         ("shop.track_order.day", "is a partition key of shop.track_order"),
     ],
 )
-def test_what_has_no_type_to_choose_is_refused_with_the_reason(
-    orders: Runs, name: str, told: str
-) -> None:
-    with pytest.raises(UsageError) as refused:
+def test_a_column_without_a_choice_is_refused(orders: Runs, name: str, reason: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(reason)):
         find_column(lake_of(orders), name)
-    assert told in str(refused.value)
 
 
 def test_before_the_first_sync_there_is_no_column(runs: Runs) -> None:
-    with pytest.raises(UsageError, match="databases: none yet; `datalake sync` makes them"):
+    with pytest.raises(UsageError, match="databases: none yet; `datalake sync` creates them"):
         find_column(lake_of(runs), "shop.track_order.properties_n")
 
 
@@ -178,10 +172,8 @@ def shown(runs: Runs, into: LakeType, column: str = "track_order.n") -> Partitio
 def load(runs: Runs, *values: Any, day: str = "2026-10-01") -> None:
     """A file with an event for each value, and a sync of it."""
     name = f"{sum(1 for _ in runs.root.rglob('*.gz'))}"
-    runs.archive.day(day).file(
-        name,
-        *(track("Order", f"{day}{name}-{n}", f"{day}T07:00", n=v) for n, v in enumerate(values)),
-    )
+    events = (track("Order", f"{day}{name}-{n}", f"{day}T07:00", n=v) for n, v in enumerate(values))
+    runs.archive.day(day).file(name, *events)
     runs.sync()
 
 
@@ -206,7 +198,7 @@ def test_values_that_are_rescued_now_count_as_they_were_sent(runs: Runs) -> None
     assert decimal.examples == {Outcome.FAILED: ["12,50", "[1]", "true"]}
 
 
-def test_a_lossy_cell_is_judged_by_what_it_was(runs: Runs) -> None:
+def test_a_lossy_cell_is_judged_by_its_original_value(runs: Runs) -> None:
     load(runs, 1)
     load(runs, 2.25, 3.0)
     assert shown(runs, LakeType.DECIMAL) == PartitionPreview((), 3, CastCounts(exact=3), 1)
@@ -254,11 +246,10 @@ def test_few_examples_are_shown_and_none_twice(runs: Runs) -> None:
 
 @settings(max_examples=100)
 @given(COLUMNS, st.lists(ANY, max_size=6), st.booleans(), st.sampled_from(LakeType))
-def test_the_replay_counts_what_the_preview_said(
+def test_the_replay_counts_the_same_as_the_preview(
     first: list[Any], later: list[Any], rivals: bool, into: LakeType
 ) -> None:
-    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda _: None)
+    with TemporaryDirectory() as folder:
         runs = Runs(Path(folder))
         kept = [value for value in first if value not in ("", None)] or [1]
         load(runs, *kept)
@@ -270,9 +261,9 @@ def test_the_replay_counts_what_the_preview_said(
             runs.sync()
         if into is target(runs, "track_order.n").column.type:
             return
-        said = shown(runs, into)
+        expected = shown(runs, into)
         request_type(runs, "track_order.n", into.value)
         report = runs.replay("2026-10-01", "2026-10-02").tables["shop.track_order"]
         assert runs.state().requested_types == {}
-        assert said.casts == report.casts["properties_n"]
-        assert said.rows == report.row_count
+        assert expected.casts == report.casts["properties_n"]
+        assert expected.rows == report.row_count

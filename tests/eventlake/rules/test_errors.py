@@ -24,11 +24,8 @@ def test_the_drawing_shows_every_error_below_its_parent() -> None:
         assert not parents or getattr(errors, name).__base__.__name__ == parents[-1]
         parents.append(name)
     drawn = set(re.findall(r"(?m)^[│├└─ ]*(\w+) ", errors.__doc__ or ""))
-    defined = {
-        name
-        for name, value in vars(errors).items()
-        if isinstance(value, type) and issubclass(value, LakeError)
-    }
+    classes = {name: value for name, value in vars(errors).items() if isinstance(value, type)}
+    defined = {name for name, value in classes.items() if issubclass(value, LakeError)}
     assert defined <= drawn
 
 
@@ -55,18 +52,18 @@ def test_an_error_has_its_codes(name: str, exit_code: int, error_code: str) -> N
 
 
 def test_a_settings_error_lists_its_problems() -> None:
-    error = SettingsError(
-        "lake.yaml cannot be used.",
-        [Problem("lake.yaml:2 storage", "missing", "allowed: a folder"), Problem("a", "b", "c")],
-    )
-    assert str(error) == (
+    problems = [Problem("lake.yaml:2 storage", "missing", "allowed: a folder"), Problem(*"abc")]
+    assert str(SettingsError("lake.yaml cannot be used.", problems)) == (
         "lake.yaml cannot be used.\n  lake.yaml:2 storage: missing; allowed: a folder\n  a: b; c"
     )
 
 
-def test_only_near_words_are_suggested() -> None:
+def test_only_similar_words_are_suggested() -> None:
     assert did_you_mean("regoin", ["region", "engine"]) == "; did you mean 'region'?"
     assert did_you_mean("colour", ["region", "engine"]) == ""
+    tables = ["track_order_completed", "track_order", "track_reorder"]
+    assert did_you_mean("Order", tables) == "; did you mean 'track_order'?"
+    assert did_you_mean("completed order", tables) == "; did you mean 'track_order_completed'?"
 
 
 SPARK_4_0 = """\
@@ -89,25 +86,16 @@ Caused by: org.apache.spark.api.python.PythonException: no more
 """
 
 
-def test_an_error_comes_back_from_the_stack_trace_of_a_worker() -> None:
-    told = error_in_trace(SPARK_4_0)
-    assert type(told) is InsufficientPermissions
-    assert str(told) == "No right to read.\nAsk for it."
-
-
-@pytest.mark.parametrize(
-    "trace",
-    ["", "ValueError: 3", "other.package.Trouble: x", "eventlake.rules.errors.LakeErrors: x"],
-)
-def test_other_stack_traces_hold_no_error_of_ours(trace: str) -> None:
-    assert error_in_trace(trace) is None
+def test_an_error_is_read_from_the_stack_trace_of_a_worker() -> None:
+    error = error_in_trace(SPARK_4_0)
+    assert type(error) is InsufficientPermissions
+    assert str(error) == "No right to read.\nAsk for it."
+    for other in ("", "ValueError: 3", "other.Trouble: x", "eventlake.rules.errors.LakeErrors: x"):
+        assert error_in_trace(other) is None
 
 
 PAGE = TableReport(
-    table="page",
-    name="page",
-    rows_in=3,
-    row_count=2,
+    *("page", "page", 3, 2),
     duplicates=1,
     partitions=({"day": "2026-10-01"},),
     day_rows={"2026-10-01": 2},
@@ -116,10 +104,7 @@ PAGE = TableReport(
     casts={"a": CastCounts(exact=2)},
 )
 LATER = TableReport(
-    table="page",
-    name="page",
-    rows_in=4,
-    row_count=3,
+    *("page", "page", 4, 3),
     rejected=1,
     partitions=({"day": "2026-10-01"}, {"day": "2026-10-02"}),
     day_rows={"2026-10-01": 1, "2026-10-02": 2},
@@ -131,10 +116,7 @@ LATER = TableReport(
 def test_two_units_add_up_table_by_table() -> None:
     total = PAGE + LATER
     assert total == TableReport(
-        table="page",
-        name="page",
-        rows_in=7,
-        row_count=5,
+        *("page", "page", 7, 5),
         duplicates=1,
         rejected=1,
         partitions=({"day": "2026-10-01"}, {"day": "2026-10-02"}),

@@ -7,17 +7,20 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from eventlake.rules.events import EVENT_TYPES
 from eventlake.rules.names import (
     STANDARD_COLUMNS,
     TABLE_LENGTH,
     Naming,
     catalog_table,
     column_name,
+    event_of_table,
     is_spelled_like_column,
     pointer,
     pointer_path,
     snake,
     table_name,
+    type_of_table,
 )
 
 NATIVE, WAREHOUSE = Naming.NATIVE, Naming.WAREHOUSE
@@ -40,15 +43,12 @@ Path = tuple[str, ...]
         ("$revenue", "revenue"),
         ("__a--b__", "a_b"),
         ("注册", "x_" + sha256("注册".encode()).hexdigest()[:8]),
+        ("登录", "x_" + sha256("登录".encode()).hexdigest()[:8]),
         ("", "x_" + sha256(b"").hexdigest()[:8]),
     ],
 )
 def test_a_name_is_its_words_in_small_letters(name: str, expected: str) -> None:
     assert snake(name) == expected
-
-
-def test_different_names_without_words_stay_different() -> None:
-    assert snake("注册") != snake("登录")
 
 
 @given(st.text())
@@ -64,9 +64,6 @@ def test_only_what_is_over_250_characters_is_cut() -> None:
     assert snake(long) == "a" * 241 + "_" + sha256(long.encode()).hexdigest()[:8]
     assert len(snake(other)) == 250
     assert snake(long) != snake(other)
-
-
-def test_long_names_that_differ_in_spelling_alone_still_meet() -> None:
     assert snake("Order Completed " * 30) == snake("order_completed_" * 30)
 
 
@@ -102,34 +99,90 @@ def test_segments_are_named_one_by_one() -> None:
     )
 
 
+@pytest.mark.parametrize("event_type", EVENT_TYPES)
 @pytest.mark.parametrize(
     "path",
     [
         ("properties", "id"),
-        ("properties", "name"),
-        ("traits", "name"),
-        ("properties", "Category"),
+        ("traits", "userId"),
+        ("traits", "anonymous_id"),
+        ("properties", "type"),
+        ("properties", "channel"),
         ("properties", "timestamp"),
+        ("properties", "Sent At"),
         ("properties", "user", "id"),
         ("id",),
     ],
 )
-def test_in_warehouse_naming_nothing_hides_a_standard_column(path: Path) -> None:
-    assert column_name(path, WAREHOUSE) is None
-    assert column_name(path, NATIVE) is not None
+def test_warehouse_properties_never_hide_ids_and_times(path: Path, event_type: str) -> None:
+    assert column_name(path, WAREHOUSE, event_type) is None
+    assert column_name(path, NATIVE, event_type) is not None
 
 
 @pytest.mark.parametrize(
-    "path",
-    [("message_id",), ("message", "id"), ("received_at",), ("received", "at"), ("MessageID",)],
+    ("key", "column", "used_by"),
+    [
+        ("name", "name", {"page", "screen"}),
+        ("Category", "category", {"page", "screen"}),
+        ("groupId", "group_id", {"group"}),
+        ("previousId", "previous_id", {"alias"}),
+        ("event", "event", {"track"}),
+        ("eventText", "event_text", {"track"}),
+    ],
 )
-def test_no_other_field_may_pose_as_message_id_or_received_at(path: Path) -> None:
-    assert column_name(path, NATIVE) is None
+@pytest.mark.parametrize("event_type", EVENT_TYPES)
+def test_warehouse_properties_fill_what_their_event_type_does_not_use(
+    event_type: str, key: str, column: str, used_by: set[str]
+) -> None:
+    for content in ("properties", "traits"):
+        found = column_name((content, key), WAREHOUSE, event_type)
+        assert found == (None if event_type in used_by else column)
+
+
+@pytest.mark.parametrize(
+    ("table", "event_type", "event"),
+    [
+        ("order_completed", "track", "order_completed"),
+        ("track_pages", "track", "pages"),
+        ("track_order", "track", "track_order"),
+        ("identifies", "identify", None),
+        ("groups", "group", None),
+    ],
+)
+def test_warehouse_tables_are_read_back(table: str, event_type: str, event: str | None) -> None:
+    assert type_of_table(table, WAREHOUSE) == event_type
+    assert event_of_table(table, WAREHOUSE) == event
+
+
+@given(st.sampled_from(EVENT_TYPES), st.text(min_size=1, max_size=40), st.sampled_from(Naming))
+def test_the_table_of_an_event_has_its_type(event_type: str, event: str, naming: Naming) -> None:
+    table = table_name(event_type, event, naming)
+    assert type_of_table(table, naming) == event_type
+
+
+@given(st.text(max_size=40).filter(lambda event: not snake(event).startswith("track_")))
+def test_the_event_of_a_warehouse_table_is_the_name_by_the_name_rule(event: str) -> None:
+    assert event_of_table(table_name("track", event, WAREHOUSE), WAREHOUSE) == snake(event)
+
+
+def test_the_name_of_a_track_event_as_sent_has_a_column_of_its_own_in_warehouse_naming() -> None:
+    assert column_name(("event",), WAREHOUSE, "track") == "event_text"
+    assert column_name(("event_text",), WAREHOUSE, "track") is None
+    assert column_name(("Event",), WAREHOUSE, "track") is None
+    assert column_name(("event",), WAREHOUSE, "page") == "event"
+    assert column_name(("event",), NATIVE, "track") == "event"
 
 
 @pytest.mark.parametrize(
     ("path", "naming"),
     [
+        # No other field may pose as these two.
+        (("message_id",), NATIVE),
+        (("message", "id"), NATIVE),
+        (("received_at",), NATIVE),
+        (("received", "at"), NATIVE),
+        (("MessageID",), NATIVE),
+        # The lake itself uses these.
         (("rescued_data",), NATIVE),
         (("rescuedData",), NATIVE),
         (("properties", "rescued_data"), WAREHOUSE),
@@ -139,13 +192,11 @@ def test_no_other_field_may_pose_as_message_id_or_received_at(path: Path) -> Non
         (("properties", "month"), WAREHOUSE),
     ],
 )
-def test_names_the_lake_itself_uses_are_no_columns(path: Path, naming: Naming) -> None:
+def test_reserved_names_are_no_columns(path: Path, naming: Naming) -> None:
     assert column_name(path, naming) is None
-
-
-def test_only_the_partition_keys_of_the_table_are_taken_if_they_are_given() -> None:
-    assert column_name(("properties", "year"), WAREHOUSE, ("day", "hr")) == "year"
-    assert column_name(("properties", "day"), WAREHOUSE, ("day", "hr")) is None
+    # Of the partition keys only those of the table, if they are given.
+    assert column_name(("properties", "year"), WAREHOUSE, "track", ("day", "hr")) == "year"
+    assert column_name(("properties", "day"), WAREHOUSE, "track", ("day", "hr")) is None
 
 
 @pytest.mark.parametrize(
@@ -182,9 +233,7 @@ def test_a_key_spelled_like_its_column_is_known(path: Path, naming: Naming, spel
         ("alias", None, "alias", "aliases"),
     ],
 )
-def test_an_event_has_its_table(
-    event_type: str, event: str | None, native: str, warehouse: str
-) -> None:
+def test_table_names(event_type: str, event: str | None, native: str, warehouse: str) -> None:
     assert table_name(event_type, event, NATIVE) == native
     assert table_name(event_type, event, WAREHOUSE) == warehouse
 
@@ -200,14 +249,8 @@ def test_long_table_names_are_cut_with_a_hash() -> None:
     assert table_name("track", longest) == f"track_{longest}"
     assert re.fullmatch(r"track_a+_[0-9a-f]{8}", table_name("track", f"{longest}a"))
     assert table_name("track", f"{longest}a") != table_name("track", f"{longest}aa")
-
-
-def test_a_track_without_a_name_has_no_table() -> None:
     with pytest.raises(ValueError, match="event name"):
         table_name("track")
-
-
-def test_the_prefix_stands_before_the_table() -> None:
     assert catalog_table("track_page_view", "ios") == "ios_track_page_view"
     assert catalog_table("track_page_view", None) == "track_page_view"
     assert len(catalog_table("a" * 242, "ios_production")) == 250
@@ -219,12 +262,8 @@ def test_the_sixteen_standard_columns_stand_in_order() -> None:
         "project_id version received_at sent_at timestamp original_timestamp"
     )
     assert [c.name(WAREHOUSE) for c in STANDARD_COLUMNS][:2] == ["id", "anonymous_id"]
-    assert {c.name(NATIVE) for c in STANDARD_COLUMNS if c.type.sql == "timestamp"} == {
-        "received_at",
-        "sent_at",
-        "timestamp",
-        "original_timestamp",
-    }
+    times = [c.name(NATIVE) for c in STANDARD_COLUMNS if c.type.sql == "timestamp"]
+    assert times == ["received_at", "sent_at", "timestamp", "original_timestamp"]
     assert {column.type.sql for column in STANDARD_COLUMNS} == {"string", "timestamp"}
 
 
@@ -232,7 +271,7 @@ def test_the_sixteen_standard_columns_stand_in_order() -> None:
 def test_a_standard_column_is_named_like_the_field_its_pointer_leads_to(naming: Naming) -> None:
     for column in STANDARD_COLUMNS:
         path = pointer_path(column.pointer)
-        assert column_name(path, naming) == column.name(naming)
+        assert column_name(path, naming, "page") == column.name(naming)
 
 
 @pytest.mark.parametrize(

@@ -20,26 +20,21 @@ def dues(schedule: str, zone: str, after: str, count: int) -> list[str]:
 @pytest.mark.parametrize(
     ("schedule", "zone", "after", "expected"),
     [
-        (TWELVE_A_DAY, "UTC", "2026-11-16T13:59", ["11-16 14:00", "11-16 16:00"]),
-        (TWELVE_A_DAY, "UTC", "2026-11-16T14:00", ["11-16 16:00", "11-16 18:00"]),
-        ("15 6 * * mon-fri", "Europe/Berlin", "2026-11-13T12:00", ["11-16 05:15", "11-17 05:15"]),
+        (TWELVE_A_DAY, "UTC", "2026-11-16T13:59", "11-16 14:00, 11-16 16:00"),
+        (TWELVE_A_DAY, "UTC", "2026-11-16T14:00", "11-16 16:00, 11-16 18:00"),
+        ("15 6 * * mon-fri", "Europe/Berlin", "2026-11-13T12:00", "11-16 05:15, 11-17 05:15"),
         # 02:30 is left out in spring, and comes twice in autumn.
-        ("30 2 * * *", "Europe/Berlin", "2026-03-28T12:00", ["03-29 01:00", "03-30 00:30"]),
-        ("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00", ["10-25 01:30", "10-26 01:30"]),
-        ("30 * * * *", "Europe/Berlin", "2026-10-25T00:00", ["10-25 00:30", "10-25 01:30"]),
-        ("30 * * * *", "Europe/Berlin", "2026-03-29T00:00", ["03-29 00:30", "03-29 01:30"]),
-        ("*/20 * * * *", "Europe/Berlin", "2026-10-25T00:00", ["10-25 00:20", "10-25 00:40"]),
-        ("0 0 29 2 *", "UTC", "2026-01-01", ["02-29 00:00", "02-29 00:00"]),
+        ("30 2 * * *", "Europe/Berlin", "2026-03-28T12:00", "03-29 01:00, 03-30 00:30"),
+        ("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00", "10-25 01:30, 10-26 01:30"),
+        ("30 * * * *", "Europe/Berlin", "2026-10-25T00:00", "10-25 00:30, 10-25 01:30"),
+        ("30 * * * *", "Europe/Berlin", "2026-03-29T00:00", "03-29 00:30, 03-29 01:30"),
+        ("*/20 * * * *", "Europe/Berlin", "2026-10-25T00:00", "10-25 00:20, 10-25 00:40"),
+        ("0 0 29 2 *", "UTC", "2026-01-01", "02-29 00:00, 02-29 00:00"),
     ],
 )
-def test_the_next_times_of_a_schedule(
-    schedule: str, zone: str, after: str, expected: list[str]
-) -> None:
-    assert dues(schedule, zone, after, 2) == expected
-
-
-def test_off_is_never_due() -> None:
-    assert next_due("off", "UTC", utc("2026-11-16")) is None
+def test_the_next_times_of_a_schedule(schedule: str, zone: str, after: str, expected: str) -> None:
+    assert dues(schedule, zone, after, 2) == expected.split(", ")
+    assert next_due("off", zone, utc(after)) is None
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,12 @@ from pathlib import Path
 import pytest
 
 from eventlake.rules import paths
-from eventlake.runs import placement
 from eventlake.runs.open_runs import OpenRun
 from eventlake.state.lease import Holder, myself
 from eventlake.storage.documents import encode
 from tests.support.faults.failing_storage import lying, needed
 from tests.support.faults.flows import Raises, flow, overtaken
 from tests.support.lakes.archive import Line, identify, track
-from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.runs import SOURCE_ID, CleanAfter, Runs
 
 
@@ -27,17 +25,19 @@ def noted(runs: Runs) -> list[str]:
     return [file.name for file in runs.storage.files(paths.abandoned(SOURCE_ID))]
 
 
-def test_what_a_failed_replay_wrote_goes_and_what_it_published_stays(
-    runs: Runs, clean_after: CleanAfter
-) -> None:
+def failing_replay(runs: Runs, end: str = "2026-10-02", at: int = 1) -> None:
+    runs.flow = flow(after_load=Raises(OSError("the network is gone"), at=at))
+    with pytest.raises(OSError, match="network"):
+        runs.replay("2026-10-01", end)
+
+
+def test_only_unpublished_files_of_a_failed_run_go(runs: Runs, clean_after: CleanAfter) -> None:
     two_days(runs)
 
-    runs.flow = flow(after_load=Raises(OSError("the network is gone"), at=2))
-    with pytest.raises(OSError, match="network"):
-        runs.replay("2026-10-01", "2026-10-03")
+    failing_replay(runs, "2026-10-03", at=2)
     assert noted(runs) == ["R2.json"]
     left = lying(runs) - needed(runs)
-    assert any("/_v/R2-1/" in path for path in left)
+    assert any("/versions/R2-1/" in path for path in left)
     assert any("/ids/" in path and "R2-1" in path for path in left)
     assert not clean_after(23)
     cleaned = clean_after(25)
@@ -45,14 +45,12 @@ def test_what_a_failed_replay_wrote_goes_and_what_it_published_stays(
     assert cleaned.replaced.files and cleaned.abandoned.files
     assert lying(runs) == needed(runs)
     assert runs.ids("track_order") == ["2026-10-01", "2026-10-02"]
-    assert any("/_v/R2/" in path for path in lying(runs))
+    assert any("/versions/R2/" in path for path in lying(runs))
     assert noted(runs) == []
     assert not clean_after(25)
 
 
-def test_who_lost_a_race_leaves_nothing_in_the_end_and_keeps_what_it_won(
-    runs: Runs, clean_after: CleanAfter
-) -> None:
+def test_the_loser_of_a_race_leaves_only_its_result(runs: Runs, clean_after: CleanAfter) -> None:
     two_days(runs)
     runs.flow = overtaken(runs, runs.sync)
     runs.archive.day("2026-10-02").file("b", track("Order", "late", "2026-10-01T07:00"))
@@ -64,16 +62,14 @@ def test_who_lost_a_race_leaves_nothing_in_the_end_and_keeps_what_it_won(
     assert runs.ids("track_order") == ["2026-10-01", "2026-10-02", "late"]
 
 
-def test_what_was_published_and_then_replaced_keeps_its_own_grace_time(
-    runs: Runs, clean_after: CleanAfter
-) -> None:
+def test_published_files_keep_their_own_grace_period(runs: Runs, clean_after: CleanAfter) -> None:
     """A run that lost a race once, and published after all; a replay replaces it a day later."""
     two_days(runs)
     runs.flow = overtaken(runs, runs.sync)
     runs.archive.day("2026-10-02").file("b", track("Order", "late", "2026-10-01T07:00"))
     runs.replay("2026-10-01", "2026-10-02")
     clean_after(0)
-    published = {path for path in needed(runs) if "/_v/R2-1/" in path}
+    published = {path for path in needed(runs) if "/versions/R2-1/" in path}
     assert published
     runs.replay("2026-10-01", "2026-10-02")
     path = f"{paths.abandoned(SOURCE_ID)}/R2.json"
@@ -87,9 +83,7 @@ def test_what_was_published_and_then_replaced_keeps_its_own_grace_time(
 
 def test_index_files_of_another_run_at_work_are_kept(runs: Runs, clean_after: CleanAfter) -> None:
     two_days(runs)
-    runs.flow = flow(after_load=Raises(OSError("the network is gone")))
-    with pytest.raises(OSError, match="network"):
-        runs.replay("2026-10-01", "2026-10-02")
+    failing_replay(runs)
 
     def clean_up(_: object) -> None:
         assert clean_after(25).abandoned.files
@@ -102,13 +96,9 @@ def test_index_files_of_another_run_at_work_are_kept(runs: Runs, clean_after: Cl
 
 
 @pytest.mark.parametrize("alive", [True, False])
-def test_a_run_that_is_not_over_is_not_cleaned_up_after(
-    runs: Runs, clean_after: CleanAfter, alive: bool
-) -> None:
+def test_files_of_open_runs_stay(runs: Runs, clean_after: CleanAfter, alive: bool) -> None:
     two_days(runs)
-    runs.flow = flow(after_load=Raises(OSError("the network is gone")))
-    with pytest.raises(OSError, match="network"):
-        runs.replay("2026-10-01", "2026-10-02")
+    failing_replay(runs)
     dead = Holder("another-machine", 1, datetime.now(UTC) - timedelta(minutes=5))
     again = OpenRun(runs.context().facts, 0, myself() if alive else dead)
     runs.storage.write(paths.open_run(SOURCE_ID, "R2"), encode(again))
@@ -117,11 +107,9 @@ def test_a_run_that_is_not_over_is_not_cleaned_up_after(
     assert lying(runs) == before > needed(runs)
 
 
-def test_while_somebody_commits_nothing_is_judged(runs: Runs, clean_after: CleanAfter) -> None:
+def test_nothing_is_removed_during_a_commit(runs: Runs, clean_after: CleanAfter) -> None:
     two_days(runs)
-    runs.flow = flow(after_load=Raises(OSError("the network is gone")))
-    with pytest.raises(OSError, match="network"):
-        runs.replay("2026-10-01", "2026-10-02")
+    failing_replay(runs)
     before = lying(runs)
     runs.storage.write(paths.manifest(SOURCE_ID, runs.state().manifest + 1), b"just committed")
     assert not clean_after(25).abandoned
@@ -134,18 +122,11 @@ HOUR_8 = f"{TABLE}/day=2026-10-01/hr=08"
 
 
 def moved(run: str, hour: str = "07", day: str = "2026-10-01") -> str:
-    return f"segment-data/data/S1/_v/{run}/segment_type=track_order/day={day}/hr={hour}"
+    return f"segment-data/data/S1/versions/{run}/segment_type=track_order/day={day}/hr={hour}"
 
 
 def orders(*names: str, at: str = "2026-10-01T07:00") -> list[Line]:
     return [track("Order", name, at) for name in names]
-
-
-@pytest.fixture
-def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two tasks, and a file of its own for what each of them staged."""
-    monkeypatch.setattr(placement, "SPLIT_BYTES", 220)
-    monkeypatch.setattr(InProcess, "slots", 2)
 
 
 def test_the_first_publication_goes_into_the_folder_of_the_partition(runs: Runs) -> None:
@@ -171,10 +152,8 @@ def test_one_file_more_goes_into_the_folder_too(runs: Runs) -> None:
     runs.archive.day("2026-10-01").file("b", *orders("m3"))
     runs.sync()
     after = runs.partitions("track_order")
-    assert runs.files("track_order") == {
-        HOUR_7: ["R1-0-0.parquet", "R2-0-0.parquet"],
-        HOUR_8: ["R1-0-0.parquet"],
-    }
+    seven = ["R1-0-0.parquet", "R2-0-0.parquet"]
+    assert runs.files("track_order") == {HOUR_7: seven, HOUR_8: ["R1-0-0.parquet"]}
     grown = after["2026-10-01", "07"]
     assert (grown.rows, grown.files, grown.version) == (2, 2, 2)
     assert after["2026-10-01", "08"] == before["2026-10-01", "08"]
@@ -189,15 +168,13 @@ def test_several_files_more_move_the_whole_partition(runs: Runs) -> None:
     day.file("b", *orders("m3"))
     day.file("c", *orders("m4"))
     runs.sync()
-    assert runs.files("track_order") == {
-        moved("R2"): ["R1-0-0.parquet", "R2-0-0.parquet", "R2-0-1.parquet"],
-        HOUR_8: ["R1-0-0.parquet"],
-    }
+    files = ["R1-0-0.parquet", "R2-0-0.parquet", "R2-0-1.parquet"]
+    assert runs.files("track_order") == {moved("R2"): files, HOUR_8: ["R1-0-0.parquet"]}
     seven = runs.partitions("track_order")["2026-10-01", "07"]
     assert (seven.rows, seven.files) == (3, 3)
     assert seven.bytes == sum(file.size for file in runs.storage.files(moved("R2")))
     assert runs.partitions("track_order")["2026-10-01", "08"] == eight
-    # Whoever reads the old location now still finds what it held.
+    # Readers of the old location still find what it held.
     assert [file.name for file in runs.storage.files(HOUR_7)] == ["R1-0-0.parquet"]
     assert runs.ids("track_order") == ["m1", "m2", "m3", "m4"]
 
@@ -220,10 +197,8 @@ def test_a_replay_moves_its_partitions_and_touches_no_other(runs: Runs) -> None:
     eight = runs.partitions("track_order")["2026-10-01", "08"]
     people = runs.partitions("identify")
     runs.replay("2026-10-01T07:00", "2026-10-01T08:00", "track_order")
-    assert runs.files("track_order") == {
-        moved("R2"): ["R2-0-0.parquet"],
-        HOUR_8: ["R1-0-0.parquet"],
-    }
+    files = {moved("R2"): ["R2-0-0.parquet"], HOUR_8: ["R1-0-0.parquet"]}
+    assert runs.files("track_order") == files
     assert runs.partitions("track_order")["2026-10-01", "08"] == eight
     assert runs.partitions("identify") == people
     assert [file.name for file in runs.storage.files(HOUR_7)] == ["R1-0-0.parquet"]
@@ -266,7 +241,7 @@ def test_a_dropped_partition_comes_back_without_its_old_files(runs: Runs) -> Non
     assert runs.files("track_order") == {moved("R3"): ["R3-0-0.parquet"]}
 
 
-def test_another_database_is_a_new_place_that_shares_no_folder(runs: Runs) -> None:
+def test_another_database_or_prefix_is_a_new_place_that_shares_no_folder(runs: Runs) -> None:
     day = runs.archive.day("2026-10-01")
     day.file("a", *orders("m1"))
     runs.sync()
@@ -280,15 +255,10 @@ def test_another_database_is_a_new_place_that_shares_no_folder(runs: Runs) -> No
     assert runs.ids("track_order") == ["m1", "m2"]
     runs.set()
     assert runs.ids("track_order") == ["m1"]
-
-
-def test_another_prefix_is_a_new_place_too(runs: Runs) -> None:
-    runs.archive.day("2026-10-01").file("a", *orders("m1"))
-    runs.sync()
     runs.set(table_prefix="web")
     runs.replay("2026-10-01", "2026-10-02")
     assert runs.tables() == ["track_order", "web_track_order"]
-    assert runs.ids("web_track_order") == ["m1"]
+    assert runs.ids("web_track_order") == ["m1", "m2"]
     assert runs.table("web_track_order").comment == "Order"
 
 

@@ -77,9 +77,7 @@ def test_a_sync_overtaken_by_a_replay_builds_on_it(runs: Runs) -> None:
 
 
 @pytest.mark.parametrize("slots", [1, 3])
-def test_a_replay_overtaken_by_a_sync_takes_its_rows_along(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch, slots: int
-) -> None:
+def test_an_overtaken_replay_keeps(runs: Runs, monkeypatch: pytest.MonkeyPatch, slots: int) -> None:
     monkeypatch.setattr(InProcess, "slots", slots)
     monkeypatch.setattr(placement, "SPLIT_BYTES", 220)
     day = runs.archive.day("2026-10-01")
@@ -112,9 +110,7 @@ def test_a_sync_between_two_days_of_a_replay_loses_nothing_to_the_second(runs: R
     assert not warned_of_conflict(runs)
 
 
-def test_partitions_that_grow_by_several_files_are_copied_from_where_they_lie_now(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_growing_partitions_are_copied_anew(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(InProcess, "slots", 2)
     monkeypatch.setattr(placement, "SPLIT_BYTES", 220)
     day = runs.archive.day("2026-10-01")
@@ -207,9 +203,7 @@ def test_a_sync_whose_staging_is_gone_fails_and_the_next_one_loads_it(runs: Runs
     assert runs.ids("track_order") == ["m1"]
 
 
-def test_while_somebody_is_at_work_the_dead_get_a_report_and_keep_what_they_staged(
-    runs: Runs,
-) -> None:
+def test_a_dead_run_is_reported_and_keeps_its_staging_during_another(runs: Runs) -> None:
     """Otherwise the living, too, would lose the race for its commit."""
     runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
     facts = runs.context().facts
@@ -284,9 +278,7 @@ def test_nothing_is_lost_or_doubled_and_the_later_commit_counts(runs: Runs) -> N
 DAYS = [f"2026-10-0{n}" for n in range(1, 6)]
 
 
-def test_a_sync_goes_between_two_days_of_a_replay(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sync_may_run_within_a_replay(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = LeaseClock(monkeypatch)
     for day in DAYS:
         runs.archive.day(day).file("a", track("Order", day, f"{day}T07:00"))

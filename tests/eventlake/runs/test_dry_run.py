@@ -26,13 +26,9 @@ from tests.support.oracles.stories import play
 DAY = ("2026-10-01", "2026-10-02")
 
 
-def everything(runs: Runs) -> dict[str, bytes]:
-    return {str(p): p.read_bytes() for p in sorted(runs.root.rglob("*")) if p.is_file()}
-
-
 def planned(runs: Runs, *replayed: str) -> list[PlannedUnit]:
     """A dry sync; of a range (and tables) given, a dry replay. Nothing is written by it."""
-    before = everything(runs)
+    before = runs.contents()
     if replayed:
         start, end, *tables = replayed
         window = Window(utc(start), utc(end))
@@ -40,7 +36,7 @@ def planned(runs: Runs, *replayed: str) -> list[PlannedUnit]:
         units = list(dry_replay(context, window, frozenset(tables) or None))
     else:
         units = list(dry_sync(runs.context()))
-    assert everything(runs) == before
+    assert runs.contents() == before
     return units
 
 
@@ -64,11 +60,8 @@ def rows_then(runs: Runs, units: list[PlannedUnit]) -> dict[tuple[str, ...], int
 
 def rows_now(runs: Runs) -> dict[tuple[str, ...], int]:
     database = runs.source.database
-    return {
-        (f"{database}.{table}", *values): partition.rows
-        for table in runs.tables()
-        for values, partition in runs.partitions(table).items()
-    }
+    partitions = ((table, runs.partitions(table).items()) for table in runs.tables())
+    return {(f"{database}.{t}", *values): p.rows for t, held in partitions for values, p in held}
 
 
 @settings(max_examples=40)
@@ -93,7 +86,7 @@ def test_whatever_an_archive_holds_the_numbers_are_those_of_the_run(story: Story
             assert then == rows_now(runs)
 
 
-def test_a_sync_of_several_folders_knows_in_each_what_those_before_would_do(runs: Runs) -> None:
+def test_each_folder_builds_on_those_before_it(runs: Runs) -> None:
     runs.archive.day(DAY[0]).file("a", track("Order", "m1", "2026-10-01T07:00", n=1))
     runs.archive.day(DAY[1]).file(
         "a",
@@ -116,7 +109,7 @@ def test_a_sync_of_several_folders_knows_in_each_what_those_before_would_do(runs
     assert runs.tables() == []
 
 
-def test_a_replay_tells_rows_that_would_go_and_partitions_that_would_be_dropped(runs: Runs) -> None:
+def test_a_replay_reports_rows_and_partitions_to_be_dropped(runs: Runs) -> None:
     runs.archive.day(DAY[0]).file(
         "a", track("Order", "m1", "2026-10-01T07:00"), track("Order", "m2", "2026-10-01T08:00")
     )
@@ -148,17 +141,14 @@ def test_a_replay_that_would_give_other_types_counts_in_these(runs: Runs) -> Non
     assert evening_before.report.row_count == 1
 
 
-def test_of_an_interrupted_replay_only_the_days_that_are_left(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_replay_has_days_left(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("rows", 0), ("units", 0)):
         monkeypatch.setattr(Counting, name, value)
     span = load_days(runs, 3)
     cancel(runs, 2, *span)
-    assert [unit.label for unit in planned(runs, *span)] == [
-        "replay of 2026-09-02T00 to 2026-09-03T00",
-        "replay of 2026-09-03T00 to 2026-09-04T00",
-    ]
+    days = [("2026-09-02T00", "2026-09-03T00"), ("2026-09-03T00", "2026-09-04T00")]
+    labels = [unit.label for unit in planned(runs, *span)]
+    assert labels == [f"replay of {start} to {end}" for start, end in days]
 
 
 @pytest.mark.parametrize("replayed", [(), DAY], ids=["sync", "replay"])
@@ -175,7 +165,7 @@ def test_a_changed_layout_or_naming_is_refused_as_by_the_run(
         planned(runs, *replayed)
 
 
-def test_what_others_commit_meanwhile_is_said(runs: Runs) -> None:
+def test_a_concurrent_commit_is_a_warning(runs: Runs) -> None:
     for day in DAY:
         runs.archive.day(day).file("a", track("Order", day, f"{day}T07:00"))
     units = dry_sync(runs.context())
@@ -188,7 +178,7 @@ def test_what_others_commit_meanwhile_is_said(runs: Runs) -> None:
 def test_a_dry_run_that_fails_leaves_nothing_either(runs: Runs) -> None:
     runs.archive.day(DAY[0]).file("a", track("Order", "m1", "2026-10-01T07:00"))
     runs.flow = flow(before_load=Raises(OSError("a node is lost")))
-    before = everything(runs)
+    before = runs.contents()
     with pytest.raises(OSError, match="a node is lost"):
         planned(runs)
-    assert everything(runs) == before
+    assert runs.contents() == before

@@ -37,9 +37,7 @@ def held(runs: Runs) -> dict[str, Row]:
     }
 
 
-def test_integer_on_monday_text_on_tuesday_object_on_wednesday_array_on_thursday(
-    runs: Runs,
-) -> None:
+def test_integer_then_text_then_object_then_array(runs: Runs) -> None:
     size = ("properties_size", "bigint", "/properties/size")
     rescued_data = ("rescued_data", "string", "")
     eu = ("properties_size_eu", "bigint", "/properties/size/eu")
@@ -157,29 +155,16 @@ def seen(
 
 
 def test_a_new_table_has_the_standard_columns_and_then_those_discovered() -> None:
-    resolved = resolve(
-        source(),
-        {},
-        [
-            seen(
-                (1, 1, 0), ("b", "/b", (1, 1, 1), {Kind.INT64}), ("c", "/C", (1, 2, 1), {Kind.DATE})
-            ),
-            seen(
-                (0, 5, 0), ("a", "/a", (0, 5, 2), {Kind.BOOL}), ("c", "/c", (0, 9, 1), {Kind.DATE})
-            ),
-        ],
-    )
-    page = resolved["page"]
+    second = ("b", "/b", (1, 1, 1), {Kind.INT64}), ("c", "/C", (1, 2, 1), {Kind.DATE})
+    first = ("a", "/a", (0, 5, 2), {Kind.BOOL}), ("c", "/c", (0, 9, 1), {Kind.DATE})
+    page = resolve(source(), {}, [seen((1, 1, 0), *second), seen((0, 5, 0), *first)])["page"]
     assert page.is_new
-    assert (
-        page.schema.columns
-        == page.new_columns
-        == (
-            *STANDARD,
-            Column("a", LakeType.BOOLEAN, "/a"),
-            Column("c", LakeType.TIMESTAMP, "/c"),
-            Column("b", LakeType.BIGINT, "/b"),
-        )
+    assert page.schema.columns == page.new_columns
+    assert page.new_columns == (
+        *STANDARD,
+        Column("a", LakeType.BOOLEAN, "/a"),
+        Column("c", LakeType.TIMESTAMP, "/c"),
+        Column("b", LakeType.BIGINT, "/b"),
     )
     assert (page.schema.key, page.schema.original) == ("shop.page", "Page")
 

@@ -50,6 +50,7 @@ def forget_a_line(_: StageJob, seen: list[Seen]) -> None:
 
 
 LOSES_A_ROW = changed(rows=lambda file: file.rows - 1)
+LOSES_A_LINE = flow(after_stage=forget_a_line)
 WRITES_ANOTHER_TYPE = changed(
     type_problems=lambda _: ("event: int64 in the file, string in the table",)
 )
@@ -99,20 +100,28 @@ def test_a_check_that_fails_stops_the_run_and_names_itself(
 
 
 @pytest.mark.parametrize(
-    "flow",
+    ("flow", "error", "reported"),
     [
-        LOSES_A_ROW,
-        WRITES_ANOTHER_TYPE,
-        flow(after_stage=forget_a_line),
-        RUNS_OUT_OF_DISK,
-        IS_CANCELLED,
+        (LOSES_A_ROW, ChecksFailed, "conservation"),
+        (WRITES_ANOTHER_TYPE, ChecksFailed, "types"),
+        (
+            LOSES_A_LINE,
+            ConservationError,
+            "The rows of the source do not balance: 3 came in, but 2",
+        ),
+        (RUNS_OUT_OF_DISK, OSError, "OSError: no space left"),
+        (IS_CANCELLED, KeyboardInterrupt, "The run was cancelled"),
     ],
 )
-def test_what_may_not_be_published_leaves_no_trace(archived: Runs, flow: type[InProcess]) -> None:
+def test_what_may_not_be_published_leaves_no_trace(
+    archived: Runs, flow: type[InProcess], error: type[BaseException], reported: str
+) -> None:
     archived.flow = flow
-    with pytest.raises((ChecksFailed, ConservationError, OSError, KeyboardInterrupt)):
+    with pytest.raises(error):
         archived.sync()
-    assert line_of(archived, "R1")["status"] == "failed"
+    line = line_of(archived, "R1")
+    assert (line["status"], line["error_code"]) == ("failed", "Segment.Internal")
+    assert reported in line["error"]
     assert archived.tables() == []
     assert (archived.ledger(), archived.index(), archived.state().manifest) == ({}, {}, 0)
     assert archived.storage.files("segment-stage") == []
@@ -122,28 +131,6 @@ def test_what_may_not_be_published_leaves_no_trace(archived: Runs, flow: type[In
     archived.flow = InProcess
     report = archived.sync()
     assert (report.row_count, report.duplicates) == (2, 0)
-
-
-def test_a_source_that_does_not_balance_publishes_nothing(archived: Runs) -> None:
-    archived.flow = flow(after_stage=forget_a_line)
-    with pytest.raises(ConservationError, match="3 came in, but 2 loaded"):
-        archived.sync()
-    assert "The rows of the source do not balance" in line_of(archived, "R1")["error"]
-
-
-@pytest.mark.parametrize(
-    ("flow", "words"),
-    [(RUNS_OUT_OF_DISK, "OSError: no space left"), (IS_CANCELLED, "The run was cancelled")],
-)
-def test_the_report_says_what_ended_the_run(
-    archived: Runs, flow: type[InProcess], words: str
-) -> None:
-    archived.flow = flow
-    with pytest.raises((OSError, KeyboardInterrupt)):
-        archived.sync()
-    line = line_of(archived, "R1")
-    assert line["error"].startswith(words)
-    assert line["error_code"] == "Segment.Internal"
 
 
 def test_a_sync_that_fails_in_its_second_folder_keeps_and_counts_the_first(archived: Runs) -> None:
@@ -243,7 +230,7 @@ def test_whatever_room_is_left_the_run_after_it_makes_it_good(
     assert {lines[0]["status"] for lines in runs.reports().values()} <= {"finished", "failed"}
 
 
-def test_the_report_says_that_the_disk_is_full_and_what_to_do(runs: Runs) -> None:
+def test_the_report_of_a_full_disk_has_its_remedy(runs: Runs) -> None:
     """Staging goes first, which makes room for the report."""
     texts = [os.urandom(999).hex() for _ in range(99)]
     lines = (track("Order", text[:9], "2026-10-01T07:00", text=text) for text in texts)
@@ -267,19 +254,14 @@ def test_the_report_says_that_the_disk_is_full_and_what_to_do(runs: Runs) -> Non
         RuntimeError("Traceback:\nOSError: [Errno 28] No space left on device"),
     ],
 )
-def test_whoever_tells_it_it_is_recognised(error: Exception) -> None:
+def test_a_full_disk_is_recognised(error: Exception) -> None:
     failure = failure_of(error)
     assert failure.error.startswith("A disk is full: ")
     assert "at java.base" not in failure.error
-
-
-def test_other_troubles_of_a_disk_are_told_as_they_are() -> None:
     assert failure_of(OSError(errno.EIO, "Input/output error")).error.startswith("OSError: ")
 
 
-def test_many_files_are_brought_onto_the_disk_by_one_call_before_the_commit(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_synced_by_one_call(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[set[str]] = []  # the files that each call finds
     sync_disk = local.sync_disk
 
@@ -338,9 +320,7 @@ def test_a_disk_error_in_the_early_sync_stops_the_commit(
     assert runs.ids("track_order") == ["m1", "m3"]
 
 
-def test_a_system_without_that_call_does_them_one_by_one(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_that_call_they_are_synced(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     settled: list[str] = []
     monkeypatch.setattr(local, "MANY", 0)
     monkeypatch.setattr(local, "sync_disk", lambda at: False)
@@ -352,9 +332,7 @@ def test_a_system_without_that_call_does_them_one_by_one(
 
 
 @pytest.mark.usefixtures("small_files")
-def test_every_file_of_a_commit_is_on_the_disk_before_it(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_commit_follows_its_synced_files(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
 
     def note(handle: int) -> None:
@@ -408,9 +386,7 @@ def test_a_file_of_state_or_catalog_is_on_the_disk_before_it_is_in_its_place(
 
 
 @pytest.mark.parametrize("many", [0, 500])
-def test_a_file_that_is_not_there_stops_the_commit(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch, many: int
-) -> None:
+def test_a_lost_file_stops_it(runs: Runs, monkeypatch: pytest.MonkeyPatch, many: int) -> None:
     monkeypatch.setattr(local, "MANY", many)
 
     runs.flow = flow(after_load=lambda job, files: os.unlink(job.storage.full(files[0].path)))

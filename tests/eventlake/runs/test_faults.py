@@ -56,9 +56,7 @@ def test_every_call_fails_once_where_there_is_so_much_that_it_is_done_together(
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("fault", Fault)
 @pytest.mark.parametrize("case", (*CHANGES_OF_TYPES, *COMPACTIONS), ids=lambda case: case.name)
-def test_every_call_fails_once_of_what_takes_long(
-    in_memory: Path, case: Case, fault: Fault
-) -> None:
+def test_every_call_of_a_long_step_fails_once(in_memory: Path, case: Case, fault: Fault) -> None:
     assert hold(Folders(in_memory), case, fault) > 3
 
 
@@ -85,19 +83,16 @@ def bucket(aws: AwsServer, in_memory: Path) -> Bucket:
     return Bucket(in_memory, aws, aws.bucket())
 
 
-def test_a_process_dies_at_each_step_of_publication(bucket: Bucket) -> None:
-    assert hold(bucket, SYNCS[1], Fault.DEATH, publication) == len(STEPS_OF_PUBLICATION)
-
-
-def test_the_answer_to_a_commit_is_lost(bucket: Bucket) -> None:
-    assert hold(bucket, REPLAYS[0], Fault.LOST_ANSWER, lambda log: [*publication(log)][:1]) == 1
-
-
-def test_a_compaction_dies_as_it_commits_and_as_it_shows_what_it_did(bucket: Bucket) -> None:
-    def chosen(log: list[str]) -> Iterable[int]:
-        yield from [*publication(log)][:2]
-
-    assert hold(bucket, COMPACTIONS[0], Fault.DEATH, chosen) == 2
+@pytest.mark.parametrize(
+    ("case", "fault", "steps"),
+    [
+        (SYNCS[1], Fault.DEATH, len(STEPS_OF_PUBLICATION)),
+        (REPLAYS[0], Fault.LOST_ANSWER, 1),  # the commit
+        (COMPACTIONS[0], Fault.DEATH, 2),  # the commit, and the first change of a partition
+    ],
+)
+def test_publications_fail_on_s3(bucket: Bucket, case: Case, fault: Fault, steps: int) -> None:
+    assert hold(bucket, case, fault, lambda log: [*publication(log)][:steps]) == steps
 
 
 @pytest.mark.soak
@@ -142,9 +137,7 @@ def test_a_replay_is_killed_after_some_of_the_changes_it_makes(in_memory: Path) 
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_process_is_killed_at_every_change_of_every_step(
-    in_memory: Path, case: Case, after: bool
-) -> None:
+def test_a_process_is_killed_at_every_change(in_memory: Path, case: Case, after: bool) -> None:
     assert killed_everywhere(Folders(in_memory), case, after) >= 3
 
 
@@ -203,10 +196,9 @@ class Story:
         """A file has rows of all hours of its day."""
         day, name = place
         self.files[place] = version
+        times = [(hour, n, f"{day}T{hour}:{n:02}") for hour in HOURS for n in range(8)]
         lines = [
-            track("Order", f"{name} {hour} {n}", f"{day}T{hour}:{n:02}", v=version, text="x" * 99)
-            for hour in HOURS
-            for n in range(8)
+            track("Order", f"{name} {h} {n}", at, v=version, text="x" * 99) for h, n, at in times
         ]
         self.runs.archive.day(day).file(name, *lines, identify(name, f"{day}T07:00"))
 
@@ -266,7 +258,7 @@ def test_a_reader_sees_whole_partitions_for_minutes(in_memory: Path, look: Look)
     assert seen > 100
 
 
-def test_who_sees_a_mixture_is_told(in_memory: Path) -> None:
+def test_a_mixture_of_states_is_detected(in_memory: Path) -> None:
     """The test itself under test."""
     states = [frozenset({("a", "1")}), frozenset({("a", "2"), ("b", "2")})]
     assert in_order([states[0], states[1]], states)

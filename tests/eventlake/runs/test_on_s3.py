@@ -88,9 +88,7 @@ def everything(runs: Runs) -> dict[str, Any]:
     }
 
 
-def test_the_same_archive_makes_the_same_lake_on_s3_and_in_a_folder(
-    folder: Runs, bucket: Runs
-) -> None:
+def test_the_same_archive_makes_the_same_lake_on_s3(folder: Runs, bucket: Runs) -> None:
     for runs in (folder, bucket):
         all_steps(runs)
     here, there = everything(folder), everything(bucket)
@@ -104,21 +102,19 @@ def test_the_same_archive_makes_the_same_lake_on_s3_and_in_a_folder(
     assert answers[0]["message_id"].to_pylist() == ["m1", "m3", "m4", "m5"]
 
 
-def test_no_secret_is_in_the_lake_or_in_the_log(
-    bucket: Runs, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_no_secret_is_in_lake_or_log(bucket: Runs, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG, logger="eventlake"):
         first_sync(bucket)
     assert isinstance(bucket.storage, S3Storage)
     keys = bucket.storage.access.credentials()
     files = [file.path for file in bucket.storage.files("")]
-    told = [*bucket.storage.read_many(files), "\n".join(bucket.logged + bucket.warnings).encode()]
-    told += [caplog.text.encode(), repr(bucket.storage).encode(), repr(bucket.settings).encode()]
+    texts = [*bucket.logged, *bucket.warnings, caplog.text, bucket.storage, bucket.settings]
+    written = [*bucket.storage.read_many(files), *(f"{text!r}".encode() for text in texts)]
     for secret in (SECRET, keys.secret_key, keys.token):
-        assert not any(secret.encode() in (text or b"") for text in told)
+        assert not any(secret.encode() in (content or b"") for content in written)
 
 
-def test_of_two_who_commit_the_same_number_one_is_in_the_lake(bucket: Runs) -> None:
+def test_one_of_two_commits_of_one_number_wins(bucket: Runs) -> None:
     start = threading.Barrier(8)
 
     def writer(me: int) -> str:
@@ -137,9 +133,7 @@ def test_of_two_who_commit_the_same_number_one_is_in_the_lake(bucket: Runs) -> N
     assert json.loads(data)["run"]["run_id"] == winner
 
 
-def test_syncs_at_the_same_time_load_every_event_once(
-    bucket: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_concurrent_syncs_load_events_once(bucket: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the lease, so that only the commit keeps them apart."""
     monkeypatch.setattr("eventlake.runs.run.held_lease", lambda *_: threading.Lock())
     for day in ("2026-10-01", "2026-10-02", "2026-10-03"):
@@ -156,7 +150,7 @@ def test_uploads_of_a_run_that_died_are_aborted_by_the_next(
     aws: AwsServer, bucket: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client, whole = aws.client("s3"), bucket.storage
-    for key in ("segment-stage/S1/R1/0/x", "segment-data/data/S1/_v/R1/x", "elsewhere/R1/x"):
+    for key in ("segment-stage/S1/R1/0/x", "segment-data/data/S1/versions/R1/x", "elsewhere/R1/x"):
         client.create_multipart_upload(Bucket="lake-bucket", Key=f"lake/{key}")
     bucket.storage = FailingS3Storage(whole.uri, faults=Faults(Fault.DEATH, at=6))
     with pytest.raises(Broken), monkeypatch.context() as patch:
@@ -169,7 +163,7 @@ def test_uploads_of_a_run_that_died_are_aborted_by_the_next(
     assert [lines[0]["status"] for lines in bucket.reports().values()] == ["failed", "finished"]
 
 
-def test_a_raw_archive_that_is_not_there_is_told_with_its_place(bucket: Runs) -> None:
+def test_a_missing_raw_archive_is_reported_with_its_location(bucket: Runs) -> None:
     with pytest.raises(Exception, match=r"s3://lake-bucket/lake/segment-logs/S1 does not exist"):
         bucket.sync()
     bucket.storage.write("segment-logs/S1/", b"")  # as the console makes an empty folder

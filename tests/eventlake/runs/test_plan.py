@@ -1,6 +1,7 @@
 """Which raw files a run reads: late ones, changed ones, broken ones, and those of some days."""
 
 from datetime import date
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -53,12 +54,40 @@ def test_the_backlog_goes_day_folder_by_day_folder_oldest_first(runs: Runs) -> N
     runs.archive.day("2026-10-02").file("b", order("m2", "2026-10-02T07:00"))
     runs.archive.day("2026-10-02").file("a", order("m3", "2026-10-01T07:00"))
     runs.archive.day("2026-10-01").file("z", order("m1", "2026-10-01T07:00"))
-    assert planned(runs) == [
-        ("day folder 2026-10-01", ["z.gz"]),
-        ("day folder 2026-10-02", ["a.gz", "b.gz"]),
-    ]
+    expected = [("2026-10-01", ["z.gz"]), ("2026-10-02", ["a.gz", "b.gz"])]
+    assert planned(runs) == [(f"day folder {day}", files) for day, files in expected]
     runs.sync()
     assert planned(runs) == []
+
+
+@pytest.mark.parametrize(
+    ("fit", "units"),
+    [
+        (9.0, ["day folders 2026-10-01 to 2026-10-04"]),
+        (2.5, ["day folders 2026-10-01 to 2026-10-02", "day folders 2026-10-03 to 2026-10-04"]),
+        (1.0, [f"day folder 2026-10-0{n}" for n in (1, 2, 3, 4)]),
+        (0.1, [f"day folder 2026-10-0{n}" for n in (1, 2, 3, 4)]),
+    ],
+)
+def test_what_fits_one_unit_is_one_unit_whatever_its_folders(
+    runs: Runs, fit: float, units: list[str]
+) -> None:
+    for day in range(1, 5):
+        path = runs.archive.day(f"2026-10-0{day}").file("a", order("m", f"2026-10-0{day}"))
+    runs.set(unit_bytes=int(fit * path.stat().st_size) or 1)
+    assert [label for label, _ in planned(runs)] == units
+
+
+def test_columns_of_one_sync_are_inferred_from_all_its_folders(runs: Runs) -> None:
+    runs.set(unit_bytes=1_000_000)
+    runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T23:50", price=12))
+    runs.archive.day("2026-10-02").file("a", track("Order", "m2", "2026-10-02T00:05", price=12.5))
+    report = runs.sync()
+    assert dict(c[:2] for c in runs.columns("track_order"))["properties_price"] == "decimal(38,6)"
+    assert report.tables["shop.track_order"].day_rows == {"2026-10-01": 1, "2026-10-02": 1}
+    assert runs.state().manifest == 1
+    paths = [file.path for file in runs.storage.files("sync_tracking_datasets")]
+    assert sum("records_loaded" in path for path in paths) == 1
 
 
 def test_only_raw_files_in_day_folders_are_read(runs: Runs) -> None:
@@ -78,10 +107,8 @@ def test_a_late_file_is_loaded_whatever_hours_it_has(runs: Runs) -> None:
     runs.sync()
     runs.archive.day("2026-10-01").file("late", order("m3", "2026-09-29T23:00"))
     runs.archive.day("2026-10-05").file("late", order("m4", "2026-10-01T07:00"))
-    assert planned(runs) == [
-        ("day folder 2026-10-01", ["late.gz"]),
-        ("day folder 2026-10-05", ["late.gz"]),
-    ]
+    days = ("2026-10-01", "2026-10-05")
+    assert planned(runs) == [(f"day folder {day}", ["late.gz"]) for day in days]
     runs.sync()
     assert runs.ids("track_order") == ["m1", "m2", "m3", "m4"]
     assert ("2026-09-29", "23") in runs.partitions("track_order")
@@ -109,10 +136,8 @@ def test_syncs_ignore_folders_before_the_start_that_is_set(tmp_path: Path) -> No
 def test_a_sync_of_some_days_takes_their_folders_and_leaves_the_rest(runs: Runs) -> None:
     for day in ("2026-10-01", "2026-10-02", "2026-10-03", "2026-10-04"):
         runs.archive.day(day).file("a", order(day, f"{day}T07:00"))
-    assert planned(runs, "2026-10-02", "2026-10-03") == [
-        ("day folder 2026-10-02", ["a.gz"]),
-        ("day folder 2026-10-03", ["a.gz"]),
-    ]
+    expected = [(f"day folder 2026-10-0{n}", ["a.gz"]) for n in (2, 3)]
+    assert planned(runs, "2026-10-02", "2026-10-03") == expected
     runs.sync((DAY("2026-10-02"), DAY("2026-10-02")))
     assert runs.ids("track_order") == ["2026-10-02"]
     runs.sync()
@@ -172,10 +197,8 @@ def test_a_replay_reads_the_files_that_have_rows_of_its_days(runs: Runs) -> None
         days = replay_days(runs.source, Window(utc(start), utc(end)))
         return [names(plan_replay(raw_files(runs.storage, runs.source), day, None)) for day in days]
 
-    assert files("2026-10-01", "2026-10-03") == [
-        ["both.gz", "early.gz", "late.gz", "unknown.gz"],
-        ["both.gz", "own.gz", "unknown.gz"],
-    ]
+    of_first = ["both.gz", "early.gz", "late.gz", "unknown.gz"]
+    assert files("2026-10-01", "2026-10-03") == [of_first, ["both.gz", "own.gz", "unknown.gz"]]
     assert files("2026-10-01T05:00", "2026-10-01T06:00") == [["both.gz", "early.gz", "unknown.gz"]]
     assert files("2026-10-12", "2026-10-13") == [[]]
 
@@ -191,11 +214,9 @@ def test_a_replay_takes_the_late_rows_of_a_file_that_changed(runs: Runs) -> None
 
 def test_a_replay_goes_day_by_day(runs: Runs) -> None:
     window = Window(utc("2026-10-01T22:00"), utc("2026-10-03T02:00"))
-    assert [str(day) for day in replay_days(runs.source, window)] == [
-        "2026-10-01T22 to 2026-10-02T00",
-        "2026-10-02T00 to 2026-10-03T00",
-        "2026-10-03T00 to 2026-10-03T02",
-    ]
+    times = ("2026-10-01T22", "2026-10-02T00", "2026-10-03T00", "2026-10-03T02")
+    expected = [f"{start} to {end}" for start, end in pairwise(times)]
+    assert [str(day) for day in replay_days(runs.source, window)] == expected
 
 
 @pytest.mark.parametrize(
@@ -210,9 +231,8 @@ def test_a_replay_of_a_part_of_a_partition_is_refused(
     tmp_path: Path, layout: str, start: str, end: str, whole: str
 ) -> None:
     runs = Runs(tmp_path, date_partition=layout)
-    runs.archive.day("2026-10-01").file(
-        "a", order("m1", "2026-10-01T07:00"), order("m2", "2026-10-01T10:00")
-    )
+    lines = (order("m1", "2026-10-01T07:00"), order("m2", "2026-10-01T10:00"))
+    runs.archive.day("2026-10-01").file("a", *lines)
     runs.sync()
     with pytest.raises(UsageError, match=f"Begin and end with a full {whole}"):
         runs.replay(start, end)
@@ -228,19 +248,14 @@ def test_tasks_share_the_files_evenly_each_in_order() -> None:
     assert len(tasks([RawFile(n, "", TASK_BYTES, "") for n in range(5)], slots=2)) == 5
 
 
-def test_the_heaviest_come_first_and_go_to_the_lightest() -> None:
+def test_the_heaviest_come_first_and_no_share_is_empty() -> None:
     assert evenly([1, 7, 5, 4, 2], lambda weight: weight, 2) == [[7, 2, 1], [5, 4]]
-
-
-def test_there_are_no_empty_shares() -> None:
     assert evenly([3], lambda weight: weight, 4) == [[3]]
     assert evenly([], lambda weight: weight, 4) == []
 
 
 @given(st.lists(st.integers(0, 100)), st.integers(1, 8))
-def test_everything_is_in_one_share_and_none_is_heavier_by_more_than_one_thing(
-    weights: list[int], count: int
-) -> None:
+def test_shares_are_complete_and_even(weights: list[int], count: int) -> None:
     shares = evenly(weights, lambda weight: weight, count)
     assert sorted(weight for share in shares for weight in share) == sorted(weights)
     loads = [sum(share) for share in shares] + [0] * (count - len(shares))

@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from eventlake.load import blobs, table_rows
+from eventlake.load import blobs, cells, stage, typed_rows
 from eventlake.rules.counts import CastCounts
 from tests.support.lakes.archive import track
 from tests.support.lakes.in_process import InProcess
-from tests.support.lakes.random_archives import Story, Sync, all_are_rare, stories
+from tests.support.lakes.random_archives import Story, Sync, stories
 from tests.support.lakes.runs import Runs
 from tests.support.oracles.stories import (
-    Told,
+    ReferenceStory,
     check_index,
     check_lake,
     check_records,
@@ -31,29 +31,31 @@ from tests.support.oracles.stories import (
 @settings(max_examples=30)
 @given(
     stories(suppression=True),
-    st.sampled_from([1, 2, 3, table_rows.CHUNK]),
     st.sampled_from([1, 5_000, blobs.LARGEST]),
-    st.booleans(),
+    st.sampled_from([0, typed_rows.FEW]),
+    st.sampled_from([0, stage.TOGETHER]),
+    st.sampled_from([1, cells.STROKE]),
 )
-def test_the_lake_is_what_the_plain_rules_make_of_the_archive(
-    story: Story, chunk: int, share: int, rare: bool
+def test_the_lake_agrees_with_a_reference(
+    story: Story, share: int, few: int, together: int, stroke: int
 ) -> None:
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)  # this lake need not survive a power cut
         runs = Runs(Path(folder), **story.settings)
         patch.setattr(InProcess, "slots", story.tasks)
-        patch.setattr(table_rows, "CHUNK", chunk)
         patch.setattr(blobs, "LARGEST", share)
-        if rare:
-            all_are_rare(patch)
-        told = Told(runs)
+        patch.setattr(typed_rows, "FEW", few)  # 0: every column is sparse
+        patch.setattr(typed_rows, "ROOM", 1)
+        patch.setattr(stage, "TOGETHER", together)
+        patch.setattr(cells, "STROKE", stroke)
+        reference = ReferenceStory(runs)
         for step in story.steps:
             report = play(step, runs)
-            accounts = told.sync(step) if isinstance(step, Sync) else told.replay(step)
-            check_report(report, accounts, told)
+            accounts = reference.sync(step) if isinstance(step, Sync) else reference.replay(step)
+            check_report(report, accounts, reference)
             check_records(runs, report)
-            check_lake(runs, told.lake)
-            check_index(runs, told.lake)
+            check_lake(runs, reference.lake)
+            check_index(runs, reference.lake)
 
 
 Cell = tuple[Any, str]
@@ -64,83 +66,46 @@ def exact(cell: Any) -> Cell:
     return cell, "exact"
 
 
+dec = Decimal
+
+
 def lossy(cell: Any) -> Cell:
     return cell, "lossy"
 
 
-def dec(text: str) -> Decimal:
-    return Decimal(text)
-
-
 @dataclass(frozen=True)
 class Number:
-    """What becomes of a number in a new column, in a bigint and in a decimal one.
+    """The type of a new column, and what becomes of a number in a bigint and in a decimal one.
 
     In a string column each is as it was written; in a boolean and a timestamp column all fail.
     """
 
     written: str
-    new: tuple[str, Any]
+    new_type: str
     bigint: Cell
     decimal: Cell
 
+    @property
+    def new_cell(self) -> Any:
+        cells = {"bigint": self.bigint[0], "decimal(38,6)": self.decimal[0]}
+        return cells.get(self.new_type, self.written)
+
+
+DECIMAL = "decimal(38,6)"
+PRECISE = "12345678901234567890.123456"
+
 
 NUMBERS = [
-    Number(
-        "9007199254740993",
-        new=("bigint", 9007199254740993),
-        bigint=exact(9007199254740993),
-        decimal=exact(dec("9007199254740993.000000")),
-    ),
-    Number(
-        "9223372036854775807",
-        new=("bigint", 9223372036854775807),
-        bigint=exact(9223372036854775807),
-        decimal=exact(dec("9223372036854775807.000000")),
-    ),
-    Number(
-        "9223372036854775808",
-        new=("decimal(38,6)", dec("9223372036854775808.000000")),
-        bigint=FAILED,
-        decimal=exact(dec("9223372036854775808.000000")),
-    ),
-    Number(
-        "12345678901234567890.123456",
-        new=("decimal(38,6)", dec("12345678901234567890.123456")),
-        bigint=FAILED,
-        decimal=exact(dec("12345678901234567890.123456")),
-    ),
-    Number(
-        "12345678901234567890.1234565",
-        new=("decimal(38,6)", dec("12345678901234567890.123456")),
-        bigint=FAILED,
-        decimal=lossy(dec("12345678901234567890.123456")),
-    ),
-    Number(
-        "0.1",
-        new=("decimal(38,6)", dec("0.100000")),
-        bigint=lossy(0),
-        decimal=exact(dec("0.100000")),
-    ),
-    Number(
-        "1e3",
-        new=("decimal(38,6)", dec("1000.000000")),
-        bigint=exact(1000),
-        decimal=exact(dec("1000.000000")),
-    ),
-    Number(
-        "1.0",
-        new=("decimal(38,6)", dec("1.000000")),
-        bigint=exact(1),
-        decimal=exact(dec("1.000000")),
-    ),
-    Number("-0", new=("bigint", 0), bigint=exact(0), decimal=exact(dec("0.000000"))),
-    Number(
-        "1234567890" * 4,
-        new=("string", "1234567890123456789012345678901234567890"),
-        bigint=FAILED,
-        decimal=FAILED,
-    ),
+    Number("9007199254740993", "bigint", exact(2**53 + 1), exact(dec("9007199254740993.000000"))),
+    Number("9223372036854775807", "bigint", exact(2**63 - 1), exact(dec(f"{2**63 - 1}.000000"))),
+    Number("9223372036854775808", DECIMAL, FAILED, exact(dec("9223372036854775808.000000"))),
+    Number(PRECISE, DECIMAL, FAILED, exact(dec(PRECISE))),
+    Number(f"{PRECISE}5", DECIMAL, FAILED, lossy(dec(PRECISE))),
+    Number("0.1", DECIMAL, lossy(0), exact(dec("0.100000"))),
+    Number("1e3", DECIMAL, exact(1000), exact(dec("1000.000000"))),
+    Number("1.0", DECIMAL, exact(1), exact(dec("1.000000"))),
+    Number("-0", "bigint", exact(0), exact(dec("0.000000"))),
+    Number("1234567890" * 4, "string", FAILED, FAILED),
 ]
 each_number = pytest.mark.parametrize("number", NUMBERS, ids=lambda number: number.written)
 COLUMNS = ("whole", "amount", "words", "flag", "moment")
@@ -153,31 +118,15 @@ def test_a_number_into_every_type(runs: Runs, number: Number, spelled: bool) -> 
     value: Any = number.written if spelled else Raw(number.written)
     original = f'"{number.written}"' if spelled else number.written
     day = runs.archive.day("2026-10-01")
-    day.file(
-        "a",
-        track(
-            "Order",
-            "m1",
-            "2026-10-01T07:00",
-            whole=1,
-            amount=0.5,
-            words="one",
-            flag=True,
-            moment="2026-10-01",
-        ),
-    )
+    first = dict(zip(COLUMNS, (1, 0.5, "one", True, "2026-10-01"), strict=True))
+    day.file("a", track("Order", "m1", "2026-10-01T07:00", **first))
     runs.sync()
     day.file("b", track("Order", "m2", "2026-10-01T07:00", **dict.fromkeys(COLUMNS, value)))
     report = runs.sync().tables["shop.track_order"]
     _, row = runs.rows("track_order")
 
-    cells = {
-        "whole": number.bigint,
-        "amount": number.decimal,
-        "words": exact(number.written),
-        "flag": FAILED,
-        "moment": FAILED,
-    }
+    expected = (number.bigint, number.decimal, exact(number.written), FAILED, FAILED)
+    cells = dict(zip(COLUMNS, expected, strict=True))
     assert {name: repr(row[f"properties_{name}"]) for name in COLUMNS} == {
         name: repr(cell) for name, (cell, _) in cells.items()
     }
@@ -198,11 +147,10 @@ def test_a_number_in_a_new_column(runs: Runs, number: Number) -> None:
         "a", track("Order", "m1", "2026-10-01T07:00", n=written, list=[written])
     )
     report = runs.sync().tables["shop.track_order"]
-    type_, cell = number.new
-    types = {name: type_ for name, type_, _ in runs.columns("track_order")}
+    types = {name: type for name, type, _ in runs.columns("track_order")}
     [row] = runs.rows("track_order")
-
-    assert (types["properties_n"], repr(row["properties_n"])) == (type_, repr(cell))
+    assert types["properties_n"] == number.new_type
+    assert repr(row["properties_n"]) == repr(number.new_cell)
     assert row["properties_list"] == f"[{number.written}]"
     cut = number.decimal[1] == "lossy"
     rescued = f'{{"/properties/n":{number.written}}}' if cut else None
@@ -233,13 +181,9 @@ def test_a_number_in_a_new_column(runs: Runs, number: Number) -> None:
 def test_numbers_that_make_a_column_together(
     runs: Runs, together: list[str], type_: str, cells: list[Any]
 ) -> None:
-    runs.archive.day("2026-10-01").file(
-        "a",
-        *(
-            track("Order", f"m{number}", "2026-10-01T07:00", n=Raw(written))
-            for number, written in enumerate(together)
-        ),
-    )
+    values = enumerate(map(Raw, together))
+    lines = (track("Order", f"m{number}", "2026-10-01T07:00", n=value) for number, value in values)
+    runs.archive.day("2026-10-01").file("a", *lines)
     runs.sync()
     assert runs.columns("track_order")[16:] == [("properties_n", type_, "/properties/n")]
     assert [repr(row["properties_n"]) for row in runs.rows("track_order")] == list(map(repr, cells))

@@ -1,4 +1,4 @@
-"""Runs that are refused something: the cause is told, in the report and by the error."""
+"""Refused runs: the report and the error name the cause."""
 
 from pathlib import Path
 from typing import Any, NoReturn
@@ -10,11 +10,12 @@ from eventlake.rules import paths
 from eventlake.rules.errors import InsufficientPermissions, ServiceTrouble, UsageError
 from eventlake.runs.failures import failure_reported
 from eventlake.runs.sync import sync
+from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind
 from eventlake.storage import LocalStorage
 from tests.support.faults.flows import Raises, flow
 from tests.support.lakes.archive import track
-from tests.support.lakes.runs import SOURCE_ID, Runs
+from tests.support.lakes.runs import SOURCE_ID, Runs, utc
 
 ARROW = (
     "When reading information for key 'segment-logs/S1/a.gz' in bucket 'b': AWS Error "
@@ -36,19 +37,15 @@ def refuse(*_: object, **__: object) -> NoReturn:
     raise InsufficientPermissions("No right to do it.")
 
 
-def test_a_catalog_that_refuses_is_reported_and_what_was_committed_is_published_later(
-    archived: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_refusals_are_made_good(archived: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A catalog that refuses is reported, and what was committed is published later."""
     with monkeypatch.context() as patch:
         patch.setattr(LocalCatalog, "create_tables", refuse)
         with pytest.raises(InsufficientPermissions):
             archived.sync()
     line = source_line(archived, "R1")
-    assert (line["status"], line["error_code"], line["error"]) == (
-        "failed",
-        "Segment.InsufficientPermissions",
-        "No right to do it.",
-    )
+    assert (line["status"], line["error"]) == ("failed", "No right to do it.")
+    assert line["error_code"] == "Segment.InsufficientPermissions"
     assert archived.storage.files(paths.stage(SOURCE_ID, "R1"))  # it is needed yet
     archived.sync()
     assert archived.ids("track_order") == ["m1"]
@@ -57,7 +54,7 @@ def test_a_catalog_that_refuses_is_reported_and_what_was_committed_is_published_
     assert archived.storage.files(paths.stage(SOURCE_ID, "R1")) == []
 
 
-def test_what_arrow_or_a_task_says_is_understood_in_the_report(archived: Runs) -> None:
+def test_errors_of_arrow_and_tasks_are_recognised(archived: Runs) -> None:
     error = RuntimeError(f"Job aborted: Traceback\n  x\nOSError: {ARROW}\n\n\tat org.apache")
     archived.flow = flow(before_stage=Raises(error))
     context = archived.context()
@@ -82,10 +79,12 @@ def test_what_arrow_or_a_task_says_is_understood_in_the_report(archived: Runs) -
     ],
     ids=["sync", "replay", "setting", "request"],
 )
-def test_what_ends_a_run_before_it_began_is_reported(
+def test_early_ends_have_a_report(
     runs: Runs, error: Exception, replay: bool, reported: bool
 ) -> None:
-    facts = runs.context(RunKind.REPLAY if replay else RunKind.SYNC).facts
+    day = Window(utc("2026-10-01"), utc("2026-10-02"))
+    kind, window = (RunKind.REPLAY, day) if replay else (RunKind.SYNC, None)
+    facts = runs.context(kind, window).facts
     with pytest.raises(type(error)), failure_reported(runs.storage, runs.catalog, facts):
         raise error
     assert [line[0]["error"] for line in runs.reports().values()] == [str(error)] * reported
@@ -115,9 +114,7 @@ def test_where_nothing_but_the_report_can_be_written_it_is(runs: Runs, tmp_path:
     assert source_line(runs, "R1")["error"] == "the cause"
 
 
-def test_what_fails_after_a_failure_is_not_told_instead_of_it(
-    archived: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_first_failure_is_reported(archived: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LocalStorage, "delete_folder", refuse)
     monkeypatch.setattr(LocalStorage, "delete", refuse)
     archived.flow = flow(before_load=Raises(ServiceTrouble("the cause")))

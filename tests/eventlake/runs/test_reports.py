@@ -84,24 +84,15 @@ def test_one_line_for_the_source_and_one_for_each_table(tmp_path: Path) -> None:
         "files_written": 3,
         "bytes_written": size,
         "raw_files": 1,
+        "ignored_files": 0,
         "dagster_run_id": "",
     }
     orders = tables["track_order"]
-    assert orders["partitions"] == [
-        {"day": "2026-10-01", "hr": "07"},
-        {"day": "2026-10-01", "hr": "09"},
-    ]
+    assert orders["partitions"] == [{"day": "2026-10-01", "hr": hr} for hr in ("07", "09")]
     assert orders["is_new"] is True
     assert len(orders["new_columns"]) == 17
     assert orders["new_columns"][-1] == {"name": "properties_n", "type": "string"}
-    assert {name: orders[name] for name in ("rows_in", *BALANCE)} == {
-        "rows_in": 4,
-        "row_count": 2,
-        "duplicates": 1,
-        "rejected": 1,
-        "suppressed": 0,
-        "skipped": 0,
-    }
+    assert [orders[name] for name in ("rows_in", *BALANCE)] == [4, 2, 1, 1, 0, 0]
 
 
 def test_every_line_balances_and_the_tables_are_part_of_the_source(runs: Runs) -> None:
@@ -149,7 +140,7 @@ def test_new_columns_stand_only_where_there_are_some(runs: Runs) -> None:
     assert not any(line["is_new"] for line in tables.values())
 
 
-def test_a_replay_says_of_what_range(runs: Runs) -> None:
+def test_a_replay_reports_its_range(runs: Runs) -> None:
     runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
     runs.sync()
     runs.replay("2026-10-01T07:00", "2026-10-01T09:00")
@@ -172,10 +163,7 @@ def test_a_run_over_several_days_has_one_report_of_all(runs: Runs) -> None:
     source, tables = lines_of(runs, "R1")
     assert (source["row_count"], source["rejected"], source["raw_files"]) == (2, 2, 2)
     orders = tables["track_order"]
-    assert orders["partitions"] == [
-        {"day": "2026-10-01", "hr": "07"},
-        {"day": "2026-10-02", "hr": "07"},
-    ]
+    assert orders["partitions"] == [{"day": f"2026-10-0{n}", "hr": "07"} for n in (1, 2)]
     assert orders["is_new"] is True
     assert [c["name"] for c in orders["new_columns"]][-2:] == ["properties_p1", "properties_p2"]
 
@@ -221,11 +209,8 @@ def report(lake: Lake, source_id: str, start: str, done: UnitReport | None = Non
     close_run(lake.storage, lake.catalog, run, done or UnitReport(), finish)
 
 
-def test_a_lake_without_reports_has_none(lake: Lake) -> None:
-    assert list(newest_reports(lake)) == []
-
-
 def test_they_come_newest_first_across_days_and_sources(lake: Lake) -> None:
+    assert list(newest_reports(lake)) == []
     for source_id, start in [("S1", "01T10:00"), ("S2", "02T09:00"), ("S1", "02T08:00")]:
         report(lake, source_id, start)
     report(lake, "S2", "01T11:00")
@@ -234,7 +219,7 @@ def test_they_come_newest_first_across_days_and_sources(lake: Lake) -> None:
     assert [run.run_id for run in newest_reports(lake, {"S1"})] == ["S1@02T08:00", "S1@01T10:00"]
 
 
-def test_a_report_knows_its_length_and_what_was_new(lake: Lake) -> None:
+def test_a_report_has_its_duration_and_new_columns(lake: Lake) -> None:
     columns = (NewColumn("a", "string"), NewColumn("b", "bigint"))
     tables = {
         "db.made": TableReport("made", "made", 0, new_columns=columns, is_new=True),
@@ -250,7 +235,7 @@ def test_a_report_knows_its_length_and_what_was_new(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize("damaged", [b"[]\n", b'{"type": "event"}\n', b'{"type": "source"}\n'])
-def test_a_damaged_report_is_named_but_only_by_who_reads_it(lake: Lake, damaged: bytes) -> None:
+def test_a_damaged_report_is_named_when_it_is_read(lake: Lake, damaged: bytes) -> None:
     report(lake, "S1", "01T10:00")
     report(lake, "S1", "02T10:00")
     path = paths.report("S1", "2026-10-01", "S1@01T10:00")
@@ -318,7 +303,7 @@ def test_a_living_run_is_left_alone(runs: Runs, where: str) -> None:
     assert len(runs.storage.files("segment-stage")) == 1
 
 
-def test_a_sync_that_finds_a_dead_run_says_so(runs: Runs) -> None:
+def test_a_sync_warns_of_a_dead_run(runs: Runs) -> None:
     begun(runs, GONE)
     runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
     runs.sync()

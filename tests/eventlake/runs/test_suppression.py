@@ -75,11 +75,8 @@ def test_they_are_counted_for_the_source_and_for_tables_that_are_there(runs: Run
     )
     runs.sync()
     counts = ("rows_in", "row_count", "rejected", "suppressed")
-    assert {t: tuple(map(line.get, counts)) for t, line in lines_of(runs, "R2").items()} == {
-        "": (7, 1, 0, 6),
-        "page": (4, 1, 0, 3),
-        "track_order": (1, 0, 0, 1),
-    }
+    found = {t: tuple(map(line.get, counts)) for t, line in lines_of(runs, "R2").items()}
+    assert found == {"": (7, 1, 0, 6), "page": (4, 1, 0, 3), "track_order": (1, 0, 0, 1)}
 
 
 def test_rows_that_are_there_go_with_a_replay_and_come_back_with_another(runs: Runs) -> None:
@@ -115,7 +112,7 @@ def test_lists_are_for_one_source_or_for_all_and_may_be_switched_off(runs: Runs)
     assert people_in(runs) == {"zoe", "max"}
 
 
-def test_the_record_log_says_that_they_were_there_but_not_who(runs: Runs) -> None:
+def test_the_record_log_has_their_events_without_their_ids(runs: Runs) -> None:
     suppress(runs.storage, "zoe")
     runs.set(skip_events=["page"])
     runs.archive.day(DAY[0]).file(
@@ -130,9 +127,8 @@ def test_the_record_log_says_that_they_were_there_but_not_who(runs: Runs) -> Non
     report = runs.sync()
     assert (report.suppressed, report.rejected, report.skipped) == (3, 2, 1)
     found = find(Lake.open(runs.settings), runs.source, "m1")
-    assert [one.record["status_message"] for one in found.occurrences] == [
-        "Its user is suppressed."
-    ]
+    [occurrence] = found.occurrences
+    assert occurrence.record["status_message"] == "Its user is suppressed."
     assert found.rows == ()
     (runs.root / paths.tracking("W1", "S1", "R1") / "metadata.json").unlink()
     records = runs.read(paths.tracking("W1", "S1", "R1"))
@@ -172,7 +168,7 @@ def test_a_replay_that_was_interrupted_begins_anew_if_others_are_suppressed(runs
     assert "with other suppressed people" in " ".join(runs.logged)
 
 
-def test_an_audit_asks_for_what_a_replay_would_make(runs: Runs) -> None:
+def test_an_audit_expects_the_result_of_a_replay(runs: Runs) -> None:
     runs.archive.day(DAY[0]).file(
         "a", page("m1", "2026-10-01T07:00") | ZOE, page("m2", "2026-10-01T07:00") | MAX
     )
@@ -197,9 +193,7 @@ def sample(runs: Runs) -> Runs:
     return runs
 
 
-def test_of_busy_users_nothing_comes_with_the_next_sync_and_nothing_stays_after_a_replay(
-    sample: Runs,
-) -> None:
+def test_busy_users_get_no_new_rows_and_lose_all_with_a_replay(sample: Runs) -> None:
     before = rows_by_user(sample)
     users = [user for user, _ in before.most_common(40)]
     suppress(sample.storage, *users)

@@ -223,15 +223,16 @@ class Survival(RuleBasedStateMachine):
             self.waiting -= set(paths)
             return self.reference.load([self.archive[path] for path in paths])
         step = manifest.replay
-        if step is None or not step.day:
+        if step is None or not step.days:
             return None
-        start = micros(utc(step.day))
-        day = micros(utc("1970-01-02"))
+        start = micros(utc(min(step.days)))
+        day = micros(utc("1970-01-02")) * len(step.days)
         chosen = frozenset(step.replay.tables) if step.replay.tables else None
         # Of files that no sync has loaded yet it takes those whose folder is near.
         read = {raw.path for raw in step.raw} | (self.archive.keys() - self.waiting)
         files = [self.archive[path] for path in sorted(read)]
-        return self.reference.load(files, Scope(start, start + day, chosen))
+        until = micros(step.replay.end)
+        return self.reference.load(files, Scope(start, start + day, chosen, until))
 
     def _count(self, run: str, account: Account) -> None:
         self.counted.setdefault(run, Counter()).update(

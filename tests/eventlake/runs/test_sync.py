@@ -75,10 +75,8 @@ def test_a_type_stays_and_what_does_not_fit_it_is_rescued(runs: Runs) -> None:
     day = runs.archive.day("2026-10-01")
     day.file("a", track("Order", "m1", "2026-10-01T07:00", price=12))
     runs.sync()
-    assert runs.columns("track_order") == [
-        *STANDARD,
-        ("properties_price", "bigint", "/properties/price"),
-    ]
+    price = ("properties_price", "bigint", "/properties/price")
+    assert runs.columns("track_order") == [*STANDARD, price]
     day.file(
         "b",
         track("Order", "m2", "2026-10-01T07:00", price="12,50", size="L"),
@@ -158,7 +156,7 @@ def test_every_layout_loads_grows_and_replays(
     assert runs.sync().duplicates == 1
     runs.replay("2026-10-01", "2026-10-02")
     assert runs.ids("track_order") == ["m1", "m2", "m3"]
-    assert all("/_v/R3/" in p.location for p in runs.partitions("track_order").values())
+    assert all("/versions/R3/" in p.location for p in runs.partitions("track_order").values())
 
 
 def test_warehouse_naming_from_end_to_end(tmp_path: Path) -> None:
@@ -168,13 +166,15 @@ def test_warehouse_naming_from_end_to_end(tmp_path: Path) -> None:
         "a",
         track("Order Completed", "m1", "2026-10-01T07:00", total=1, id=9, user_id="x"),
         track("identifies", "m2", "2026-10-01T07:00"),
-        identify("m3", "2026-10-01T07:00", plan="pro"),
-        page("m4", "2026-10-01T07:00"),
+        track("order-completed", "m5", "2026-10-01T07:00", event="x", name="Mug"),
+        identify("m3", "2026-10-01T07:00", plan="pro", name="Ada"),
+        page("m4", "2026-10-01T07:00", name="Home"),
     )
     runs.sync()
     assert runs.tables() == ["identifies", "order_completed", "pages", "track_identifies"]
     assert runs.columns("order_completed")[0] == ("id", "string", "/messageId")
     assert runs.columns("order_completed")[16:] == [
+        ("event_text", "string", "/event"),
         ("total", "bigint", "/properties/total"),
         ("rescued_data", "string", ""),
     ]
@@ -184,9 +184,21 @@ def test_warehouse_naming_from_end_to_end(tmp_path: Path) -> None:
             "total": 1,
             "user_id": None,
             "rescued_data": '{"/properties/id":9,"/properties/user_id":"x"}',
-        }
+        },
+        {"id": "m5", "total": None, "user_id": None, "rescued_data": '{"/properties/event":"x"}'},
     ]
-    assert runs.rows("identifies", "id", "plan") == [{"id": "m3", "plan": "pro"}]
+    assert runs.rows("order_completed", "event", "event_text", "name") == [
+        {"event": "order_completed", "event_text": "Order Completed", "name": None},
+        {"event": "order_completed", "event_text": "order-completed", "name": "Mug"},
+    ]
+    assert runs.rows("track_identifies", "event", "event_text") == [
+        {"event": "identifies", "event_text": "identifies"}
+    ]
+    identified = runs.rows("identifies", "id", "plan", "name", "event")
+    assert identified == [{"id": "m3", "plan": "pro", "name": "Ada", "event": None}]
+    assert runs.rows("pages", "name", "rescued_data") == [
+        {"name": None, "rescued_data": '{"/properties/name":"Home"}'}
+    ]
     # The index can be made from these tables, too.
     for file in runs.storage.files("segment-data/_state/sources/S1/ids"):
         runs.storage.delete(file.path)
@@ -202,18 +214,14 @@ def test_a_prefix_names_the_tables_and_not_the_folders(tmp_path: Path) -> None:
     assert list(report.tables) == ["apps.ios_track_page_view"]
     assert runs.table("ios_track_page_view").location.endswith("/segment_type=track_page_view")
     lines = runs.reports()["R1"]
-    assert [(line["database"], line["table_name"]) for line in lines] == [
-        ("apps", ""),
-        ("apps", "ios_track_page_view"),
-    ]
+    names = [(line["database"], line["table_name"]) for line in lines]
+    assert names == [("apps", ""), ("apps", "ios_track_page_view")]
 
 
 @pytest.mark.parametrize(
     "changed", [{"date_partition": "day"}, {"naming": "warehouse"}], ids=lambda c: next(iter(c))
 )
-def test_another_layout_or_naming_over_existing_tables_is_refused(
-    runs: Runs, changed: dict[str, str]
-) -> None:
+def test_another_layout_or_naming_is_refused(runs: Runs, changed: dict[str, str]) -> None:
     runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
     runs.sync()
     runs.set(**changed)
@@ -238,20 +246,15 @@ def test_another_layout_or_naming_over_existing_tables_is_refused(
 
 def test_skipped_events_are_counted_and_neither_written_nor_catalogued(tmp_path: Path) -> None:
     runs = Runs(tmp_path, skip_events=["Order", "page"])
-    runs.archive.day("2026-10-01").file(
-        "a",
-        track("Order", "m1", "2026-10-01T07:00"),
-        page(None, "2026-10-01T07:00"),
-        identify("m3", "2026-10-01T07:00"),
-    )
+    order = track("Order", "m1", "2026-10-01T07:00")
+    others = page(None, "2026-10-01T07:00"), identify("m3", "2026-10-01T07:00")
+    runs.archive.day("2026-10-01").file("a", order, *others)
     report = runs.sync()
     assert (report.rows_in, report.skipped, report.rejected, report.row_count) == (3, 2, 0, 1)
     assert runs.tables() == ["identify"]
 
 
-def test_rows_without_id_are_rejected_or_loaded_under_the_hash_of_their_line(
-    tmp_path: Path,
-) -> None:
+def test_rows_without_id_are_rejected_or_loaded_under_their_hash(tmp_path: Path) -> None:
     for load in (False, True):
         runs = Runs(tmp_path / str(load), load_without_message_id=load)
         line = track("Order", None, "2026-10-01T07:00")
@@ -280,10 +283,8 @@ def test_duplicates_cross_tables_files_and_syncs(runs: Runs) -> None:
 
 def test_a_shorter_window_is_a_setting(tmp_path: Path) -> None:
     runs = Runs(tmp_path, dedup_days=1)
-    runs.archive.day("2026-10-01").file(
-        "a",
-        *(track("Order", "m1", at) for at in ("2026-10-01", "2026-10-02", "2026-10-02T00:00:01")),
-    )
+    times = ("2026-10-01", "2026-10-02", "2026-10-02T00:00:01")
+    runs.archive.day("2026-10-01").file("a", *(track("Order", "m1", at) for at in times))
     report = runs.sync()
     assert (report.row_count, report.duplicates) == (2, 1)
 
@@ -320,16 +321,12 @@ def test_limits_hold_over_all_tasks_as_over_one(tmp_path: Path) -> None:
 
     assert (report.row_count, report.rejected) == (3, 2)
     assert runs.ids("track_order") == ["m1", "m4"]
-    assert [name for name, *_ in runs.columns("track_order")][16:] == [
-        "properties_a",
-        "properties_c",
-    ]
+    names = [name for name, *_ in runs.columns("track_order")]
+    assert names[16:] == ["properties_a", "properties_c"]
     assert runs.tables() == ["page", "track_order"]
 
 
-def test_several_tasks_make_the_same_lake_as_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_tasks_make_the_same_lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ends: list[Any] = []
     for slots in (1, 2, 5):
         monkeypatch.setattr(InProcess, "slots", slots)
@@ -343,9 +340,8 @@ def test_several_tasks_make_the_same_lake_as_one(
                 track(f"Only {name}", f"o{name}", "2026-10-01T07:00"),
             )
         runs.sync()
-        ends.append(
-            [(t, runs.columns(t), runs.rows(t), runs.table(t).comment) for t in runs.tables()]
-        )
+        tables = runs.tables()
+        ends.append([(t, runs.columns(t), runs.rows(t), runs.table(t).comment) for t in tables])
     assert ends[0] == ends[1] == ends[2]
     # Discovered in order of file, then line, then place.
     assert [c[0] for c in runs.columns("track_order")[16:]] == [
@@ -353,7 +349,7 @@ def test_several_tasks_make_the_same_lake_as_one(
     ]
 
 
-def test_the_state_knows_how_many_rows_each_table_has(runs: Runs) -> None:
+def test_the_state_has_the_row_count_of_each_table(runs: Runs) -> None:
     day = runs.archive.day("2026-10-01")
     day.file("a", *(track("Order", f"m{n}", f"2026-10-01T0{n}:00") for n in range(3)))
     runs.sync()
@@ -364,16 +360,11 @@ def test_the_state_knows_how_many_rows_each_table_has(runs: Runs) -> None:
 
 
 def test_years_far_away_are_loaded_with_a_warning(runs: Runs) -> None:
-    runs.archive.day("2026-10-01").file(
-        "a",
-        *(track("Order", at, at) for at in ("0001-01-01", "0999-12-31T23:00", "9999-12-31T23:59")),
-    )
+    times = ("0001-01-01", "0999-12-31T23:00", "9999-12-31T23:59")
+    runs.archive.day("2026-10-01").file("a", *(track("Order", at, at) for at in times))
     runs.sync()
-    assert list(runs.partitions("track_order")) == [
-        ("0001-01-01", "00"),
-        ("0999-12-31", "23"),
-        ("9999-12-31", "23"),
-    ]
+    hours = [("0001-01-01", "00"), ("0999-12-31", "23"), ("9999-12-31", "23")]
+    assert list(runs.partitions("track_order")) == hours
     assert any(w.startswith("2 rows were received before") for w in runs.warnings)
     assert any(w.startswith("1 rows claim to be received more than a day") for w in runs.warnings)
     assert runs.ledger()["a.gz"].hours == ("0001-01-01T00", "0999-12-31T23", "9999-12-31T23")
@@ -385,30 +376,19 @@ NOON = utc("2026-10-20T12:00")
 HOUR = timedelta(hours=1)
 
 
-def test_two_hours_after_it_was_first_seen(runs: Runs) -> None:
+def test_the_first_sync_is_due_some_hours_after_the_source_was_seen(runs: Runs) -> None:
     assert expected_first_sync(runs.storage, runs.source) is None
+    first_sync_due(runs.storage, runs.source, utc("2036-01-01"))  # a clock that was ahead
     dues = [first_sync_due(runs.storage, runs.source, NOON + n * HOUR) for n in range(4)]
     assert dues == [NOON + 2 * HOUR] * 4
     assert expected_first_sync(runs.storage, runs.source) == NOON + 2 * HOUR
-
-
-def test_at_once_if_that_is_set(runs: Runs) -> None:
     runs.set(first_sync_hours=0)
     assert first_sync_due(runs.storage, runs.source, NOON) == NOON
-
-
-def test_a_source_that_has_data_is_not_new(runs: Runs) -> None:
+    runs.set()
     runs.archive.day("2026-10-01").file("a", page("m1", "2026-10-01T07:00"))
-    first_sync_due(runs.storage, runs.source, NOON)
-    runs.sync()
+    runs.sync()  # a source that has data is not new
     assert first_sync_due(runs.storage, runs.source, NOON) is None
     assert expected_first_sync(runs.storage, runs.source) is None
-
-
-def test_a_clock_that_was_ahead_makes_nobody_wait_for_years(runs: Runs) -> None:
-    first_sync_due(runs.storage, runs.source, utc("2036-01-01"))
-    assert first_sync_due(runs.storage, runs.source, NOON) == NOON + 2 * HOUR
-    assert first_sync_due(runs.storage, runs.source, NOON + HOUR) == NOON + 2 * HOUR
 
 
 @pytest.mark.parametrize(
@@ -422,7 +402,7 @@ def test_a_clock_that_was_ahead_makes_nobody_wait_for_years(runs: Runs) -> None:
         (1_000_000, 8_000_000, 4),
     ],
 )
-def test_no_task_gets_too_many(staged: int, looked_back: int, groups: int) -> None:
+def test_deduplication_is_divided_by_size(staged: int, looked_back: int, groups: int) -> None:
     assert groups_for(staged, looked_back) == groups
 
 
@@ -437,9 +417,7 @@ def three_tables(runs: Runs) -> None:
 
 
 @pytest.mark.parametrize("tasks", [InProcess, flow(slots=3)], ids=["InProcess", "ThreeTasks"])
-def test_past_the_limit_of_tables_events_are_rejected_until_there_is_room(
-    tmp_path: Path, tasks: type[InProcess]
-) -> None:
+def test_a_full_catalog_rejects_new_tables(tmp_path: Path, tasks: type[InProcess]) -> None:
     runs = Runs(tmp_path, limits={"catalog_tables": 3})
     runs.flow = tasks
     runs.catalog.ensure_database("shop")
@@ -518,8 +496,8 @@ def test_files_of_others_are_neither_read_nor_joined(runs: Runs) -> None:
 
     assert [row["message_id"] for row in runs.rows("identify")] == ["m1", "m3", "m4"]
     assert sorted(runs.files("identify")) == [
-        "segment-data/data/S1/_v/R1/segment_type=identify/day=2026-10-01/hr=07",
-        "segment-data/data/S1/_v/R2/segment_type=identify/day=2026-10-01/hr=08",
+        "segment-data/data/S1/versions/R1/segment_type=identify/day=2026-10-01/hr=07",
+        "segment-data/data/S1/versions/R2/segment_type=identify/day=2026-10-01/hr=08",
     ]
     assert list(runs.files("track_order")) == [
         "segment-data/data/S1/segment_type=track_order/day=2026-10-01/hr=07"
@@ -597,7 +575,7 @@ def log_of(runs: Runs, status: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("batch_bytes", [1, not_loaded.BATCH_BYTES])
-def test_every_good_line_is_loaded_and_every_bad_one_told_of_at_its_place(
+def test_every_good_line_is_loaded_and_every_bad_one_is_logged(
     runs: Runs, batch_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(not_loaded, "BATCH_BYTES", batch_bytes)
@@ -610,13 +588,13 @@ def test_every_good_line_is_loaded_and_every_bad_one_told_of_at_its_place(
     name = str(path.relative_to(runs.root))
     assert runs.ids("track_order") == [f"good-{n:02}" for n in range(len(BAD_LINES) + 1)]
     assert (report.row_count, report.rejected) == (len(BAD_LINES) + 1, len(BAD_LINES))
-    told = log_of(runs, "rejected") + log_of(runs, "NULL")
-    assert [(r["raw_file"], r["raw_line"], r["status_message"]) for r in told] == [
+    records = log_of(runs, "rejected") + log_of(runs, "NULL")
+    assert [(r["raw_file"], r["raw_line"], r["status_message"]) for r in records] == [
         (name, 2 * number, message) for number, (_, message) in enumerate(BAD_LINES, start=1)
     ]
     # The payload as it came, as far as text can show it, and never more than a line may have.
     payloads = [bad[: MIB + 1].decode(errors="replace") for bad, _ in BAD_LINES]
-    assert [record["record_payload"] for record in told] == payloads
+    assert [record["record_payload"] for record in records] == payloads
 
 
 def damaged(packed: bytes) -> bytes:
@@ -665,9 +643,8 @@ def test_a_broken_file_between_good_ones_costs_its_broken_part_alone(
         (name, line) for line in range(len(saved) + 1, place + 1)
     ]
     assert told["identifier"] == f"{name}:{place}"
-    assert told["status_message"].startswith(
-        f"The file is broken here; what follows could not be read: {why}"
-    )
+    broken_here = f"The file is broken here; what follows could not be read: {why}"
+    assert told["status_message"].startswith(broken_here)
     assert report.rows_in == len(ids) + report.rejected == len(ids) + len(rubbish) + 1
 
 

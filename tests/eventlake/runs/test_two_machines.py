@@ -87,9 +87,7 @@ def test_two_syncs_at_once_load_every_event_once(in_memory: Path, leases: bool) 
 
 
 @pytest.mark.parametrize("leases", [True, False], ids=["with leases", "without"])
-def test_syncs_replays_and_compactions_of_four_machines_in_any_order(
-    in_memory: Path, leases: bool
-) -> None:
+def test_runs_of_four_machines_in_any_order(in_memory: Path, leases: bool) -> None:
     tell(in_memory, seed=7, leases=leases)
 
 

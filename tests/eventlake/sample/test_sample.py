@@ -6,9 +6,8 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import pytest
 from eventlake.sample import (
     IOS_PROD,
     WEB_SHOP,
+    Account,
     Expected,
     Load,
     Reason,
@@ -25,10 +25,24 @@ from eventlake.sample import (
     write_archive,
 )
 from eventlake.sample.archive import write_if_different
-from tests.support.lakes.jobs import Written
 from tests.support.oracles.recount import CUT_END, Recount, hashed, judge, lines, recount
 
 SOURCES = ["wX3mQ8rTz", "9IP56Shn6"]
+
+
+@dataclass(frozen=True)
+class Written:
+    """A small archive, written once for all tests."""
+
+    root: Path
+    spec: SampleSpec
+    account: Account
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    root, spec = tmp_path_factory.mktemp("sample"), SampleSpec(days=3, events_per_day=700)
+    return Written(root, spec, write_archive(root, spec))
 
 
 def agree(expected: Expected, found: Recount) -> None:
@@ -44,19 +58,16 @@ def paths(loads: Sequence[Load]) -> list[list[str]]:
 
 @pytest.mark.parametrize("source_id", SOURCES)
 def test_rows_duplicates_and_rejects_of_the_whole_archive(written: Written, source_id: str) -> None:
-    loads = written.account.day_by_day(source_id)
-    assert [{file.folder for file in load} for load in loads] == [
-        {date(2026, 10, 1)},
-        {date(2026, 10, 2)},
-        {date(2026, 10, 3)},
-    ]
+    loads = written.account.at_once(source_id)
+    folders = [{file.folder for file in load} for load in loads]
+    assert folders == [{date(2026, 10, day) for day in (1, 2, 3)}]
     agree(written.account.expected(source_id), recount(written.root, paths(loads)))
 
 
 @pytest.mark.parametrize("source_id", SOURCES)
 @pytest.mark.parametrize("folders", [[1], [2], [1, 3], [1, 2]])
 def test_any_part_of_the_day_folders(written: Written, source_id: str, folders: list[int]) -> None:
-    loads = written.account.day_by_day(source_id, [date(2026, 10, day) for day in folders])
+    loads = written.account.at_once(source_id, [date(2026, 10, day) for day in folders])
     agree(written.account.expected(source_id, loads), recount(written.root, paths(loads)))
 
 
@@ -66,23 +77,16 @@ def test_every_sync_when_files_are_loaded_as_they_arrive(written: Written, sourc
     steps = written.account.per_sync(source_id)
     assert len(steps) == 4  # three days, and the last straggler
     for upto in range(1, len(syncs) + 1):
-        loads = [load for sync in syncs[:upto] for load in sync]
-        agree(sum(steps[:upto], Expected()), recount(written.root, paths(loads)))
-
-
-@pytest.mark.parametrize("source_id", SOURCES)
-def test_what_was_loaded_first_is_kept_even_if_received_later(
-    written: Written, source_id: str
-) -> None:
-    all_at_once = written.account.expected(source_id)
-    as_they_arrive = sum(written.account.per_sync(source_id), Expected())
+        agree(sum(steps[:upto], Expected()), recount(written.root, paths(syncs[:upto])))
+    # What was loaded first is kept, even if it was received later.
+    all_at_once, as_they_arrive = written.account.expected(source_id), sum(steps, Expected())
     assert all_at_once.totals == as_they_arrive.totals
     assert all_at_once.rows != as_they_arrive.rows
 
 
 @pytest.mark.parametrize("source_id", SOURCES)
 def test_rows_are_conserved_per_source_and_per_table(written: Written, source_id: str) -> None:
-    for step in history(written.account.day_by_day(source_id)):
+    for step in history(written.account.at_once(source_id)):
         assert step.rows_in == step.totals.rows_in
         homeless = sum(n for reject, n in step.rejected.items() if reject.table is None)
         assert sum(table.rows_in for table in step.tables.values()) + homeless == step.rows_in
@@ -101,7 +105,7 @@ def test_lines_and_sizes_of_every_raw_file(written: Written, source_id: str) -> 
 def test_an_id_used_again_after_more_than_a_week_is_a_new_event(tmp_path: Path) -> None:
     account = write_archive(tmp_path, SampleSpec(days=9, events_per_day=60, files_per_day=1))
     for source_id in SOURCES:
-        loads = account.day_by_day(source_id)
+        loads = account.at_once(source_id)
         agree(account.expected(source_id), recount(tmp_path, paths(loads)))
         wider = sum(history(loads, window_days=9), Expected())
         assert wider.totals.duplicates == account.expected(source_id).totals.duplicates + 1
@@ -112,7 +116,7 @@ def test_a_clean_archive_has_rows_and_nothing_else(tmp_path: Path) -> None:
     account = write_archive(tmp_path, spec)
     for source_id in SOURCES:
         expected = account.expected(source_id)
-        agree(expected, recount(tmp_path, paths(account.day_by_day(source_id))))
+        agree(expected, recount(tmp_path, paths(account.at_once(source_id))))
         assert (expected.totals.row_count, expected.rows_in) == (600, 600)
 
 
@@ -120,25 +124,19 @@ def test_requested_duplicates_are_spread_over_the_days(tmp_path: Path) -> None:
     spec = SampleSpec(days=7, events_per_day=200, faults=False, duplicates=0.1)
     account = write_archive(tmp_path, spec, sources=[IOS_PROD])
     assert list(account.files) == [IOS_PROD.id]
-    loads = account.day_by_day(IOS_PROD.id)
+    loads = account.at_once(IOS_PROD.id)
     expected = account.expected(IOS_PROD.id, loads)
     agree(expected, recount(tmp_path, paths(loads)))
     assert expected.totals.row_count == 1_400
     # Of 140 copies those are missing that would come after the last day.
     assert 100 <= expected.totals.duplicates < 140
     first: dict[str, date] = {}
-    days_later = Counter(
-        (file.folder - first.setdefault(copy.message_id, file.folder)).days
-        for load in loads
-        for file in load
-        for copy in file.copies
-    )
+    copies = ((file.folder, copy) for load in loads for file in load for copy in file.copies)
+    days_later = Counter((day - first.setdefault(one.message_id, day)).days for day, one in copies)
     assert set(days_later) == {0, 1, 2, 3, 4, 5, 6}
 
 
-def test_the_account_of_a_part_of_the_archive_is_of_that_part(
-    written: Written, tmp_path: Path
-) -> None:
+def test_a_part_of_an_archive_has_its_own_account(written: Written, tmp_path: Path) -> None:
     two_syncs = write_archive(tmp_path, written.spec, arrived=2)
     for source_id in SOURCES:
         assert two_syncs.per_sync(source_id) == written.account.per_sync(source_id)[:2]
@@ -147,18 +145,15 @@ def test_the_account_of_a_part_of_the_archive_is_of_that_part(
 def test_other_seeds_make_other_events_and_still_add_up(tmp_path: Path, written: Written) -> None:
     account = write_archive(tmp_path, replace(written.spec, seed=8, events_per_day=250, days=2))
     for source_id in SOURCES:
-        agree(account.expected(source_id), recount(tmp_path, paths(account.day_by_day(source_id))))
+        agree(account.expected(source_id), recount(tmp_path, paths(account.at_once(source_id))))
 
 
 SMALL = SampleSpec(days=2, events_per_day=120, files_per_day=3)
 
 
-def contents(root: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(root)): sha256(path.read_bytes()).hexdigest()
-        for path in sorted(root.rglob("*"))
-        if path.is_file()
-    }
+def contents(root: Path) -> dict[str, bytes]:
+    files = (path for path in sorted(root.rglob("*")) if path.is_file())
+    return {str(path.relative_to(root)): path.read_bytes() for path in files}
 
 
 def test_another_process_writes_the_same_bytes(tmp_path: Path) -> None:
@@ -168,11 +163,8 @@ def test_another_process_writes_the_same_bytes(tmp_path: Path) -> None:
         "write_archive(Path(sys.argv[1]), "
         "SampleSpec(days=2, events_per_day=120, files_per_day=3))"
     )
-    subprocess.run(
-        [sys.executable, "-c", program, tmp_path / "there"],
-        env={"PYTHONHASHSEED": "4711", "PYTHONPATH": os.pathsep.join(sys.path)},
-        check=True,
-    )
+    env = {"PYTHONHASHSEED": "4711", "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", program, tmp_path / "there"], env=env, check=True)
     assert contents(tmp_path / "here") == contents(tmp_path / "there")
 
 
@@ -182,33 +174,26 @@ def test_fewer_days_are_the_beginning_of_more_days(tmp_path: Path) -> None:
     assert contents(tmp_path / "short").items() < contents(tmp_path / "long").items()
 
 
+def times(root: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in root.rglob("*") if path.is_file()}
+
+
 def test_writing_again_touches_nothing_that_is_there(tmp_path: Path) -> None:
     write_archive(tmp_path, SMALL, arrived=1)
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
+    before = times(tmp_path)
     write_archive(tmp_path, SMALL)
-    after = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
-    assert before.items() < after.items()
+    assert before.items() < times(tmp_path).items()
 
 
 def test_a_day_has_the_requested_events_files_and_hours(tmp_path: Path) -> None:
-    spec = SampleSpec(
-        first_day=date(2024, 2, 29),
-        days=1,
-        events_per_day=1_000,
-        files_per_day=6,
-        hours=3,
-        faults=False,
-    )
-    account = write_archive(tmp_path, spec)
+    usual = SampleSpec(days=1, events_per_day=1_000, files_per_day=6, hours=3, faults=False)
+    account = write_archive(tmp_path, replace(usual, first_day=date(2024, 2, 29)))
     for source in account.sources:
         expected = account.expected(source.id)
         assert expected.rows_in == 1_000
         assert len(account.files[source.id]) == 6
-        assert {(slot.day, slot.hr) for slot in expected.rows} == {
-            ("2024-02-29", "00"),
-            ("2024-02-29", "01"),
-            ("2024-02-29", "02"),
-        }
+        found = {(slot.day, slot.hr) for slot in expected.rows}
+        assert found == {("2024-02-29", hour) for hour in ("00", "01", "02")}
 
 
 def test_extra_event_types_become_tables_of_their_own(tmp_path: Path) -> None:
@@ -244,26 +229,20 @@ Events = list[dict[str, Any]]
 def raw(written: Written) -> list[bytes]:
     """All lines of all files."""
     files = (file for files in written.account.files.values() for file in files)
-    return [
-        line for file in files for line in lines(written.root / file.path) if line is not CUT_END
-    ]
+    found = (line for file in files for line in lines(written.root / file.path))
+    return [line for line in found if line is not CUT_END]
 
 
 def events_of(written: Written, source_id: str, day: int | None = None) -> Events:
     """What is readable, of all folders or of one."""
-    judged = (
-        judge(line)
-        for file in written.account.files[source_id]
-        if day in (None, file.folder.day)
-        for line in lines(written.root / file.path)
-    )
+    files = (f for f in written.account.files[source_id] if day in (None, f.folder.day))
+    judged = (judge(line) for file in files for line in lines(written.root / file.path))
     return [event for reason, _, event in judged if reason is None]
 
 
 def properties(events: Events, name: str, key: str) -> list[Any]:
-    return [
-        e["properties"][key] for e in events if e.get("event") == name and key in e["properties"]
-    ]
+    found = (event["properties"] for event in events if event.get("event") == name)
+    return [values[key] for values in found if key in values]
 
 
 @pytest.mark.parametrize(
@@ -359,7 +338,7 @@ def test_a_file_of_the_first_day_is_cut_off(written: Written) -> None:
         (IOS_PROD.id, "track_widget_added", "Order Completed", "loyalty"),
     ],
 )
-def test_tables_and_properties_that_appear_on_the_second_day(
+def test_a_table_and_a_property_appear_on_the_second_day(
     written: Written, source_id: str, table: str, name: str, column: str
 ) -> None:
     first, second = written.account.per_sync(source_id)[:2]
@@ -371,9 +350,7 @@ def test_tables_and_properties_that_appear_on_the_second_day(
 @pytest.mark.parametrize(
     ("name", "key"), [("Product Added", "quantity"), ("Checkout Step Viewed", "step")]
 )
-def test_an_integer_of_the_first_day_is_also_text_and_fraction_on_the_second(
-    written: Written, name: str, key: str
-) -> None:
+def test_a_number_is_also_text_on_the_second_day(written: Written, name: str, key: str) -> None:
     days = [properties(events_of(written, WEB_SHOP.id, day), name, key) for day in (1, 2)]
     assert [{type(value) for value in day} for day in days] == [{int}, {int, float, str}]
 

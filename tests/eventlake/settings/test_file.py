@@ -21,6 +21,9 @@ sources:
 """
 
 
+EMPTY = "the file is empty; `datalake init` writes a commented example"
+
+
 def load(folder: Path, text: str) -> Settings:
     (folder / "lake.yaml").write_text(text)
     return load_settings(None, {}, folder)
@@ -50,27 +53,28 @@ def test_places_are_relative_to_the_file_and_not_to_the_caller(tmp_path: Path) -
     assert lake.storage_uri == f"{tmp_path}/etc/lake"
 
 
-def test_without_a_file_the_message_leads_to_init(tmp_path: Path) -> None:
-    with pytest.raises(UsageError) as caught:
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=f"(?s){tmp_path}/lake.yaml.*datalake init") as caught:
         load_settings(None, {}, tmp_path)
-    assert f"{tmp_path}/lake.yaml" in str(caught.value)
-    assert "datalake init" in str(caught.value)
     assert caught.value.exit_code == 2
-
-
-def test_a_folder_in_place_of_the_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read: Is a directory"):
         load_settings(tmp_path, {}, tmp_path)
+    (tmp_path / "lake.yaml").write_bytes(GOOD.encode() + "# Größe".encode("latin-1"))
+    with pytest.raises(SettingsError, match=r"lake\.yaml:6: bytes that are not UTF-8; save it as"):
+        load_settings(None, {}, tmp_path)
+
+
+def bomb(level: str) -> str:
+    """Levels of aliases, each twice the one before: 2 to the power of 40 values."""
+    lines = [f"n{i}: &n{i} {level.format(*[f'n{i - 1}'] * 2)}" for i in range(1, 40)]
+    return "\n".join(["n0: &n0 {k: v}", *lines])
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", "lake.yaml:1: the file is empty; `datalake init` writes a commented example"),
-        (
-            "# nothing\n",
-            "lake.yaml:1: the file is empty; `datalake init` writes a commented example",
-        ),
+        ("", f"lake.yaml:1: {EMPTY}"),
+        ("# nothing\n", f"lake.yaml:1: {EMPTY}"),
         ("- a\n", "lake.yaml:1: a list instead of settings; "),
         ("hello", "lake.yaml:1: 'hello' instead of settings; "),
         ("a: 1\nb: [1, 2\nc: 3\n", "lake.yaml:3:2: expected ',' or ']'"),
@@ -81,22 +85,17 @@ def test_a_folder_in_place_of_the_file_is_told(tmp_path: Path) -> None:
         ("a: 1\nb: 2\na: 3\n", "lake.yaml:3 a: written twice, first on line 1; keep one of them"),
         ("a: !env HOME", "lake.yaml:1 a: the tag '!env'; write the value without a tag"),
         ("a: &x [*x]", "lake.yaml:1 a[0]: an alias that contains itself"),
+        (bomb("[*{}, *{}]"), "lake.yaml:1: aliases that make more than 100,000 values of it; "),
+        (bomb("{{<<: [*{}, *{}]}}"), "lake.yaml:1: aliases that make more than 100,000 values"),
+        ("a: " + "[" * 5000, "lake.yaml:1: values nested too deeply; write fewer levels"),
     ],
 )
-def test_what_is_no_settings_file_is_told_with_its_place(
-    tmp_path: Path, text: str, expected: str
-) -> None:
+def test_broken_yaml_is_refused_by_line(tmp_path: Path, text: str, expected: str) -> None:
     [problem] = problems(tmp_path, text)
     assert problem.startswith(expected)
 
 
-def test_a_file_in_another_encoding_is_told(tmp_path: Path) -> None:
-    (tmp_path / "lake.yaml").write_bytes(GOOD.encode() + "# Größe".encode("latin-1"))
-    with pytest.raises(SettingsError, match=r"lake\.yaml:6: bytes that are not UTF-8; save it as"):
-        load_settings(None, {}, tmp_path)
-
-
-def test_all_wrong_settings_are_told_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:
+def test_all_wrong_settings_are_listed_in_the_order_of_the_file(tmp_path: Path) -> None:
     text = """\
 storage: abfss://container@account
 catalog: glu
@@ -134,8 +133,8 @@ sources:
         "local | spark://host:port | emr",
         "lake.yaml:4 dedup_days: seen 'never'; allowed: a whole number of days from 1 to 3650",
         "lake.yaml:6 limits.depth: seen '0'; allowed: a whole number from 1 to 500",
-        "lake.yaml:7 limits.width: unknown setting; allowed: line_bytes, depth, columns, tables, "
-        "catalog_databases, catalog_tables, column_name",
+        "lake.yaml:7 limits.width: unknown setting; allowed: line_bytes, depth, rejected_lines, "
+        "columns, tables, days, catalog_databases, catalog_tables, column_name",
         f"lake.yaml:11 sources[0].date_partition: seen 'hourly'; allowed: {layouts}",
         "lake.yaml:12 sources[0].start: seen '20261001'; allowed: a day, YYYY-MM-DD",
         "lake.yaml:13 sources[1].id: seen 'a/b'; allowed: letters, digits, `_` and `-`",
@@ -149,33 +148,15 @@ sources:
     ]
 
 
-def test_the_error_counts_and_says_which_file_and_which_code(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError) as caught:
+def test_the_error_has_the_file_the_count_and_the_code(tmp_path: Path) -> None:
+    begins = f"^{tmp_path}/lake.yaml cannot be used: 2 settings are wrong."
+    with pytest.raises(SettingsError, match=begins) as caught:
         load(tmp_path, GOOD + "engine: spark\ncatalog: x\n")
-    assert str(caught.value).startswith(
-        f"{tmp_path}/lake.yaml cannot be used: 2 settings are wrong."
-    )
     assert caught.value.exit_code == 2
     assert caught.value.error_code == "Segment.InvalidSettings"
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("catalog: hive", "not in this release; allowed: local | glue"),
-        ("engine: emr-serverless", "not in this release; allowed: local | spark://host:port | emr"),
-        ("engine: databricks", "not in this release; allowed: local | spark://host:port | emr"),
-        ("engine: spark://host", "allowed: local | spark://host:port | emr | "),
-        ("azure:", "azure: not in this release; leave it out"),
-    ],
-)
-def test_what_is_not_built_yet_is_refused_as_such(tmp_path: Path, line: str, expected: str) -> None:
-    [problem] = problems(tmp_path, f"{GOOD}{line}\n")
-    assert problem.startswith("lake.yaml:6 ")
-    assert expected in problem
-
-
-def test_a_cluster_and_what_is_said_of_it(tmp_path: Path) -> None:
+def test_a_cluster_has_settings_of_its_own(tmp_path: Path) -> None:
     lake = load(
         tmp_path,
         f"{GOOD}engine: spark://one:7077,other:7077\n"
@@ -188,7 +169,7 @@ def test_a_cluster_and_what_is_said_of_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("conf", "told"),
+    ("conf", "expected"),
     [
         ("{cores: 2}", "`cores` is no setting of Spark: they begin with `spark.`"),
         ("{spark.master: local}", "`spark.master` cannot be set here: it is `engine`"),
@@ -198,26 +179,10 @@ def test_a_cluster_and_what_is_said_of_it(tmp_path: Path) -> None:
         ("spark.x", "allowed: a mapping of Spark's own settings"),
     ],
 )
-def test_settings_of_spark_are_looked_at(tmp_path: Path, conf: str, told: str) -> None:
+def test_a_wrong_setting_of_spark_has_its_line(tmp_path: Path, conf: str, expected: str) -> None:
     [problem] = problems(tmp_path, f"{GOOD}spark:\n  conf: {conf}\n")
     assert problem.startswith("lake.yaml:7 spark.conf: seen ")
-    assert told in problem
-
-
-@pytest.mark.parametrize(
-    ("line", "told"),
-    [
-        ("schedule: 0 25 * * *", "seen '0 25 * * *'; allowed: a cron expression of five fields"),
-        ("schedule: hourly", "such as `0 */2 * * *`, or off; this has 1"),
-        ("schedule_timezone: Berlin", "allowed: a time zone such as Europe/Berlin, or UTC"),
-        ("first_sync_hours: -1", "allowed: a whole number of hours from 0 to 8760"),
-        ("suppression: perhaps", "allowed: true | false"),
-    ],
-)
-def test_schedules_and_suppression_are_looked_at(tmp_path: Path, line: str, told: str) -> None:
-    [problem] = problems(tmp_path, f"{GOOD}{line}\n")
-    assert problem.startswith("lake.yaml:6 ")
-    assert told in problem
+    assert expected in problem
 
 
 def test_schedules_stand_at_the_top_or_in_a_source(tmp_path: Path) -> None:
@@ -230,6 +195,10 @@ BUCKET = (
     "allowed: s3://bucket[/prefix], the bucket with 3 to 63 small letters, digits, `.` and `-`, "
     "the prefix without empty parts"
 )
+
+
+WRITE_OUT = "write the path out, or begin it with `~/`"
+KINDS = "allowed: a folder | s3:// | abfss:// (in this release: a folder | s3://)"
 
 
 @pytest.mark.parametrize(
@@ -249,11 +218,8 @@ def test_a_bucket_and_a_prefix_in_it(tmp_path: Path, storage: str, uri: str, buc
     ("storage", "expected"),
     [
         ("abfss://c@a/p", "not in this release; allowed: a folder | s3://"),
-        ("gs://bucket", "allowed: a folder | s3:// | abfss:// (in this release: a folder | s3://)"),
-        (
-            "file:///lake",
-            "allowed: a folder | s3:// | abfss:// (in this release: a folder | s3://)",
-        ),
+        ("gs://bucket", KINDS),
+        ("file:///lake", KINDS),
         ("s3://", BUCKET),
         ("s3://My-Bucket/lake", BUCKET),
         ("s3://my_bucket", BUCKET),
@@ -262,6 +228,18 @@ def test_a_bucket_and_a_prefix_in_it(tmp_path: Path, storage: str, uri: str, buc
         ("s3://10.0.0.1/lake", BUCKET),
         ("s3://bucket//lake", BUCKET),
         ("s3://bucket/../lake", BUCKET),
+        ("s3:/bucket", "allowed: s3://bucket[/prefix] with two slashes, or a folder"),
+        ("S3:bucket", "allowed: s3://bucket[/prefix] with two slashes, or a folder"),
+        ("C:\\lake", "allowed: s3://bucket[/prefix] with two slashes, or a folder"),
+        ("$HOME/lake", f"variables are not replaced here: {WRITE_OUT}"),
+        ("'{{ HOME }}/lake'", f"variables are not replaced here: {WRITE_OUT}"),
+        ("~nobody-here/lake", f"there is no user 'nobody-here': {WRITE_OUT}"),
+        ("/proc/lake", "allowed: a folder outside /proc, /sys and /dev"),
+        ("/tmp/../dev", "allowed: a folder outside /proc, /sys and /dev"),
+        ("/", "allowed: a folder of its own, not the root of the disk"),
+        ("/tmp/..", "allowed: a folder of its own, not the root of the disk"),
+        ("' ./lake'", "allowed: a path without control characters or spaces around it"),
+        ('"./la\\nke"', "allowed: a path without control characters or spaces around it"),
         ('""', "allowed: a folder, s3://bucket[/prefix], abfss://container@account[/prefix]"),
         ("null", "allowed: a folder, s3://bucket[/prefix], abfss://container@account[/prefix]"),
     ],
@@ -286,51 +264,104 @@ def test_storage_is_a_folder_or_a_bucket(tmp_path: Path, storage: str, expected:
         ("load_without_message_id: 7", "seen '7'; allowed: true | false"),
         ("dedup_days: 0", "dedup_days: seen '0'; allowed: a whole number of days from 1"),
         ("retention: 14", "retention: seen '14'; allowed: a mapping of days"),
-        (
-            "retention: {record_log_days: x}",
-            "retention.record_log_days: seen 'x'; allowed: a whole",
-        ),
+        ("retention: {record_log_days: x}", "retention.record_log_days: seen 'x'; allowed: a whol"),
         ("sources: []", "written twice"),
+        # Not in this release.
+        ("catalog: hive", "not in this release; allowed: local | glue"),
+        ("engine: emr-serverless", "not in this release; allowed: local | spark://host:port | emr"),
+        ("engine: databricks", "not in this release; allowed: local | spark://host:port | emr"),
+        ("engine: spark://host", "allowed: local | spark://host:port | emr | "),
+        ("azure:", "azure: not in this release; leave it out"),
+        # Schedules and suppression.
+        ("schedule: 0 25 * * *", "seen '0 25 * * *'; allowed: a cron expression of five fields"),
+        ("schedule: hourly", "such as `0 */2 * * *`, or off; this has 1"),
+        ("schedule_timezone: Berlin", "allowed: a time zone such as Europe/Berlin, or UTC"),
+        ("first_sync_hours: -1", "allowed: a whole number of hours from 0 to 8760"),
+        ("suppression: perhaps", "allowed: true | false"),
+        # In a source.
+        ("    storage: ./x", "unknown setting; it stands at the top of the file, not in a source"),
+        ("    datebase: x", "sources[0].datebase: unknown setting; did you mean 'database'?"),
+        ("    start: 2026-02-30", "start: seen '2026-02-30'; allowed: a day, YYYY-MM-DD"),
+        ("    start: 2026-10-01T00:00:00", "seen '2026-10-01T00:00:00'; allowed: a day, YYYY-MM-D"),
+        ("    table_prefix: iOS", "sources[0].table_prefix: seen 'iOS'; allowed: a small letter"),
+        ("    table_prefix: 1st", "sources[0].table_prefix: seen '1st'; allowed: a small letter"),
+        ("    raw: .", "sources[0].raw: seen '.'; allowed: a folder below `storage`, not"),
+        ("    raw: ../x", "raw: seen '../x'; allowed: a folder below `storage`, written relative "),
+        ("    raw: s3:/b", "raw: seen 's3:/b'; allowed: s3://bucket[/prefix] with two slashes"),
+        ("    raw: gs://b", "raw: seen 'gs://b'; allowed: a folder | s3://"),
+        ("    raw: $RAW/x", "raw: seen '$RAW/x'; variables are not replaced here"),
+        ("    raw: /proc/x", "raw: seen '/proc/x'; allowed: a folder outside /proc"),
+        ("    raw: segment-stage/S1", "raw: 'segment-stage/S1' is a folder that the lake writes a"),
+        ("    raw: ./sync_tracking_datasets", "raw: './sync_tracking_datasets' is a folder that t"),
+        ("    raw: logs/x", "raw: 'logs/x' is a folder that the lake writes and cleans up; set `r"),
+        ("    database: pg_catalog", "database: 'pg_catalog' has a meaning of its own in SQL; set"),
+        ("    database: main", "database: 'main' has a meaning of its own in SQL; set `database: "),
+        ("    skip_events: [a, '']", "sources[0].skip_events[1]: seen ''; allowed: a list of tab"),
+        ("    limits: {depth: 501}", "sources[0].limits.depth: seen '501'; allowed: a whole numb"),
     ],
 )
-def test_a_wrong_setting_is_told_with_its_line(tmp_path: Path, line: str, expected: str) -> None:
+def test_a_wrong_setting_is_refused_with_its_line(tmp_path: Path, line: str, expected: str) -> None:
     [problem] = problems(tmp_path, f"{GOOD}{line}\n")
-    assert problem.startswith("lake.yaml:6 ")
-    assert expected in problem
-
-
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("storage: ./x", "unknown setting; it stands at the top of the file, not in a source"),
-        ("datebase: x", "sources[0].datebase: unknown setting; did you mean 'database'?"),
-        ("start: 2026-02-30", "start: seen '2026-02-30'; allowed: a day, YYYY-MM-DD"),
-        ("start: 2026-10-01T00:00:00", "seen '2026-10-01T00:00:00'; allowed: a day, YYYY-MM-DD"),
-        ("table_prefix: iOS", "sources[0].table_prefix: seen 'iOS'; allowed: a small letter"),
-        ("table_prefix: 1st", "sources[0].table_prefix: seen '1st'; allowed: a small letter"),
-        ("raw: /absolute", "sources[0].raw: seen '/absolute'; allowed: a folder below `storage`"),
-        ("raw: .", "sources[0].raw: seen '.'; allowed: a folder below `storage`, not"),
-        ("skip_events: [a, '']", "sources[0].skip_events[1]: seen ''; allowed: a list of tables"),
-        ("limits: {depth: 501}", "sources[0].limits.depth: seen '501'; allowed: a whole number"),
-    ],
-)
-def test_a_wrong_setting_of_a_source_is_told_with_its_line(
-    tmp_path: Path, line: str, expected: str
-) -> None:
-    [problem] = problems(tmp_path, f"{GOOD}    {line}\n")
-    assert problem.startswith("lake.yaml:6 sources[0].")
+    assert problem.startswith("lake.yaml:6 sources[0]." if line[0] == " " else "lake.yaml:6 ")
     assert expected in problem
 
 
 def test_a_slug_that_is_no_name_for_a_database_needs_one(tmp_path: Path) -> None:
     [problem] = problems(tmp_path, GOOD.replace("ios_prod", "2fa-app"))
-    assert problem.startswith(
-        "lake.yaml:4 sources[0].database: seen '2fa_app' (its default); allowed"
-    )
+    begins = "lake.yaml:4 sources[0].database: seen '2fa_app' (its default); allowed"
+    assert problem.startswith(begins)
     assert load(tmp_path, GOOD.replace("ios_prod", "2fa-app\n    database: app")).sources
 
 
-def test_sources_that_clash_are_told_beside_what_else_is_wrong(tmp_path: Path) -> None:
+def test_a_slug_that_sql_keeps_for_itself_needs_a_database(tmp_path: Path) -> None:
+    assert problems(tmp_path, GOOD.replace("ios_prod", "Temp")) == [
+        "lake.yaml:4 sources[0].database: 'temp', from the slug, has a meaning of its own in SQL; "
+        "set `database: temp_events`"
+    ]
+    assert load(tmp_path, GOOD.replace("ios_prod", "temp\n    database: temp_events")).sources
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "seen"),
+    [
+        ("logs-a", "logs-a", "is the archive of source 'a' too"),
+        ("archive", "archive/b", "lies in the archive of source 'a'"),
+        ("/raw/a/b", "/raw/a/", "holds the archive of source 'a'"),
+        ("s3://bucket/x", "s3://bucket/x/y/", "lies in the archive of source 'a'"),
+        ("segment-logs", None, "lies in the archive of source 'a'"),
+        ("null", "{folder}/lake/../lake/archive", "lies below `storage`"),
+        ("null", "{folder}/lake", "is `storage` itself"),
+        ("null", "{folder}", "holds the whole lake"),
+        ("null", "{folder}/link", "is a folder that the lake writes and cleans up"),
+        ("archive", "archives", None),
+        ("null", "{folder}/raw", None),
+        ("s3://bucket/x", "s3://bucket/xy", None),
+    ],
+)
+def test_archives_lie_apart_from_each_other_and_from_what_the_lake_writes(
+    tmp_path: Path, first: str, second: str | None, seen: str | None
+) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "lake" / "segment-stage" / "x")
+    raw = f"\n    raw: {second.format(folder=tmp_path)}" if second else ""
+    text = f"""\
+workspace_id: w
+storage: ./lake
+sources:
+  - id: a
+    slug: a
+    raw: {first}
+  - id: b
+    slug: b{raw}
+"""
+    if seen is None:
+        assert load(tmp_path, text).sources
+        return
+    [problem] = problems(tmp_path, text)
+    assert problem.startswith("lake.yaml:") and "sources[1].raw: " in problem
+    assert seen in problem
+
+
+def test_sources_that_clash_are_listed_with_other_problems(tmp_path: Path) -> None:
     text = f"""{GOOD}    database: shop
   - id: web01
     slug: web
@@ -352,12 +383,9 @@ def test_a_file_without_sources_is_refused(tmp_path: Path) -> None:
     head = "workspace_id: w\nstorage: x\n"
     allowed = "allowed: a list of at least one source"
     assert problems(tmp_path, head) == [f"lake.yaml:1 sources: missing; {allowed}"]
-    assert problems(tmp_path, f"{head}sources: []\n") == [
-        f"lake.yaml:3 sources: seen a list; {allowed}"
-    ]
-    assert problems(tmp_path, f"{head}sources:\n  web\n") == [
-        f"lake.yaml:3 sources: seen 'web'; {allowed}"
-    ]
+    for written, seen in (("sources: []", "a list"), ("sources:\n  web", "'web'")):
+        expected = [f"lake.yaml:3 sources: seen {seen}; {allowed}"]
+        assert problems(tmp_path, f"{head}{written}\n") == expected
 
 
 def test_values_are_taken_as_written_and_not_as_yaml_guesses(tmp_path: Path) -> None:
@@ -382,30 +410,15 @@ sources:
     assert source.skip_events == ("2026-10-01", "yes", "null_event")
 
 
-def test_a_setting_left_empty_has_its_default(tmp_path: Path) -> None:
+def test_empty_settings_anchors_and_a_byte_order_mark_are_accepted(tmp_path: Path) -> None:
     lake = load(tmp_path, f"{GOOD}    naming:\n    table_prefix: null\nlimits:\nregion: ~\n")
     assert lake.sources[0].naming == "native"
     assert lake.limits.depth == 64
-
-
-def test_anchors_and_merges_work(tmp_path: Path) -> None:
-    text = """\
-workspace_id: w
-storage: x
-sources:
-  - &first
-    id: a
-    slug: a
-    date_partition: day
-  - <<: *first
-    id: b
-    slug: b
-"""
-    assert [s.date_partition for s in load(tmp_path, text).sources] == ["day", "day"]
-
-
-def test_a_byte_order_mark_does_no_harm(tmp_path: Path) -> None:
-    assert load(tmp_path, f"\ufeff{GOOD}").workspace_id == "P3IMS7SBDH"
+    first = "\n  - &first\n    id: a\n    slug: a\n    date_partition: day"
+    second = "\n  - <<: *first\n    id: b\n    slug: b\n"
+    lake = load(tmp_path, f"\ufeffworkspace_id: w\nstorage: x\nsources:{first}{second}")
+    assert [source.date_partition for source in lake.sources] == ["day", "day"]
+    assert lake.workspace_id == "w"
 
 
 ON_EMR = """\
@@ -419,20 +432,13 @@ sources:
 
 
 def test_a_cluster_must_reach_the_lake_and_be_known(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError) as refused:
-        load(tmp_path, ON_EMR.format(storage="./lake"))
-
-    assert [str(problem) for problem in refused.value.problems] == [
+    assert problems(tmp_path, ON_EMR.format(storage="./lake")) == [
         "lake.yaml:3 engine: 'emr' cannot reach the lake in './lake'; set `storage` to "
         "s3://bucket[/prefix], or `engine` to local",
         "lake.yaml:5 sources[0].emr_cluster_id: missing, and `engine` is emr; set "
         "`emr_cluster_id` to that of a running cluster, here or at the top",
     ]
-
-
-def test_a_source_may_have_a_cluster_of_its_own(tmp_path: Path) -> None:
     settings = load(tmp_path, ON_EMR.format(storage="s3://bucket") + "emr_cluster_id: j-1A\n")
-
     assert [source.emr_cluster_id for source in settings.sources] == ["j-1A", "j-2B"]
 
 
@@ -451,11 +457,8 @@ def test_the_starter_can_be_used_as_it_is(tmp_path: Path) -> None:
 
 def test_every_setting_is_in_it_and_may_be_switched_on(tmp_path: Path) -> None:
     keys = set(re.findall(r"(?m)^[ -]*(\w+):", switched_on(STARTER)))
-    fields = {
-        name
-        for model in (Settings, Source, Limits, Retention, Compaction, Spark, Alerts)
-        for name in model.model_fields
-    }
+    models = (Settings, Source, Limits, Retention, Compaction, Spark, Alerts)
+    fields = {name for model in models for name in model.model_fields}
     assert keys == fields - {"config_folder"}
     assert load(tmp_path, switched_on(STARTER)).source("web").table_prefix == "web"
 
@@ -464,7 +467,7 @@ def test_what_is_switched_off_shows_the_default(tmp_path: Path) -> None:
     chosen: dict[str, Any] = dict.fromkeys(
         (
             *("table_prefix", "start", "freshness_hours", "region", "emr_cluster_id"),
-            *("glue_catalog_id", "iam_role_arn"),
+            *("glue_catalog_id", "iam_role_arn", "raw_role_arn", "raw_external_id"),
         ),
         True,
     )
@@ -473,9 +476,8 @@ def test_what_is_switched_off_shows_the_default(tmp_path: Path) -> None:
         *("no_data_hours", "rejected_percent", "rescued_percent"),
     }
     usual, explicit = load(tmp_path, STARTER), load(tmp_path, switched_on(STARTER))
-    assert explicit.sources[0].model_dump(exclude=chosen) == (
-        usual.sources[0].model_dump(exclude=chosen)
-    )
+    shown = usual.sources[0].model_dump(exclude=chosen)
+    assert explicit.sources[0].model_dump(exclude=chosen) == shown
 
 
 def test_every_setting_has_a_comment_above_it() -> None:

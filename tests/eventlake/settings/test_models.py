@@ -23,7 +23,13 @@ def settings(*sources: dict[str, Any], **top: Any) -> Settings:
     return settings_of(top.pop("storage", "./lake"), *(sources or (WEB,)), **top)
 
 
-def test_a_source_that_says_only_its_id_and_slug_has_the_documented_defaults() -> None:
+def test_a_table_may_be_named_as_in_the_catalog() -> None:
+    source = settings({"id": "S1", "slug": "web", "table_prefix": "ios"}).sources[0]
+    names = ("web.ios_page", "web.page", "page", "ios_page", "shop.page")
+    assert [*map(source.own_table, names)] == ["page", "page", "page", "ios_page", "shop.page"]
+
+
+def test_a_source_with_only_id_and_slug_has_the_documented_defaults() -> None:
     source = settings({"id": "9IP56Shn6", "slug": "iOS-Prod"}).sources[0]
     assert source.raw == "segment-logs/9IP56Shn6"
     assert source.database == "i_os_prod"
@@ -43,14 +49,11 @@ def test_a_source_that_says_only_its_id_and_slug_has_the_documented_defaults() -
     assert source.limits.catalog_databases == 10_000
     assert source.limits.catalog_tables == 200_000
     assert source.limits.column_name == 250
-
-
-def test_a_source_made_by_hand_needs_no_more_either() -> None:
     source = Source(id="web01", slug="web")
     assert (source.raw, source.database) == ("segment-logs/web01", "web")
 
 
-def test_what_stands_at_the_top_counts_for_every_source_that_does_not_say_otherwise() -> None:
+def test_settings_at_the_top_are_the_defaults_of_all_sources() -> None:
     lake = settings(
         WEB,
         {"id": "ios01", "slug": "ios", "dedup_days": 1, "limits": {"depth": 9}, "region": None},
@@ -65,24 +68,17 @@ def test_what_stands_at_the_top_counts_for_every_source_that_does_not_say_otherw
     assert (web.tracking, ios.tracking) == (Tracking.ALL, Tracking.ALL)
     assert (web.limits.columns, web.limits.depth) == (10, 10)
     assert (ios.limits.columns, ios.limits.depth) == (10, 9)
-
-
-def test_finished_sources_inherit_too() -> None:
     by_hand = (Source(id="a", slug="a"), Source(id="b", slug="b", dedup_days=1))
     lake = Settings(workspace_id="W1", storage="x", dedup_days=3, sources=by_hand)
     assert [source.dedup_days for source in lake.sources] == [3, 1]
 
 
-def test_settings_survive_json() -> None:
-    lake = settings(
-        {**WEB, "start": "2026-10-01", "skip_events": ["Ping"]}, config_folder=Path("/somewhere")
-    )
+def test_settings_survive_json_and_do_not_change() -> None:
+    source = {**WEB, "start": "2026-10-01", "skip_events": ["Ping"]}
+    lake = settings(source, config_folder=Path("/somewhere"))
     assert Settings.model_validate_json(lake.model_dump_json()) == lake
-
-
-def test_settings_do_not_change() -> None:
     with pytest.raises(ValidationError, match="frozen"):
-        settings().sources[0].slug = "other"
+        lake.sources[0].slug = "other"
 
 
 def test_a_relative_storage_starts_from_the_folder_of_the_file(tmp_path: Path) -> None:
@@ -92,16 +88,11 @@ def test_a_relative_storage_starts_from_the_folder_of_the_file(tmp_path: Path) -
 
 
 def test_a_source_is_found_by_slug_or_id() -> None:
-    lake = settings(WEB, {"id": "ios01", "slug": "ios"})
-    assert lake.source("ios") is lake.source("ios01") is lake.sources[1]
-
-
-def test_an_unknown_source_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(UnknownSource) as caught:
-        settings(WEB, {"id": "ios01", "slug": "ios_prod"}).source("ios_prd")
-    assert "'ios_prd'" in str(caught.value)
-    assert "did you mean 'ios_prod'?" in str(caught.value)
-    assert "known: web, ios_prod" in str(caught.value)
+    lake = settings(WEB, {"id": "ios01", "slug": "ios_prod"})
+    assert lake.source("ios_prod") is lake.source("ios01") is lake.sources[1]
+    reason = r"(?s)'ios_prd'.*did you mean 'ios_prod'\?.*known: web, ios_prod"
+    with pytest.raises(UnknownSource, match=reason) as caught:
+        lake.source("ios_prd")
     assert caught.value.exit_code == 2
 
 
@@ -118,21 +109,16 @@ def test_an_unknown_source_is_answered_with_the_known_ones() -> None:
         ("warehouse", "track_pages", "track_pages", "pages"),
     ],
 )
-def test_a_skipped_event_is_named_by_its_table_or_as_it_is_sent(
-    naming: str, entry: str, skipped: str, kept: str
-) -> None:
+def test_events_to_skip_have_two_names(naming: str, entry: str, skipped: str, kept: str) -> None:
     source = settings({**WEB, "naming": naming, "skip_events": [entry]}).sources[0]
     assert source.skips(skipped)
     assert not source.skips(kept)
 
 
-def test_tables_are_catalogued_under_the_prefix() -> None:
-    source = settings({**WEB, "table_prefix": "shop"}).sources[0]
+def test_a_source_has_a_prefix_and_a_start() -> None:
+    source = settings({**WEB, "table_prefix": "shop", "start": "2026-10-01"}).sources[0]
     assert source.catalog_table("identify") == "shop_identify"
-
-
-def test_a_day_is_a_date() -> None:
-    assert settings({**WEB, "start": "2026-10-01"}).sources[0].start == date(2026, 10, 1)
+    assert source.start == date(2026, 10, 1)
     assert settings({**WEB, "start": date(2026, 10, 1)}).sources[0].start == date(2026, 10, 1)
 
 
@@ -148,35 +134,28 @@ def test_a_day_is_a_date() -> None:
             "would write to the tables of source 'web' (web, without a prefix); "
             "set `table_prefix: my_ios` here",
         ),
+        (
+            {"id": "ios01", "slug": "ios", "database": "web", "table_prefix": "x"},
+            "web.x_…); set `table_prefix: ios`",
+        ),
     ],
 )
 def test_two_sources_may_not_share_names_or_tables(second: dict[str, str], message: str) -> None:
+    first = {**WEB, "table_prefix": "x"} if "table_prefix" in second else WEB
     with pytest.raises(ValidationError) as caught:
-        settings(WEB, second)
+        settings(first, second)
     assert message in str(caught.value)
 
 
-def test_two_sources_with_the_same_prefix_in_one_database_are_refused() -> None:
-    shared = {"database": "shop", "table_prefix": "x"}
-    with pytest.raises(ValidationError, match=r"shop\.x_…\).*set `table_prefix: ios`"):
-        settings({**WEB, **shared}, {"id": "ios01", "slug": "ios", **shared})
-
-
 def test_prefixes_keep_sources_of_one_database_apart() -> None:
-    lake = settings(
-        {**WEB, "database": "shop"},
-        {"id": "ios01", "slug": "ios", "database": "shop", "table_prefix": "ios"},
-        {"id": "tv01", "slug": "tv", "database": "shop", "table_prefix": "tv"},
-    )
+    others = ({"id": f"{name}01", "slug": name, "table_prefix": name} for name in ("ios", "tv"))
+    lake = settings(*({**source, "database": "shop"} for source in (WEB, *others)))
     assert {source.database for source in lake.sources} == {"shop"}
 
 
-def test_the_tables_of_glue_lie_on_s3() -> None:
+def test_glue_needs_s3_and_the_account_of_the_role() -> None:
     with pytest.raises(ValidationError, match=r"set `storage: s3://bucket\[/prefix\]` with it"):
         settings(catalog="glue")
-
-
-def test_the_glue_catalog_is_that_of_the_role() -> None:
     role = "arn:aws:iam::123456789012:role/lake"
     lake = settings(iam_role_arn=role, glue_catalog_id="123456789012")
     assert lake.sources[0].glue_catalog_id == "123456789012"
@@ -192,17 +171,16 @@ def load(folder: Path, alerts: str, of_source: str = "{}") -> Settings:
     return load_settings(None, {}, folder)
 
 
-def test_without_recipients_alerts_are_off_and_failures_are_told_where_there_are_some() -> None:
+def test_alerts_need_recipients_and_include_failures() -> None:
     assert not Alerts().has_recipients
     assert Alerts().sync_failures and Alerts().replay_failures
-    recipients: list[dict[str, Any]] = [
-        {"email_to": "data@example.com"},
-        {"sns_topic_arn": "arn:aws:sns:eu-west-1:123456789012:alerts"},
-        {"webhook": "https://hooks.example.com/x"},
-        {"webhook": "$HOOK"},
-    ]
-    for given in recipients:
-        assert Alerts.model_validate(given).has_recipients
+    for key, value in (
+        ("email_to", "data@example.com"),
+        ("sns_topic_arn", "arn:aws:sns:eu-west-1:123456789012:alerts"),
+        ("webhook", "https://hooks.example.com/x"),
+        ("webhook", "$HOOK"),
+    ):
+        assert Alerts.model_validate({key: value}).has_recipients
 
 
 def test_a_source_may_have_other_recipients_and_switches(tmp_path: Path) -> None:
@@ -217,7 +195,7 @@ def test_a_source_may_have_other_recipients_and_switches(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "expected"),
     [
         ("email_to: data", "seen 'data'; allowed: a plain e-mail address, such as data@example"),
         ("email_to: [a@b.c, 'A <a@b.c>']", "email_to[1]: seen 'A <a@b.c>'; allowed: a plain"),
@@ -232,36 +210,31 @@ def test_a_source_may_have_other_recipients_and_switches(tmp_path: Path) -> None
         ("webhook: ftp://own-secret", "a value that is not repeated here; allowed: https://…"),
     ],
 )
-def test_a_wrong_value_is_told_with_what_is_allowed_unless_it_is_secret(
-    tmp_path: Path, given: str, told: str
-) -> None:
+def test_errors_repeat_values_unless_secret(tmp_path: Path, given: str, expected: str) -> None:
     with pytest.raises(SettingsError) as caught:
         load(tmp_path, f"{{{given}}}")
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
     assert "own-secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("given", "port"),
-    [
-        ({}, 587),
-        ({"smtp_security": "tls"}, 465),
-        ({"smtp_security": "none"}, 25),
-        ({"smtp_port": 2525}, 2525),
-    ],
+    ("security", "port", "expected"),
+    [("starttls", None, 587), ("tls", None, 465), ("none", None, 25), ("starttls", 2525, 2525)],
 )
-def test_the_port_follows_the_security_unless_it_is_set(given: dict[str, Any], port: int) -> None:
-    assert Alerts.model_validate(given).port == port
+def test_the_port_follows_the_security(security: str, port: int | None, expected: int) -> None:
+    given = {"smtp_security": security, "smtp_port": port}
+    assert Alerts.model_validate(given).port == expected
+    assert Alerts().port == 587
 
 
-def test_a_secret_is_what_its_variable_holds_and_a_missing_one_is_named() -> None:
+def test_a_secret_is_read_from_its_variable_and_a_missing_one_is_named() -> None:
     assert secret_of("webhook", "https://x/y", {}) == "https://x/y"
     assert secret_of("webhook", "$HOOK", {"HOOK": "https://x/y"}) == "https://x/y"
     with pytest.raises(InvalidSetting, match=r"`alerts\.webhook`: the environment variable HOOK "):
         secret_of("webhook", "$HOOK", {"HOOK": ""})
 
 
-def test_jobs_elsewhere_are_not_given_what_may_be_secret(tmp_path: Path) -> None:
+def test_remote_jobs_get_no_secrets(tmp_path: Path) -> None:
     settings = load(tmp_path, "{webhook: https://hooks.example.com/own-secret}")
     assert "own-secret" not in str(settings.for_jobs()) + repr(settings)
     assert Settings.model_validate(settings.for_jobs()).sources[0].slug == "shop"

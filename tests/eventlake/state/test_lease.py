@@ -9,33 +9,28 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
 from eventlake.rules import paths
 from eventlake.state import lease
 from eventlake.state.lease import Holder, Lease, birth, held_lease, make_way, myself, read_lease
-from eventlake.storage import LocalStorage, Storage
+from eventlake.storage import Storage
 from eventlake.storage.base import Change
 from eventlake.storage.documents import encode
-from eventlake.storage.s3 import S3Storage
 from tests.support.lease_clock import LeaseClock
-from tests.support.servers.aws import AwsServer
 
 LATER = datetime.now(UTC) + timedelta(days=1)
 
 
-@pytest.fixture(params=["folder", "bucket"])
-def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
-    if request.param == "folder":
-        return LocalStorage(str(tmp_path))
-    server: AwsServer = request.getfixturevalue("aws")
-    return S3Storage(f"s3://{server.bucket()}")
-
-
 def nobody(found: Lease) -> None:
     raise AssertionError(f"waited for {found}")
+
+
+def holder(storage: Storage) -> str | None:
+    """The run that holds the lease."""
+    found = read_lease(storage, "S1")
+    return found.run_id if found else None
 
 
 def leave_lease(storage: Storage, who: Holder, run: str = "R1") -> None:
@@ -57,24 +52,19 @@ def test_the_lease_is_held_while_the_block_runs_and_free_afterwards(storage: Sto
     assert storage.read(paths.lease("S1")) is None
 
 
-def test_a_second_run_waits_for_a_living_holder_and_says_for_whom_once(
-    storage: Storage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_waiting_is_reported_once(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease, "POLL_SECONDS", 0.001)
     leave_lease(storage, myself())
     polls: Iterator[int] = iter(range(5))
-    heard: list[str] = []
+    reported: list[str] = []
 
     def sleep(_: float) -> None:
         if next(polls) == 4:
             storage.delete(paths.lease("S1"))
 
     monkeypatch.setattr(time, "sleep", sleep)
-    with held_lease(storage, "S1", "R2", "sync", lambda found: heard.append(found.run_id)):
-        assert heard == ["R1"]
-        now = read_lease(storage, "S1")
-        assert now is not None
-        assert now.run_id == "R2"
+    with held_lease(storage, "S1", "R2", "sync", lambda found: reported.append(found.run_id)):
+        assert (reported, holder(storage)) == (["R1"], "R2")
 
 
 def test_a_dead_process_on_this_machine_holds_nothing(storage: Storage, dead_pid: int) -> None:
@@ -104,9 +94,7 @@ def test_what_remains_of_a_killed_process_is_dead() -> None:
     assert birth(process.pid) is None
 
 
-def test_the_lease_of_a_process_of_another_user_is_not_taken(
-    storage: Storage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_users_keep_their_lease(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     leave_lease(storage, myself())
 
     def refused(pid: int, signal: int) -> None:
@@ -116,8 +104,7 @@ def test_the_lease_of_a_process_of_another_user_is_not_taken(
     waited = pytest.raises(AssertionError, match="waited for sync")
     with waited, held_lease(storage, "S1", "R2", "sync", nobody):
         pass
-    found = read_lease(storage, "S1")
-    assert found is not None and found.run_id == "R1"
+    assert holder(storage) == "R1"
 
 
 def test_a_holder_written_by_an_earlier_release_is_known_by_its_number(storage: Storage) -> None:
@@ -128,9 +115,7 @@ def test_a_holder_written_by_an_earlier_release_is_known_by_its_number(storage: 
     assert read_lease(storage, "S1") == Lease("R1", "sync", Holder(host, pid, LATER))
 
 
-def test_a_process_elsewhere_is_believed_until_its_time_is_up(
-    storage: Storage, dead_pid: int
-) -> None:
+def test_a_remote_process_lives_until_its_time_is_up(storage: Storage, dead_pid: int) -> None:
     elsewhere = Holder("another-machine", dead_pid, LATER)
     assert elsewhere.alive
     expired = Holder("another-machine", dead_pid, datetime.now(UTC) - timedelta(seconds=1))
@@ -140,12 +125,10 @@ def test_a_process_elsewhere_is_believed_until_its_time_is_up(
         pass
 
 
-def test_whoever_lost_the_lease_does_not_take_it_from_its_new_holder(storage: Storage) -> None:
+def test_a_lost_lease_is_not_taken_back(storage: Storage) -> None:
     with held_lease(storage, "S1", "R1", "sync", nobody):
         leave_lease(storage, myself(), run="R2")
-    found = read_lease(storage, "S1")
-    assert found is not None
-    assert found.run_id == "R2"
+    assert holder(storage) == "R2"
 
 
 @pytest.fixture
@@ -173,21 +156,15 @@ def await_renewal(renewals: threading.Semaphore) -> None:
         assert renewals.acquire(timeout=60)
 
 
-def test_the_lease_is_renewed_while_its_holder_works(
-    storage: Storage, renewals: threading.Semaphore
-) -> None:
+def test_a_lease_is_renewed_in_use(storage: Storage, renewals: threading.Semaphore) -> None:
     with held_lease(storage, "S1", "R1", "sync", nobody):
         first = read_lease(storage, "S1")
         await_renewal(renewals)
         renewed = read_lease(storage, "S1")
-    assert first is not None
-    assert renewed is not None
-    assert renewed.holder.expires > first.holder.expires
+    assert first and renewed and renewed.holder.expires > first.holder.expires
 
 
-def test_a_renewal_that_fails_once_is_tried_again(
-    storage: Storage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_renewal_is_retried(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease, "RENEWAL_SECONDS", 0.001)
     tries = threading.Semaphore(0)
     errors = iter([None, OSError("the network is gone for a moment")])  # the first takes the lease
@@ -202,20 +179,15 @@ def test_a_renewal_that_fails_once_is_tried_again(
         assert all(tries.acquire(timeout=60) for _ in range(4))
 
 
-def test_a_run_that_lost_the_lease_does_not_renew_it_against_its_new_holder(
-    storage: Storage, renewals: threading.Semaphore
-) -> None:
+def test_a_lost_lease_is_not_renewed(storage: Storage, renewals: threading.Semaphore) -> None:
     with held_lease(storage, "S1", "R1", "sync", nobody):
         # As everybody takes it: not between a renewal's look and its write.
         storage.update(paths.lease("S1"), lambda _: encode(Lease("R2", "sync", myself())))
         await_renewal(renewals)
-        found = read_lease(storage, "S1")
-        assert found is not None and found.run_id == "R2"
+        assert holder(storage) == "R2"
 
 
-def test_what_a_run_could_not_give_back_is_still_its_own(
-    storage: Storage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreleased_lease_is_kept(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(self: Storage, path: str) -> None:
         raise OSError("the network is gone for a moment")
 
@@ -230,25 +202,21 @@ def test_what_a_run_could_not_give_back_is_still_its_own(
     assert read_lease(storage, "S1") is None
 
 
-def test_who_waits_leaves_a_sign_until_it_has_the_lease(
-    storage: Storage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_waiting_run_is_visible(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease, "POLL_SECONDS", 0.001)
     leave_lease(storage, myself())
     signs: list[str] = []
 
-    def told(_: Lease) -> None:
+    def waiting(_: Lease) -> None:
         signs.extend(file.name for file in storage.files(paths.waiting("S1")))
         storage.delete(paths.lease("S1"))
 
-    with held_lease(storage, "S1", "R2", "sync", told):
+    with held_lease(storage, "S1", "R2", "sync", waiting):
         assert signs == ["R2.json"]
         assert storage.files(paths.waiting("S1")) == []
 
 
-def test_a_run_that_takes_the_lease_repeatedly_lets_a_waiting_run_have_it_first(
-    storage: Storage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_waiting_run_goes_first(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     """The replay gives the lease back only for a moment; the sync polls for it."""
     clock = LeaseClock(monkeypatch)
     order: list[str] = []
@@ -268,7 +236,7 @@ def test_a_run_that_takes_the_lease_repeatedly_lets_a_waiting_run_have_it_first(
     assert order == ["day", "day", "sync", "day", "day"]
 
 
-def test_nobody_makes_way_for_the_dead_for_oneself_or_for_long(
+def test_dead_runs_and_lost_runs_do_not_delay_others(
     storage: Storage, dead_pid: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def sleep(seconds: float) -> None:

@@ -26,7 +26,7 @@ def storage(tmp_path: Path) -> Storage:
     return LocalStorage(str(tmp_path))
 
 
-def test_entries_are_found_by_the_folders_asked_for(storage: Storage) -> None:
+def test_entries_are_found_by_their_folders(storage: Storage) -> None:
     add_to_ledger(storage, "S1", (FIRST, OTHER_DAY))
     add_to_ledger(storage, "S1", (SECOND,))
     assert read_ledger(storage, "S1", ["1790812800000"]) == {FIRST.path: FIRST, SECOND.path: SECOND}
@@ -44,9 +44,7 @@ def test_adding_the_same_again_writes_nothing(storage: Storage) -> None:
 @pytest.mark.parametrize(
     ("size", "stamp", "same"), [(10, "t1", True), (11, "t1", False), (10, "t2", False)]
 )
-def test_a_file_is_the_one_that_was_loaded_by_size_and_stamp(
-    size: int, stamp: str, same: bool
-) -> None:
+def test_files_are_compared_by_size_and_stamp(size: int, stamp: str, same: bool) -> None:
     assert FIRST.matches(StoredFile(FIRST.path, size, stamp)) is same
 
 
@@ -79,13 +77,13 @@ def test_ids_are_written_by_day_and_found_again(storage: Storage) -> None:
     first = ("m1", OCTOBER_1), ("m2", OCTOBER_1 + DAY_US - 1), ("m1", OCTOBER_1 + 5)
     second = ("m3", OCTOBER_1 + DAY_US), ("m1", OCTOBER_1 + DAY_US)
     files = list(write_index(storage, "S1", "R1-0", ids_of(*first, *second)))
-    assert [(file.day, file.ids, file.buckets) for file in files] == [
-        ("2026-10-01", 3, ALL),
-        ("2026-10-02", 2, ALL),
-    ]
+    written = [(file.day, file.ids, file.buckets) for file in files]
+    assert written == [("2026-10-01", 3, ALL), ("2026-10-02", 2, ALL)]
     assert found(*read_index(storage, files[:1])[:2]) == expected(*first)
     assert found(*read_index(storage, files)[:2]) == expected(*first, *second)
     assert found(*read_index(storage, [])[:2]) == []
+    assert list(write_index(storage, "S2", "R1-0", ids_of())) == []  # a day without ids
+    assert storage.files(paths.id_indexes("S2")) == []
 
 
 @pytest.mark.parametrize(
@@ -101,15 +99,8 @@ def test_days_begin_at_midnight_also_before_1970(received: int, day: str) -> Non
     assert day_of(received) == day
 
 
-def test_a_day_without_ids_has_no_file(storage: Storage) -> None:
-    assert list(write_index(storage, "S1", "R1-0", ids_of())) == []
-    assert storage.files("") == []
-
-
 @pytest.mark.parametrize("groups", [1, 2, 4, 16])
-def test_ranges_of_buckets_written_and_read_apart_are_the_whole(
-    storage: Storage, groups: int
-) -> None:
+def test_separate_ranges_of_buckets_are_the_whole(storage: Storage, groups: int) -> None:
     entries = [(f"m{n}", OCTOBER_1 + n) for n in range(200)]
     ids = ids_of(*entries)
     numbers = bucket_numbers(ids["id"].combine_chunks())
@@ -124,17 +115,13 @@ def test_ranges_of_buckets_written_and_read_apart_are_the_whole(
     assert found(*read_index(storage, files)[:2]) == expected(*entries)
     for readers in (1, 2, 8):
         share = BUCKETS // readers
-        parts = [
-            found(*read_index(storage, files, (n * share, (n + 1) * share))[:2])
-            for n in range(readers)
-        ]
+        ranges = ((n * share, (n + 1) * share) for n in range(readers))
+        parts = [found(*read_index(storage, files, range)[:2]) for range in ranges]
         assert sorted(chain.from_iterable(parts)) == expected(*entries)
 
 
 @given(st.lists(st.binary(min_size=16, max_size=16), max_size=20), st.integers(0, 3))
-def test_words_sort_as_the_bytes_do_and_buckets_are_their_first_bits(
-    hashes: list[bytes], cut: int
-) -> None:
+def test_words_sort_like_bytes_and_buckets_are_a_prefix(hashes: list[bytes], cut: int) -> None:
     array = pa.array([bytes(16)] * cut + hashes, pa.binary(16)).slice(cut)
     as_words = [tuple(row) for row in words(array).tolist()]
     assert sorted(range(len(hashes)), key=lambda n: as_words[n]) == sorted(

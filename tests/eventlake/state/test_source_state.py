@@ -80,10 +80,8 @@ def test_manifests_add_up_and_one_that_is_in_changes_nothing() -> None:
     assert state.tables == {"shop.page": GROWN}
     assert state.rows == {"shop.page": 5}
     assert state.layouts["shop.page"].date_partition == "day/hour"
-    assert state.index == {
-        "2026-10-01": (index_file("2026-10-01", "i3"),),
-        "2026-10-02": (index_file("2026-10-02", "i2"),),
-    }
+    files = {"2026-10-01": "i3", "2026-10-02": "i2"}
+    assert state.index == {day: (index_file(day, name),) for day, name in files.items()}
 
 
 def test_dropped_partitions_are_remembered() -> None:
@@ -114,7 +112,7 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Storage:
 
 
 def test_a_state_comes_back_as_it_was_written(storage: Storage) -> None:
-    assert read_state(storage, "S1") == SourceState("S1")
+    assert read_state(storage, "S1") == SourceState("S1", paged=True)
     made = manifest(1, tables=(PAGE,), partitions=(change(0, dropped=True),))
     state = SourceState("S1").after(made)
     write_state(storage, state)
@@ -150,27 +148,24 @@ def rows_in_shadows(state: SourceState) -> dict[str, dict[str, int]]:
 
 
 def test_a_shadow_is_known_by_the_manifest_that_last_changed_it() -> None:
+    begun = {"switching": ("shop.page",)}
+    state = folded({"requested_types": (REQUEST,)}, begun)
+    assert state.shadows == {"shop.page": {}}
     state = folded(
         {"tables": (GROWN,), "requested_types": (REQUEST,)},
-        {"switching": ("shop.page",), "partitions": (change(3),), "shadows": (shadow(3),)},
-        {"switching": ("shop.page",), "partitions": (change(5, 3),), "shadows": (shadow(5),)},
+        {**begun, "partitions": (change(3),), "shadows": (shadow(3),)},
+        {**begun, "partitions": (change(5, 3),), "shadows": (shadow(5),)},
     )
     [held] = state.shadows["shop.page"].values()
     assert (held.values, held.location, held.version, held.rows) == (HOUR, "shadow", 3, 5)
 
 
-def test_a_partition_that_changes_without_its_shadow_has_none() -> None:
-    begun = {
-        "switching": ("shop.page",),
-        "partitions": (change(3),),
-        "shadows": (shadow(3), shadow(4, LATER)),
-    }
-    state = folded({"requested_types": (REQUEST,)}, begun, {"partitions": (change(9, 3),)})
+@pytest.mark.parametrize("changed", [change(9, 3), change(0, 3, dropped=True)])
+def test_a_partition_that_changes_without_its_shadow_has_none(changed: PartitionChange) -> None:
+    shadows = (shadow(3), shadow(4, LATER))
+    begun = {"switching": ("shop.page",), "partitions": (change(3),), "shadows": shadows}
+    state = folded({"requested_types": (REQUEST,)}, begun, {"partitions": (changed,)})
     assert rows_in_shadows(state) == {"shop.page": {"2026-10-01/08": 4}}
-    gone = folded(
-        {"requested_types": (REQUEST,)}, begun, {"partitions": (change(0, 3, dropped=True),)}
-    )
-    assert rows_in_shadows(gone) == {"shop.page": {"2026-10-01/08": 4}}
 
 
 def test_another_request_makes_shadows_worthless() -> None:
@@ -194,8 +189,3 @@ def test_the_switch_fulfils_the_requests_of_its_tables_only() -> None:
     assert state.requested_types == {"shop.screen": {"b": LakeType.STRING}}
     assert (state.shadows, state.rows) == ({}, {"shop.page": 3})
     assert state.tables["shop.page"].types()["b"] is LakeType.STRING
-
-
-def test_a_table_that_is_begun_has_no_shadow_yet() -> None:
-    state = folded({"requested_types": (REQUEST,)}, {"switching": ("shop.page",)})
-    assert state.shadows == {"shop.page": {}}

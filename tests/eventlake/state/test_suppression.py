@@ -2,7 +2,6 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,21 +11,11 @@ from eventlake.rules import paths
 from eventlake.rules.errors import StateError
 from eventlake.rules.suppression import IdKind
 from eventlake.state.suppression import KEPT, WHOLE_LAKE, Entries, change, newest
-from eventlake.storage import LocalStorage, Storage
-from eventlake.storage.s3 import S3Storage
+from eventlake.storage import Storage
 from tests.support.lakes.runs import utc
-from tests.support.servers.aws import AwsServer
 
 NOW = utc("2026-10-20")
 USER, VISITOR = IdKind.USER, IdKind.ANONYMOUS
-
-
-@pytest.fixture(params=["folder", "bucket"])
-def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
-    if request.param == "folder":
-        return LocalStorage(str(tmp_path))
-    server: AwsServer = request.getfixturevalue("aws")
-    return S3Storage(f"s3://{server.bucket()}")
 
 
 def add(storage: Storage, *ids: str, kind: IdKind = USER, source: str = WHOLE_LAKE) -> None:
@@ -42,17 +31,10 @@ def test_ids_count_for_the_whole_lake_or_for_one_source(storage: Storage) -> Non
     add(storage, "u3", "u1", source="S1")
     add(storage, "a1", kind=VISITOR, source="S2")
     entries = newest(storage).entries
-    applying = {
-        (kind, source): entries.applying_to(kind, source).to_pylist()
-        for kind in IdKind
-        for source in ("S1", "S2")
-    }
-    assert applying == {
-        (USER, "S1"): ["u1", "u2", "u3"],
-        (USER, "S2"): ["u1", "u2"],
-        (VISITOR, "S1"): [],
-        (VISITOR, "S2"): ["a1"],
-    }
+    lists = [(kind, source) for kind in IdKind for source in ("S1", "S2")]
+    applying = {one: entries.applying_to(*one).to_pylist() for one in lists}
+    of_users = {(USER, "S1"): ["u1", "u2", "u3"], (USER, "S2"): ["u1", "u2"]}
+    assert applying == {**of_users, (VISITOR, "S1"): [], (VISITOR, "S2"): ["a1"]}
 
 
 def test_what_changes_nothing_makes_no_version(storage: Storage) -> None:
@@ -65,7 +47,7 @@ def test_what_changes_nothing_makes_no_version(storage: Storage) -> None:
     assert row == {"source_id": "", "kind": "userId", "id": "u1", "added": NOW}
 
 
-def test_many_who_change_the_lists_at_once_all_get_their_way(storage: Storage) -> None:
+def test_concurrent_changes_are_all_kept(storage: Storage) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda n: add(storage, f"u{n:02}"), range(12)))
     assert newest(storage).number == 12
@@ -92,9 +74,7 @@ def test_a_version_stays_for_the_runs_that_use_it(storage: Storage) -> None:
         ({"format_version": "99"}, "format version 99; this release knows up to"),
     ],
 )
-def test_what_cannot_be_read_is_refused(
-    storage: Storage, data: bytes | dict[str, str], message: str
-) -> None:
+def test_bad_lists_fail(storage: Storage, data: bytes | dict[str, str], message: str) -> None:
     if isinstance(data, dict):
         out = pa.BufferOutputStream()
         pq.write_table(Entries().table.replace_schema_metadata(data), out)

@@ -3,7 +3,7 @@
 import pickle
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
@@ -15,6 +15,7 @@ from eventlake.aws.access import AwsAccess, forget_sessions
 from eventlake.rules.errors import InsufficientPermissions, InvalidSetting, ServiceTrouble
 from eventlake.storage import s3 as s3_module
 from eventlake.storage.s3 import S3Storage
+from tests.support.aws.enforced import Body
 from tests.support.servers.aws import AwsServer
 
 FIVE_MB = 5 << 20
@@ -42,7 +43,7 @@ def answers(storage: S3Storage, operation: str, *statuses: int, done: bool) -> I
             return None
         if done:
             storage.client._endpoint.http_session.send(request)
-        return AWSResponse(request.url, left.pop(0), {}, _Body(b""))
+        return AWSResponse(request.url, left.pop(0), {}, Body(b""))
 
     events.register(f"before-send.s3.{operation}", answer)
     try:
@@ -51,43 +52,25 @@ def answers(storage: S3Storage, operation: str, *statuses: int, done: bool) -> I
         events.unregister(f"before-send.s3.{operation}", answer)
 
 
-class _Body:
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-
-    def stream(self, **_: Any) -> Iterator[bytes]:
-        yield self._data
-
-    def read(self, *_: Any) -> bytes:
-        return self._data
-
-
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", _at_once)
-
-
-def _at_once(*_: Any) -> float:
-    return 0.0
+    monkeypatch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", lambda *_: 0.0)
 
 
 @pytest.mark.parametrize("status", [500, 503])
-def test_trouble_of_the_service_is_tried_again(s3: S3Storage, status: int) -> None:
+def test_trouble_of_the_service_is_retried(s3: S3Storage, status: int) -> None:
     with answers(s3, "PutObject", status, status, status, done=False) as asked:
         s3.write("a", b"x")
     assert len(asked) == 4
     assert s3.read("a") == b"x"
-
-
-def test_trouble_that_does_not_end_is_told(s3: S3Storage) -> None:
     trouble = pytest.raises(ServiceTrouble, match="did not answer as it should")
-    with answers(s3, "GetObject", *[503] * 20, done=False) as asked, trouble:
+    with answers(s3, "GetObject", *[status] * 20, done=False) as asked, trouble:
         s3.read("a")
     assert len(asked) == 8
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_who_created_a_file_knows_it_though_the_answer_was_lost(s3: S3Storage, first: bool) -> None:
+def test_a_file_is_created_though_the_answer_was_lost(s3: S3Storage, first: bool) -> None:
     if not first:
         s3.write("m/1", b"another's")
     with answers(s3, "PutObject", 500, done=True):
@@ -144,40 +127,34 @@ class TestUploads:
     def test_one_that_fails_is_aborted(self, aws: AwsServer, s3: S3Storage) -> None:
         with pytest.raises(RuntimeError), s3.open_output("o/x") as out:
             out.write(bytes(2 * FIVE_MB + 1))
-            assert uploads(aws) == ["lake/o/x"]
             raise RuntimeError("the task is killed")
         assert (uploads(aws), s3.files("")) == ([], [])
 
     @pytest.mark.parametrize("operation", ["UploadPart", "CompleteMultipartUpload"])
-    def test_a_part_that_does_not_arrive_fails_the_file(
-        self, aws: AwsServer, s3: S3Storage, operation: str
-    ) -> None:
+    def test_a_lost_part_fails_it(self, aws: AwsServer, s3: S3Storage, operation: str) -> None:
         trouble = pytest.raises(ServiceTrouble)
         with answers(s3, operation, *[500] * 50, done=False), trouble, s3.open_output("o/x") as out:
             out.write(bytes(2 * FIVE_MB + 1))
         assert (uploads(aws), s3.files("")) == ([], [])
 
-    def test_those_of_a_dead_run_are_aborted_with_it(self, aws: AwsServer, s3: S3Storage) -> None:
-        begin(aws, "lake/d/_v/R1/x", "lake/d/ids/R1-0.arrow", "lake/d/_v/R2/x", "other/R1")
-        s3.discard_partial_writes("d", "R1")
-        assert uploads(aws) == ["lake/d/_v/R2/x", "other/R1"]
-
-    def test_those_in_a_folder_go_with_it(self, aws: AwsServer, s3: S3Storage) -> None:
+    def test_those_of_a_dead_run_or_folder_are_aborted(self, aws: AwsServer, s3: S3Storage) -> None:
+        begin(aws, "lake/d/v/R1/x", "lake/d/ids/R1-0.arrow", "lake/d/v/R2/x", "other/R1")
         begin(aws, "lake/stage/R1/x", "lake/stage/R1/y", "lake/stage/R10/x")
+        s3.discard_partial_writes("d", "R1")
         s3.delete_folder("stage/R1")
-        assert uploads(aws) == ["lake/stage/R10/x"]
+        assert sorted(uploads(aws)) == ["lake/d/v/R2/x", "lake/stage/R10/x", "other/R1"]
 
     def test_an_abort_that_is_refused_is_raised(self, aws: AwsServer, s3: S3Storage) -> None:
-        begin(aws, "lake/d/_v/R1/x")
+        begin(aws, "lake/d/versions/R1/x")
         refused = pytest.raises(InsufficientPermissions)
         with answers(s3, "AbortMultipartUpload", 403, done=False), refused:
             s3.discard_partial_writes("d", "R1")
-        assert uploads(aws) == ["lake/d/_v/R1/x"]
+        assert uploads(aws) == ["lake/d/versions/R1/x"]
 
-    def test_one_that_another_process_has_just_aborted_is_done(
+    def test_another_process_may_abort_first(
         self, aws: AwsServer, s3: S3Storage, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        begin(aws, "lake/d/_v/R1/x", "lake/d/_v/R1/y")
+        begin(aws, "lake/d/versions/R1/x", "lake/d/versions/R1/y")
         listing = s3.client.list_multipart_uploads
 
         def then_aborted(**asked: Any) -> Any:
@@ -196,9 +173,7 @@ class TestUploads:
     @pytest.mark.parametrize(
         ("size", "parts"), [(5 * 1024**3, 0), (5 * 1024**3 + 1, 11), (6 * 1024**3, 12)]
     )
-    def test_s3_copies_up_to_5_gib_in_one_request(
-        self, s3: S3Storage, size: int, parts: int
-    ) -> None:
+    def test_s3_copies_5_gib_in_one_request(self, s3: S3Storage, size: int, parts: int) -> None:
         """Such files are too large for a test, so the answers of S3 are made up."""
         bodies: dict[str, dict[str, Any]] = {
             "HeadObject": {"ContentLength": size, "ETag": "e"},
@@ -213,7 +188,7 @@ class TestUploads:
             if model.name == "UploadPartCopy":
                 first, last = params["headers"]["x-amz-copy-source-range"][6:].split("-")
                 copied.append((int(first), int(last)))
-            return AWSResponse("", 200, {}, _Body(b"")), bodies.get(model.name, {})
+            return AWSResponse("", 200, {}, Body(b"")), bodies.get(model.name, {})
 
         s3.client.meta.events.register("before-call.s3", answer)
         s3.copy("a", "b")
@@ -221,7 +196,7 @@ class TestUploads:
         assert len(copied) == parts
         assert sum(last + 1 - first for first, last in copied) == (size if parts else 0)
 
-    def test_what_is_too_large_for_one_copy_goes_in_parts(
+    def test_a_large_file_is_copied_in_parts(
         self, aws: AwsServer, s3: S3Storage, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(s3_module, "LARGEST", 2 * FIVE_MB)
@@ -267,7 +242,7 @@ class TestListing:
         assert five_at_once.is_set()
         assert len(requests) <= len(files) // 1000 + self.DAYS + 4
 
-    def test_pages_say_what_botocore_reads_in_them(self, aws: AwsServer, s3: S3Storage) -> None:
+    def test_pages_are_read_as_botocore_does(self, aws: AwsServer, s3: S3Storage) -> None:
         odd = ["a b+c%41&<>.gz", "ü/日本.gz", "'quoted\"", "plain"]
         for name in odd:
             s3.write(f"odd/{name}", name.encode())
@@ -299,9 +274,7 @@ class TestListing:
         filled.delete_folder("raw")
         assert [file.path for file in filled.files("")] == ["raw-other/1"]
 
-    def test_what_is_refused_of_many_is_told(
-        self, s3: S3Storage, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_refused_deletions_fail(self, s3: S3Storage, monkeypatch: pytest.MonkeyPatch) -> None:
         refused = {"Key": "lake/a/1", "Code": "AccessDenied", "Message": "Access Denied"}
         monkeypatch.setattr(s3.client, "delete_objects", lambda **_: {"Errors": [refused]})
         s3.write("a/1", b"")
@@ -351,9 +324,7 @@ class _Forbidding:
     open_input_stream = open_input_file
 
 
-def test_what_s3_does_not_say_is_missing_is_looked_for_before_it_is_read(
-    s3: S3Storage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_refused_open_may_be_missing(s3: S3Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     s3.write("there", b"x")
     monkeypatch.setattr(S3Storage, "fs", _Forbidding())
     for opener in (s3.open_input, s3.open_stream):
@@ -363,19 +334,12 @@ def test_what_s3_does_not_say_is_missing_is_looked_for_before_it_is_read(
             opener("there")
 
 
-def test_what_s3_does_not_say_is_missing_is_looked_for(s3: S3Storage) -> None:
-    """Who may list only some folders is refused what is not there, as if it were there."""
+@pytest.mark.parametrize(("path", "there"), [("there", True), ("missing", False), ("the", False)])
+def test_a_refused_read_may_be_missing(s3: S3Storage, path: str, there: bool) -> None:
+    """S3 refuses missing files to users that may list only some folders."""
     s3.write("there", b"x")
-    for path, found in (("there", False), ("missing", True), ("the", True)):
-        with answers(s3, "GetObject", 403, done=False):
-            if found:
-                assert s3.read(path) is None
-            else:
-                with pytest.raises(InsufficientPermissions):
-                    s3.read(path)
-        with answers(s3, "HeadObject", 403, done=False):
-            if found:
-                assert not s3.exists(path)
-            else:
-                with pytest.raises(InsufficientPermissions):
-                    s3.exists(path)
+    refused = pytest.raises(InsufficientPermissions) if there else nullcontext()
+    with answers(s3, "GetObject", 403, done=False), refused:
+        assert s3.read(path) is None
+    with answers(s3, "HeadObject", 403, done=False), refused:
+        assert not s3.exists(path)

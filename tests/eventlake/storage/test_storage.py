@@ -45,9 +45,6 @@ def test_what_was_written_is_read_and_replaced(storage: Storage) -> None:
     assert storage.read("a/b.json") == b"one"
     storage.write("a/b.json", b"")
     assert storage.read("a/b.json") == b""
-
-
-def test_many_files_are_read_in_order(storage: Storage) -> None:
     put(storage, "a/1", "a/3")
     assert storage.read_many(["a/3", "a/2", "a/1"]) == [b"a/3", None, b"a/1"]
     assert storage.read_many(["a/1"]) == [b"a/1"]
@@ -61,7 +58,7 @@ def test_a_file_is_created_once(storage: Storage) -> None:
     assert storage.read("m/1") == b"first"
 
 
-def test_of_many_who_create_a_file_one_wins(storage: Storage) -> None:
+def test_one_of_many_concurrent_creators_wins(storage: Storage) -> None:
     for number in range(5):
         start = threading.Barrier(MANY)
 
@@ -126,7 +123,7 @@ def test_what_another_changes_while_several_are_updated_is_not_lost(storage: Sto
     assert storage.read("n/2") == b"new by another by us"
 
 
-def test_nothing_is_left_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_temporary_file_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def hidden() -> set[str]:
         return {path.name for path in tmp_path.rglob(".*")} - {".lock"}
 
@@ -173,7 +170,7 @@ def test_hidden_files_are_left_out(storage: Storage) -> None:
     assert listed(storage, "a") == ["a/_SUCCESS", "a/whole"]
 
 
-def test_names_may_hold_what_partitions_and_people_put_in(storage: Storage) -> None:
+def test_names_may_have_any_characters(storage: Storage) -> None:
     odd = ["a/day=2026-10-01/hr=07/x y+z&%41.parquet", "a/ü/ß.json", "a/日本.gz"]
     put(storage, *odd)
     assert listed(storage, "a") == sorted(odd)
@@ -187,7 +184,7 @@ def test_names_may_hold_what_partitions_and_people_put_in(storage: Storage) -> N
     assert storage.read("b/%41") == odd[0].encode()
 
 
-def test_size_and_stamp_tell_whether_a_file_changed(storage: Storage) -> None:
+def test_size_and_stamp_show_that_a_file_changed(storage: Storage) -> None:
     storage.write("a", b"one")
     [before] = storage.files("")
     assert (before.size, before.name) == (3, "a")
@@ -200,10 +197,8 @@ def test_size_and_stamp_tell_whether_a_file_changed(storage: Storage) -> None:
 
 def test_files_and_folders_exist_or_not(storage: Storage) -> None:
     put(storage, "a/b/c")
-    assert [storage.exists(path) for path in ("a/b/c", "a/b", "a", "a/c", "b")] == [
-        *(True, True, True),
-        *(False, False),
-    ]
+    found = [path for path in ("a/b/c", "a/b", "a", "a/c", "b") if storage.exists(path)]
+    assert found == ["a/b/c", "a/b", "a"]
 
 
 def test_parts_of_a_file_are_read_in_any_order(storage: Storage) -> None:
@@ -227,19 +222,13 @@ def test_a_stream_gives_the_bytes_as_they_are(storage: Storage) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 10, 12 << 20])
-def test_what_is_written_bit_by_bit_is_there_when_it_is_whole(storage: Storage, size: int) -> None:
-    data = bytes(range(256)) * (size // 256) + bytes(size % 256)
+def test_what_is_written_in_parts_or_at_once_is_there(storage: Storage, size: int) -> None:
+    data = np.resize(np.arange(256, dtype=np.uint8), size)
     with storage.open_output("o/x") as out:
         for start in range(0, size, 3 << 20):
-            out.write(data[start : start + (3 << 20)])
-    assert storage.read("o/x") == data
-
-
-@pytest.mark.parametrize("size", [0, 10, 12 << 20])
-def test_what_is_written_at_once_is_there(storage: Storage, size: int) -> None:
-    data = np.arange(size, dtype=np.uint8)
-    storage.write_unique("o/x", data.data)
-    assert storage.read("o/x") == data.tobytes()
+            out.write(data[start : start + (3 << 20)].tobytes())
+    storage.write_unique("o/y", data.data)
+    assert storage.read("o/x") == storage.read("o/y") == data.tobytes()
 
 
 @pytest.mark.parametrize("size", [0, 10, 12 << 20])
@@ -271,9 +260,8 @@ def test_what_a_killed_task_left_is_gone_once_its_file_is_settled(tmp_path: Path
     assert {path.name for path in (tmp_path / "o").iterdir()} == {"x", "y", ".z.0123", ".lock"}
 
 
-def test_the_error_of_an_early_sync_is_raised_only_where_the_same_thread_settles_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_early_sync_raises_its_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only when the thread that started it makes files durable."""
     storage = LocalStorage(str(tmp_path))
     put(storage, "o/x")
     failing = True
@@ -313,9 +301,8 @@ def test_many_files_are_placed_and_copied(storage: Storage) -> None:
     storage.copy_all([(f"stage/{n}", f"copy/{n}") for n in range(40)])
     storage.move_all_into_place([(f"stage/{n}", f"data/{n}") for n in range(40)])
     for folder in ("copy", "data"):
-        assert {storage.read(f"{folder}/{n}") for n in range(40)} == {
-            f"stage/{n}".encode() for n in range(40)
-        }
+        found = {storage.read(f"{folder}/{n}") for n in range(40)}
+        assert found == {f"stage/{n}".encode() for n in range(40)}
     with pytest.raises(FileNotFoundError):
         storage.copy_all([("copy/0", "again/0"), ("copy/40", "again/40")])
 
@@ -339,7 +326,7 @@ def test_a_storage_travels(storage: Storage) -> None:
     assert there("a") == b"x"
 
 
-def test_paths_are_told_as_other_programs_know_them(storage: Storage) -> None:
+def test_other_programs_can_use_full_paths(storage: Storage) -> None:
     storage.write("a/b", b"x")
     assert storage.full("a/b") == f"{storage.uri}/a/b"
     assert storage.full("") == storage.uri
@@ -350,13 +337,10 @@ def test_paths_are_told_as_other_programs_know_them(storage: Storage) -> None:
 PAGE = LedgerPage({"a": LedgerEntry("a", 1, "t", 2, ("2026-10-01T07",))})
 
 
-def test_what_is_written_is_read_again() -> None:
+def test_a_document_is_read_again_and_a_newer_format_is_refused() -> None:
     data = encode(PAGE)
     assert json.loads(data)["format_version"] == FORMAT_VERSION
     assert decode(data, LedgerPage, "x.json") == PAGE
-
-
-def test_a_newer_format_is_refused() -> None:
     newer = json.dumps({"format_version": FORMAT_VERSION + 1, "files": "of another kind"}).encode()
     with pytest.raises(StateError, match=r"x\.json has format version \d+.*upgrade this one"):
         decode(newer, LedgerPage, "x.json")
@@ -371,10 +355,8 @@ def test_a_damaged_file_is_refused_by_name(data: bytes) -> None:
         decode(data, LedgerPage, "x.json")
 
 
-def test_a_folder_created_while_it_is_listed_is_no_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Arrow raises if a folder is missing when listed and present when it looks again."""
+def test_a_new_folder_can_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow raises if a folder is missing when it is listed and there right afterwards."""
     storage = LocalStorage(str(tmp_path))
     storage.write("runs/a", b"x")
     real, calls = storage.fs, []

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from eventlake.catalog.base import CatalogPartition
 from eventlake.lake import Lake
-from eventlake.records.find import Fate, find
+from eventlake.records.find import Outcome, find
 from eventlake.rules import paths
 from eventlake.rules.names import Naming
 from eventlake.rules.partitions import DatePartition
@@ -40,13 +40,11 @@ from tests.support.servers.aws import AwsServer
 
 def held(runs: Runs) -> dict[str, list[str]]:
     """All rows by table, without regard to order; columns that are null say nothing."""
-    return {
-        table: sorted(
-            repr(sorted((k, v) for k, v in row.items() if v is not None))
-            for row in runs.rows(table)
-        )
-        for table in runs.tables()
-    }
+
+    def text(row: dict[str, Any]) -> str:
+        return repr(sorted((key, value) for key, value in row.items() if value is not None))
+
+    return {table: sorted(map(text, runs.rows(table))) for table in runs.tables()}
 
 
 def file_counts(runs: Runs) -> dict[str, list[int]]:
@@ -97,22 +95,17 @@ def test_in_every_layout_and_naming(tmp_path: Any, layout: DatePartition, naming
     assert held(runs) == before
 
 
-def test_today_is_left_alone(runs: Runs) -> None:
+def test_today_is_left_alone_and_it_can_be_disabled(runs: Runs) -> None:
     scattered(runs)
+    runs.set(compaction={"enabled": False})
+    assert runs.compact().partitions == 0
+    runs.set()
     assert runs.compact(at="2026-10-01").partitions == 0
     assert runs.compact(at="2026-10-02").partitions == 2
     assert runs.compact(at="2026-10-03").partitions == 1
 
 
-def test_switched_off_it_does_nothing(tmp_path: Any) -> None:
-    runs = Runs(tmp_path, compaction={"enabled": False})
-    scattered(runs)
-    assert runs.compact().partitions == 0
-
-
-def test_no_file_passes_the_target_and_all_rows_are_there(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_stay_below_the_target(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rewriting, "ROW_GROUP", 4)
     for name in "abcd":
         events = [track("Order", f"{name}{n}", f"2026-10-01T07:{n:02}", n=n) for n in range(10)]
@@ -131,9 +124,7 @@ def test_no_file_passes_the_target_and_all_rows_are_there(
     assert held(runs) == rows
 
 
-def test_of_very_many_files_some_go_along_as_they_are(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_some_of_many_files_go_along(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rewriting, "MOST_FILES", 3)
     for number in range(5):
         runs.archive.day("2026-10-01").file(f"{number}", track("Order", f"m{number}", "2026-10-01"))
@@ -144,9 +135,7 @@ def test_of_very_many_files_some_go_along_as_they_are(
     check_sweep(runs)
 
 
-def test_work_is_done_in_units_and_one_run_does_no_more_than_is_set(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_has_a_limit_of_units(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(candidates, "UNIT_PARTITIONS", 1)
     scattered(runs)
     before = runs.state().manifest
@@ -165,7 +154,7 @@ def test_later_syncs_and_replays_go_on_from_there(runs: Runs) -> None:
     runs.archive.day("2026-10-03").file("z", track("Order", "late", "2026-10-01T07:59", n=1))
     runs.sync()
     [first, _] = runs.partitions("track_order").values()
-    assert ("/_v/" in first.location, first.files) == (True, 2)
+    assert ("/versions/" in first.location, first.files) == (True, 2)
     rows = held(runs)
     runs.replay("2026-10-01", "2026-10-03")
     assert held(runs) == rows
@@ -211,9 +200,7 @@ def test_a_file_that_a_sync_adds_meanwhile_is_not_lost(runs: Runs) -> None:
     assert held(runs) == rows
 
 
-def test_what_was_written_before_a_lost_race_is_not_written_again(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_race_keeps_its_files(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     scattered(runs)
     runs.archive.day("2026-10-03").file("z", identify("new", "2026-10-03"))
     written: list[str] = []
@@ -297,7 +284,7 @@ def test_an_event_is_found_in_the_file_it_is_in_now(runs: Runs) -> None:
     runs.compact()
     found = find(Lake(runs.settings, runs.storage, runs.catalog), runs.source, "m1")
     [occurrence], [row] = found.occurrences, found.rows
-    assert (occurrence.record["raw_line"], occurrence.now) == (1, Fate.REPLACED)
+    assert (occurrence.record["raw_line"], occurrence.now) == (1, Outcome.REPLACED)
     assert occurrence.now_in == row.data_file
     assert runs.storage.exists(row.data_file)
 
@@ -343,23 +330,13 @@ def test_many_small_files_are_chosen(files: int, size: int, is_chosen: bool) -> 
     assert bool(chosen(partition("2026-10-01", files, size))) is is_chosen
 
 
-def test_files_that_could_not_be_fewer_are_left() -> None:
-    rule = Compaction(min_files=2, below_mb=1_000)
-    two = partition("2026-10-01", 2, 500 * MB)
-    assert chosen(two, rule=rule) == []
-    three = partition("2026-10-01", 3, 500 * MB)
-    assert chosen(three, rule=rule) == ["2026-10-01"]
-
-
-def test_days_that_are_not_past_are_left() -> None:
-    days = [partition(f"2026-10-0{n}", 5, 100) for n in (1, 2, 3, 4)]
-    assert chosen(*days) == ["2026-10-02", "2026-10-01"]
-
-
 def test_the_worst_come_first_and_then_the_newest() -> None:
     few, newer = partition("2026-10-01", 3, 100), partition("2026-10-02", 3, 100)
-    many = partition("2026-09-01", 9, 100)
-    assert chosen(few, newer, many) == ["2026-09-01", "2026-10-02", "2026-10-01"]
+    many, today = partition("2026-09-01", 9, 100), partition("2026-10-03", 9, 100)
+    assert chosen(few, newer, many, today) == ["2026-09-01", "2026-10-02", "2026-10-01"]
+    rule = Compaction(min_files=2, below_mb=1_000)  # two files of 500 MB could not be fewer
+    assert chosen(partition("2026-10-01", 2, 500 * MB), rule=rule) == []
+    assert chosen(partition("2026-10-01", 3, 500 * MB), rule=rule) == ["2026-10-01"]
 
 
 @pytest.mark.parametrize(
@@ -369,14 +346,9 @@ def test_no_file_passes_256_mb(size: int, files: int) -> None:
     assert file_count(size) == files
 
 
-def test_one_run_takes_what_fits_and_the_first_always_does() -> None:
+def test_runs_and_units_have_a_limit_of_bytes() -> None:
     three = [partition("2026-10-01", 3, size)[1] for size in (50, 30, 30)]
-    assert len(list(within(three, 110))) == 3
-    assert len(list(within(three, 109))) == 2
-    assert len(list(within(three, 1))) == 1
-
-
-def test_units_are_small_enough_to_be_lost_in_a_race() -> None:
+    assert [len(list(within(three, most))) for most in (110, 109, 1)] == [3, 2, 1]
     large = [partition("2026-10-01", 3, 200 << 20)[1] for _ in range(3)]
     assert [len(unit) for unit in units(large)] == [1, 1, 1]
     small = [partition("2026-10-01", 3, 1)[1] for _ in range(450)]
@@ -461,7 +433,7 @@ def test_all_rows_come_once_in_order_and_files_in_theirs(files: list[list[int]],
     assert found["later"].null_count == len(found)
 
 
-def test_no_more_is_in_memory_than_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rewrite, "_LEAST", 10)
     monkeypatch.setattr(rewrite, "ROW_GROUP", 20)
     files = [file_of(list(range(number, 1000, 2)), number) for number in (0, 1)]
@@ -489,9 +461,7 @@ def test_a_file_is_read_from_when_its_time_has_come(monkeypatch: pytest.MonkeyPa
     assert len(begun) == 20
 
 
-def test_where_memory_is_short_some_files_wait_and_no_row_is_lost(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_short_of_memory_files_wait_and_no_row_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rewrite, "MOST_BYTES", 1)
     files = [file_of([1, 5, 9], number) for number in range(3)]
     found = pa.concat_tables(merged(files, SCHEMA, "received_at"))

@@ -18,8 +18,8 @@ NOW = utc("2026-10-20")
 OWN = f"segment-data/data/{SOURCE_ID}"
 VERSION = f"{paths.versions(SOURCE_ID)}/R7/segment_type=track_order/day=2026-10-01/hr=07"
 ORPHANS = [
-    f"{VERSION}/R7-0-0.parquet",
     f"{OWN}/segment_type=track_order/day=2026-10-01/hr=09/R7-0-0.parquet",
+    f"{VERSION}/R7-0-0.parquet",
     f"{paths.id_indexes(SOURCE_ID)}/day=2026-10-01/R7-0-00.arrow",
 ]
 
@@ -38,7 +38,7 @@ def _a_day(runs: Runs) -> None:
     runs.sync()
 
 
-def test_it_takes_two_looks_and_the_time_between_them(runs: Runs) -> None:
+def test_an_orphan_is_removed_after_two_runs_a_grace_period_apart(runs: Runs) -> None:
     for path in ORPHANS:
         runs.storage.write(path, b"left by nobody knows whom")
     assert look(runs, 0) == ([], sorted(ORPHANS, key=_as_listed))
@@ -53,7 +53,7 @@ def _as_listed(path: str) -> bool:
     return path.endswith(".arrow")
 
 
-def test_one_that_was_long_there_unseen_has_its_time_from_the_first_look_on(runs: Runs) -> None:
+def test_the_grace_period_begins_when_an_orphan_is_first_seen(runs: Runs) -> None:
     runs.storage.write(ORPHANS[0], b"x")
     assert look(runs, 100)[0] == []
     assert look(runs, 106)[0] == []
@@ -68,7 +68,7 @@ def test_one_that_was_long_there_unseen_has_its_time_from_the_first_look_on(runs
         f"{OWN}/segment_type=track_order/day=2020-01-01/hr=07/part-0000.parquet",
         f"{OWN}/segment_type=track_order/day=2020-01-01/hr=07/_SUCCESS",
         f"{OWN}/notes.txt",
-        "segment-data/data/S2/_v/R7/segment_type=x/R7-0-0.parquet",
+        "segment-data/data/S2/versions/R7/segment_type=x/R7-0-0.parquet",
         "my-own-folder/R7-0-0.parquet",
         "logs/R7-0-0.parquet",
     ],
@@ -88,7 +88,7 @@ def test_folders_that_others_had_before_a_table_came_are_theirs(runs: Runs) -> N
     assert look(runs, 0) == ([], [])
 
 
-def test_what_a_run_is_writing_is_nobodys_orphan(runs: Runs) -> None:
+def test_files_of_a_running_run_are_no_orphans(runs: Runs) -> None:
     for path in ORPHANS:
         runs.storage.write(path, b"under way")
     run = OpenRun(runs.context().facts, 0, myself())
@@ -102,7 +102,7 @@ def test_what_was_replaced_or_abandoned_has_its_own_time(runs: Runs) -> None:
     assert look(runs, 0) == ([], [])
 
 
-def test_while_somebody_commits_nothing_is_judged(runs: Runs) -> None:
+def test_nothing_is_an_orphan_during_a_commit(runs: Runs) -> None:
     runs.storage.write(ORPHANS[0], b"x")
     runs.storage.write(paths.manifest(SOURCE_ID, runs.state().manifest + 1), b"just committed")
     assert look(runs, 0) == ([], [])

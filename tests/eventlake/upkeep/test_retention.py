@@ -44,9 +44,7 @@ def days(runs: Runs, *days: str) -> None:
     runs.sync()
 
 
-def test_days_leave_the_index_and_their_files_go_after_the_grace_time(
-    runs: Runs, clean_after: CleanAfter
-) -> None:
+def test_old_days_leave_the_index(runs: Runs, clean_after: CleanAfter) -> None:
     days(runs, "2026-10-01", "2026-10-02", "2026-10-20")
     assert drop_days(runs, "2026-10-31") == []
     assert drop_days(runs, "2026-11-01") == ["2026-10-01"]
@@ -81,11 +79,7 @@ def test_late_duplicates_of_days_without_index_are_recognised(runs: Runs) -> Non
     assert (report.row_count, report.duplicates) == (2, 2)
     # The days that were made anew are whole, and stay until the next upkeep.
     assert sorted(runs.state().index) == ["2026-10-01", "2026-10-05", "2026-10-20"]
-    assert {day: len(ids) for day, ids in runs.index().items()} == {
-        "2026-10-01": 1,
-        "2026-10-05": 1,
-        "2026-10-20": 2,
-    }
+    assert [len(ids) for _, ids in sorted(runs.index().items())] == [1, 1, 2]
     runs.archive.day("2026-10-22").file("later", track("Order", "new", "2026-10-06T07:00"))
     assert runs.sync().duplicates == 1
     assert drop_days(runs, "2026-12-24") == ["2026-10-01", "2026-10-05", "2026-10-20"]
@@ -170,7 +164,7 @@ def test_manifests_go_once_their_work_is_done(runs: Runs, clean_after: CleanAfte
 
 
 @pytest.mark.usefixtures("few_kept")
-def test_manifests_that_somebody_asks_for_stay(runs: Runs, clean_after: CleanAfter) -> None:
+def test_manifests_of_open_runs_stay(runs: Runs, clean_after: CleanAfter) -> None:
     days(runs, "2026-10-01", "2026-10-02")
     runs.replay("2026-10-01", "2026-10-02")  # its manifest says which raw files it read
     for day in range(3, 8):
@@ -189,18 +183,10 @@ def test_manifests_that_somebody_asks_for_stay(runs: Runs, clean_after: CleanAft
 
 
 @pytest.mark.usefixtures("few_kept")
-def test_who_wakes_up_after_months_commits_no_number_that_was_taken(
-    runs: Runs, clean_after: CleanAfter
-) -> None:
+def test_a_suspended_run_commits_no_used_number(runs: Runs, clean_after: CleanAfter) -> None:
     days(runs, "2026-10-01")
-    asleep = Manifest(
-        number=runs.state().manifest + 1,
-        source_id=SOURCE_ID,
-        kind=RunKind.SYNC,
-        run=runs.context().facts,
-        date_partition="day/hour",
-        naming="native",
-    )
+    facts, number = runs.context().facts, runs.state().manifest + 1
+    asleep = Manifest(number, SOURCE_ID, RunKind.SYNC, facts, "day/hour", "native")
     for day in range(2, 7):
         days(runs, f"2026-10-0{day}")
     clean_after(25)
@@ -214,10 +200,11 @@ def test_who_wakes_up_after_months_commits_no_number_that_was_taken(
 def test_folders_in_which_nothing_is_left_go(runs: Runs, clean_after: CleanAfter) -> None:
     days(runs, "2026-10-01")
     runs.replay("2026-10-01", "2026-10-02")
+    runs.come_home()
     clean_after(25)
     assert lying(runs) == needed(runs)
     data = runs.root / "segment-data" / "data" / SOURCE_ID
-    empty = data / "segment_type=track_order" / "day=2026-10-01"
+    empty = data / "versions/R2/segment_type=track_order/day=2026-10-01"
     assert empty.is_dir()
     runs.storage.delete_empty_folders(f"segment-data/data/{SOURCE_ID}")
     assert empty.is_dir()  # somebody may be about to write into it
@@ -281,7 +268,7 @@ def test_what_is_not_committed_is_a_failed_run_and_the_next_sync_loads_it(runs: 
 
 
 @pytest.mark.parametrize("where", ["place segment-data/data", "create segment-data/_state/sources"])
-def test_the_next_run_does_the_same_unasked(tmp_path: Path, where: str) -> None:
+def test_the_next_run_does_the_same(tmp_path: Path, where: str) -> None:
     left: list[object] = []
     for name, first in (("asked", True), ("unasked", False)):
         (tmp_path / name).mkdir()
@@ -310,7 +297,7 @@ def test_a_lake_without_any_run_has_nothing_to_recover(runs: Runs) -> None:
     assert list(runs.root.iterdir()) == []
 
 
-def test_staging_without_a_run_goes_when_nobody_has_written_to_it_for_a_day(runs: Runs) -> None:
+def test_staging_without_a_run_goes_after_a_day_without_writes(runs: Runs) -> None:
     for run in ("R7", "R8"):
         runs.storage.write(f"{paths.stage(SOURCE_ID, run)}/0/x.parquet", b"staged")
     old = runs.root / paths.stage(SOURCE_ID, "R7") / "0" / "x.parquet"

@@ -38,9 +38,7 @@ def listed(runs: Runs) -> dict[str, str]:
     return {file.path: file.stamp for file in runs.storage.files("")}
 
 
-def test_all_that_is_due_is_done_and_reported(
-    anywhere: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_due_work_is_reported(anywhere: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = anywhere
     scattered(runs)
     monkeypatch.setattr(clock, "read", lambda: utc("2026-12-24"))
@@ -49,8 +47,8 @@ def test_all_that_is_due_is_done_and_reported(
     done = report.compacted
     assert (done.partitions, done.files_before, done.files_after) == (3, 9, 3)
     assert report.index_days == ("2026-10-01", "2026-10-02")
-    assert report.removed["record log"].files == 6  # of three runs, each with its description
-    assert (report.before["record log"].files, report.after["record log"].files) == (6, 0)
+    assert report.removed["record log"].files == 9  # of three runs, each with its description
+    assert (report.before["record log"].files, report.after["record log"].files) == (9, 0)
     # What was replaced stays for a while: 9 files were there, 3 came.
     assert (report.before["data"].files, report.after["data"].files) == (10, 13)
     assert (report.orphans.files, report.orphans.bytes) == (1, 4)
@@ -59,10 +57,13 @@ def test_all_that_is_due_is_done_and_reported(
     monkeypatch.setattr(clock, "read", lambda: utc("2027-01-01"))
     second = runs.upkeep("2027-01-01")
     assert second.removed["orphans"].files == 1
-    assert second.after["data"].files == 3
+    # What was compacted came home in place of what it replaced, and can still be read where it was.
+    assert (second.came_home.files, second.after["data"].files) == (3, 6)
     assert second.compacted.partitions == 0
-    [newest, first] = newest_upkeeps(runs.storage, SOURCE_ID)
-    assert (newest, first) == (second, report)
+    monkeypatch.setattr(clock, "read", lambda: utc("2027-01-03"))
+    third = runs.upkeep("2027-01-03")
+    assert (third.removed["replaced"].files, third.after["data"].files) == (3, 3)
+    assert [*newest_upkeeps(runs.storage, SOURCE_ID)] == [third, second, report]
     check_sweep(runs)
 
 
@@ -79,7 +80,7 @@ def test_its_messages_and_warnings_reach_the_user(runs: Runs) -> None:
     assert report.warnings == (warning,)
 
 
-def test_a_dry_run_says_the_same_and_changes_nothing(runs: Runs) -> None:
+def test_a_dry_run_reports_the_same_and_changes_nothing(runs: Runs) -> None:
     scattered(runs)
     before = listed(runs)
     planned = planned_upkeep(runs.context(RunKind.UPKEEP), utc("2026-12-24"))
@@ -91,9 +92,7 @@ def test_a_dry_run_says_the_same_and_changes_nothing(runs: Runs) -> None:
     assert planned.dry_run and not done.dry_run
 
 
-def test_what_one_part_fails_at_does_not_keep_the_others(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_part_is_isolated(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     scattered(runs)
 
     def fail(*args: Any) -> None:
@@ -102,7 +101,7 @@ def test_what_one_part_fails_at_does_not_keep_the_others(
     monkeypatch.setattr(upkeep, "compact", fail)
     with pytest.raises(UpkeepFailed, match="Compaction broke off: the disk is full") as broken:
         runs.upkeep("2026-12-24")
-    assert broken.value.report.removed["record log"].files == 6
+    assert broken.value.report.removed["record log"].files == 9
     [kept] = newest_upkeeps(runs.storage, SOURCE_ID)
     assert kept.warnings == ("Compaction broke off: the disk is full",)
     check_invariants(runs)
@@ -114,9 +113,7 @@ def test_a_lake_without_any_run_has_nothing_to_keep_up(runs: Runs) -> None:
     assert {amount.files for amount in report.after.values()} == {0}
 
 
-def test_no_sync_report_tells_of_it_and_status_does(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_status_shows_it_and_reports_do_not(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     scattered(runs)
     seen: list[str] = []
 

@@ -61,9 +61,7 @@ def kept(runs: Runs) -> Counter[str]:
     return Counter(name for name in names if name != "ledger")  # a page for each day of the archive
 
 
-def test_thirty_days_of_syncs_and_upkeep_keep_what_the_lake_keeps_for_itself_flat(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_state_stays_small_for_a_month(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = SimulatedRuns(
         runs.root,
         start="2025-12-01",

@@ -1,4 +1,4 @@
-"""Batches lie on the store while where they are travels."""
+"""Staged blobs in a folder and in a bucket."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,39 +6,55 @@ from pathlib import Path
 import pytest
 
 from eventlake.load.blobs import Blob, BlobKind
-from spark_resources.dataflow.blob_store import BlobStore, size
+from eventlake.storage import LocalStorage, Storage
+from spark_resources.dataflow.blob_store import BlobStore
+from tests.support.servers.aws import AwsServer
 
 ROWS = Blob(BlobKind.ROWS, "page\nday=2026-10-01", 3, 2, b"r" * 10_000)
 IDS = Blob(BlobKind.IDS, "7", 3, 2, b"i" * 5_000)
 
 
-def test_batches_come_back_as_they_were(tmp_path: Path) -> None:
-    store = BlobStore(str(tmp_path / "store"))
-    kept = store.keep([ROWS, IDS])
+@pytest.fixture(params=["folder", "bucket"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    if request.param == "folder":
+        return LocalStorage(str(tmp_path))
+    from eventlake.storage.s3 import S3Storage
+
+    aws: AwsServer = request.getfixturevalue("aws")
+    return S3Storage(f"s3://{aws.bucket()}/lake")
+
+
+@pytest.fixture
+def store(storage: Storage) -> BlobStore:
+    return BlobStore(storage, "stage/blobs")
+
+
+def test_blobs_are_read_back_by_their_ranges(store: BlobStore) -> None:
+    first, second = store.keep([ROWS, IDS]), store.keep([IDS])
+    kept = [*first, *second]
     assert all(len(blob.data) < 100 for blob in kept)
-    assert [size(blob) for blob in kept] == [10_000, 5_000]
+    assert [store.size(blob) for blob in kept] == [10_000, 5_000, 5_000]
     with store.fetching() as fetch:
-        assert [fetch(blob) for blob in reversed(kept)] == [IDS, ROWS]
+        assert fetch(kept[::-1]) == [IDS, IDS, ROWS]
+        assert fetch([]) == []
 
 
-def test_a_task_that_is_tried_again_leaves_the_first_try_alone(tmp_path: Path) -> None:
-    store = BlobStore(str(tmp_path))
-
-    def breaks_off() -> Iterator[Blob]:
+def test_each_attempt_of_a_task_writes_its_own_file(store: BlobStore) -> None:
+    def fails() -> Iterator[Blob]:
         yield ROWS
         raise OSError("disk")
 
-    [first] = store.keep([ROWS])
+    first = store.keep([ROWS])
     with pytest.raises(OSError, match="disk"):
-        store.keep(breaks_off())
-    [again] = store.keep([ROWS._replace(data=b"other")])
+        store.keep(fails())
+    again = store.keep([ROWS._replace(data=b"other")])
+    assert len(store.storage.files(store.folder)) == 2
     with store.fetching() as fetch:
-        assert (fetch(first), fetch(again).data) == (ROWS, b"other")
+        assert [fetch(first), fetch(again)[0].data] == [[ROWS], b"other"]
 
 
-def test_nothing_is_left_when_it_is_cleared(tmp_path: Path) -> None:
-    store = BlobStore(str(tmp_path / "store"))
+def test_nothing_is_left_when_it_is_cleared(store: BlobStore) -> None:
     store.keep([ROWS])
     store.clear()
-    assert list(tmp_path.iterdir()) == []
+    assert store.storage.files("") == []
     store.clear()

@@ -1,8 +1,10 @@
 """Syncs on a standalone cluster: a master and workers in processes of their own."""
 
 import os
+import re
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +14,22 @@ import pytest
 
 from datalake_assets.preflight import findings
 from eventlake.lake import Lake
+from eventlake.rules import paths
 from eventlake.rules.errors import InvalidSetting
 from eventlake.runs import placement
 from eventlake.runs.context import Silent
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive
 from eventlake.settings.models import Settings
+from eventlake.storage import LocalStorage
 from spark_resources.engines.cluster.engine import ClusterEngine, ClusterSession
+from spark_resources.engines.cluster.errors import NoExecutors
 from tests.support.faults.cases import SYNCS
 from tests.support.faults.failing_storage import Deadly
 from tests.support.faults.faults import snapshot
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.jobs import drained, run
-from tests.support.lakes.runs import Runs
+from tests.support.lakes.on_emr import Heard
+from tests.support.lakes.runs import SOURCE_ID, Runs
 from tests.support.lakes.settings import settings_of
 from tests.support.repo import ROOT, injected
 from tests.support.servers.aws import AwsServer
@@ -97,6 +103,19 @@ def test_workers_without_packages_make_the_same_lake_on_s3(
     assert run(ClusterEngine(), there).row_count == 0
 
 
+def test_workers_of_later_runs_compile_no_kernel(cluster: Standalone, tmp_path: Path) -> None:
+    """Each run has the same code in another folder."""
+    chosen = settings(cluster, str(tmp_path))
+    heard = Heard()
+    for _ in range(2):
+        with ClusterSession(chosen, LocalStorage(str(tmp_path)), heard) as session:
+            assert str(session.prepared.uiWebUrl) in " ".join(heard.logged)
+    assert heard.warnings == []
+    assert re.fullmatch(
+        r"Kernels of 2 workers: [1-9]\d* from the cache, 0 compiled", heard.logged[-1]
+    )
+
+
 def test_machines_that_are_lost_on_the_way_change_nothing(
     cluster: Standalone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,19 +129,20 @@ def test_machines_that_are_lost_on_the_way_change_nothing(
 
     root = tmp_path / "hurt"
     runs = lakes["hurt"]
-    runs.storage = Deadly(str(root), os.getpid())
+    phases = ("reading", "comparing", "writing")
+    runs.storage = Deadly(str(root), os.getpid(), phases)
     conf = {"spark.executorEnv.PYTHONPATH": str(ROOT)}  # the store is needed there, too
     chosen = settings(cluster, str(root), conf=conf)
-    cluster.add_workers(1)
+    cluster.add_workers(2)
     with ClusterSession(chosen, runs.storage, Silent()) as session:
-        runs.flow = session.dataflow
+        runs.flow = partial(session.dataflow, f"{paths.stage(SOURCE_ID, 'R')}/blobs")
         case.step(runs)
 
-    assert {"reading", "writing"} <= set(os.listdir(root))
+    assert set(phases) <= set(os.listdir(root))
     assert snapshot(Runs(root)) == snapshot(lakes["whole"])
     dead = [worker for worker in cluster.workers if worker.process.poll() is not None]
-    assert len(dead) == 2
-    injected["machine of a cluster killed"] += 2
+    assert len(dead) == len(phases)
+    injected["machine of a cluster killed"] += len(phases)
 
 
 def test_the_check_looks_at_the_cluster_as_runs_will_use_it(
@@ -131,8 +151,8 @@ def test_the_check_looks_at_the_cluster_as_runs_will_use_it(
     write_archive(tmp_path, SAMPLE)
     lake = Lake.open(settings(cluster, str(tmp_path)))
     found = {one.what: one.message for one in findings(lake, lake.settings.sources)}
-    assert found["Spark master"].startswith(f"{cluster.url}, ")
-    assert found["Spark executors"].endswith("each with 1 core and 1,024 MB")
+    assert found["Spark master"].startswith(f"{cluster.url} answers")
+    assert re.fullmatch(r"\d+ executors? with \d+ cores? in all", found["Spark executors"])
     assert found["Python of the workers"].endswith("with the packages that are installed here")
     assert found["storage, from there"].endswith(
         "segment-stage/ can be written, read, listed and cleared"
@@ -140,16 +160,22 @@ def test_the_check_looks_at_the_cluster_as_runs_will_use_it(
 
 
 @pytest.mark.parametrize(
-    ("spark", "told"),
+    ("spark", "wait_seconds", "message"),
     [
-        ({"conf": {"spark.executor.memory": "64g"}}, "no worker of .* has room for an executor"),
-        ({"python": "/nowhere/python3.11"}, "cannot run '/nowhere/python3.11' .*No such file"),
+        (
+            {"conf": {"spark.executor.memory": "64g"}},
+            3.0,
+            "gave no executor for 0.05 minutes. .*free: an executor needs 1 GB",
+        ),
+        ({"python": "/nowhere/python3.11"}, 60.0, "cannot run '/nowhere/python3.11' .*No such"),
     ],
 )
-def test_a_cluster_that_cannot_do_it_is_refused(
-    cluster: Standalone, tmp_path: Path, spark: dict[str, Any], told: str
+def test_a_cluster_that_cannot_run_jobs_is_refused(
+    cluster: Standalone, tmp_path: Path, spark: dict[str, Any], wait_seconds: float, message: str
 ) -> None:
-    write_archive(tmp_path, SAMPLE)
-    lake = Lake.open(settings(cluster, str(tmp_path), **spark))
-    with pytest.raises(InvalidSetting, match=told):
-        run(ClusterEngine(), lake)
+    chosen, storage = settings(cluster, str(tmp_path), **spark), LocalStorage(str(tmp_path))
+    with (
+        pytest.raises((InvalidSetting, NoExecutors), match=message),
+        ClusterSession(chosen, storage, Silent(), wait_seconds) as session,
+    ):
+        _ = session.prepared

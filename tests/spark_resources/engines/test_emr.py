@@ -1,6 +1,7 @@
 """A lake on AWS as in production: S3, Glue, and EMR whose steps Spark really carries out."""
 
 import os
+import re
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -97,6 +98,10 @@ class Aws:
             )
         )
 
+    def logged(self, result: dg.ExecuteInProcessResult) -> str:
+        """The log lines of a run in Dagster."""
+        return "\n".join(line.user_message for line in self.instance.all_logs(result.run_id))
+
     def rows(self) -> Counter[tuple[str, ...]]:
         """By table, day and hour, as the catalog tells them."""
         return Counter(
@@ -151,6 +156,7 @@ def test_a_sync_through_dagster_is_carried_out_by_spark_on_the_cluster(aws_lake:
     assert aws_lake.rows() == aws_lake.expected(1)
     newest = next(newest_reports(aws_lake.lake))  # through the partitions in Glue
     assert not newest.failed and newest.source.emr_cluster_id == aws_lake.cluster_id
+    assert "Kernels of 2 workers: " in aws_lake.logged(result)
 
 
 def test_what_a_catalog_in_files_has_of_the_same_archive_glue_has_too(
@@ -196,7 +202,7 @@ def test_a_failed_step_is_a_failed_run_in_dagster_and_in_the_report(aws_lake: Aw
     assert newest.failed and "the disk is full" in str(newest.source.error)
 
 
-def test_a_replay_in_dagster_has_its_own_cluster_and_tells_its_id(aws_lake: Aws) -> None:
+def test_a_replay_in_dagster_has_its_own_cluster_and_reports_its_id(aws_lake: Aws) -> None:
     before = aws_lake.rows()
     aws_lake.emr.command = spark_submit
     result = aws_lake.replay("screen", "2026-10-01", "2026-10-02")
@@ -206,6 +212,8 @@ def test_a_replay_in_dagster_has_its_own_cluster_and_tells_its_id(aws_lake: Aws)
     newest = next(newest_reports(aws_lake.lake))
     own = newest.source.emr_cluster_id
     assert newest.is_replay and own != aws_lake.cluster_id
+    logged = aws_lake.logged(result)
+    assert re.search(r"Kernels of 2 workers: [1-9]\d* from the cache, 0 compiled", logged)
     assert aws_lake.emr.state(own) == "TERMINATED"
     replayed = result.asset_materializations_for_node("replay_ios_prod_tables")
     days = {event.partition for event in replayed if event.asset_key.path[-1] == "screen"}

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from datalake_assets.assets.running import new_job
 from eventlake.lake import Lake
-from eventlake.load.blobs import Blob, BlobKind, Shares, rows_key
+from eventlake.load.blobs import Shares
 from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.rules.clock import parse_range
 from eventlake.runs.context import Silent
@@ -18,8 +19,8 @@ from eventlake.runs.dry_run import planned_run
 from eventlake.runs.unit import Window
 from eventlake.sample import IOS_PROD, Account, SampleSpec, write_archive
 from eventlake.sql import LakeSql
-from spark_resources.dataflow.cluster import SparkDataflow, share_column
 from spark_resources.dataflow.job import run_job
+from spark_resources.dataflow.staged import StagedDataflow
 from spark_resources.engines.local import LocalEngine
 from tests.support.lakes.jobs import open_lake, run
 
@@ -98,17 +99,21 @@ def test_a_replay_leaves_the_same_rows(lake: Lake, account: Account, engine: Loc
     assert loaded == sum(rows for slot, rows in before.items() if slot[1:] in replayed)
 
 
-class _Cancelled(SparkDataflow):
-    """Cancelled when the second day is written, and not yet published."""
+class _Cancelled:
+    """A dataflow that is cancelled when the second day is written, and not yet published."""
 
-    days = 0
+    def __init__(self, flow: StagedDataflow) -> None:
+        self._flow, self._days = flow, 0
 
     def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
-        written = super().load(job, shares)
-        _Cancelled.days += 1
-        if _Cancelled.days == 2:
+        written = self._flow.load(job, shares)
+        self._days += 1
+        if self._days == 2:
             raise KeyboardInterrupt
         return written
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._flow, name)
 
 
 def test_a_replay_goes_on_after_the_day_that_was_published(
@@ -118,8 +123,8 @@ def test_a_replay_goes_on_after_the_day_that_was_published(
     run(engine, lake, window=window)  # undisturbed
     before = rows_by_slot(lake)
     job = new_job(lake.settings, lake.settings.sources[0], "", window=window)
-    session = SparkSession.builder.getOrCreate()
-    units = run_job(job, lambda: _Cancelled(session), Silent())
+    flow: Any = _Cancelled(engine.dataflow())
+    units = run_job(job, lambda: flow, Silent())
     with pytest.raises(KeyboardInterrupt):
         list(units)
 
@@ -153,28 +158,3 @@ def test_nothing_new_does_not_even_start_spark(lake: Lake, account: Account) -> 
         raise AssertionError("Spark was asked for")
 
     assert list(run_job(job, never, Silent())) == []  # type: ignore[arg-type]
-
-
-HUGE = rows_key("huge", "day=2026-10-01/hr=00")
-
-
-@pytest.mark.parametrize(
-    "shares",
-    [
-        Shares(),
-        Shares(groups={"large": 7}),
-        Shares(splits={HUGE: 3}),
-        Shares(splits={HUGE: 3}, groups={"large": 7, "huge": 2}),
-    ],
-)
-def test_spark_deals_staged_rows_out_as_the_lake_does(engine: LocalEngine, shares: Shares) -> None:
-    blobs = [
-        Blob(BlobKind.ROWS, rows_key(table, f"day=2026-10-01/hr={hour:02}"), task, 1, b"")
-        for table in ("large", "huge", "small")
-        for hour in range(5)
-        for task in range(4)
-    ]
-    session = engine.pyspark.spark_session
-    staged = session.createDataFrame([(b.key, b.task) for b in blobs], "key string, task int")
-    found = staged.select(share_column(shares).alias("share")).collect()
-    assert [row.share for row in found] == [shares.of(blob) for blob in blobs]

@@ -88,7 +88,7 @@ def test_a_sync_and_a_replay_on_s3(lake: Lake, account: Account, engine: LocalEn
 
 
 @pytest.mark.usefixtures("workers_env")
-def test_what_is_refused_to_a_task_is_told_as_by_the_run_itself(
+def test_a_refusal_in_a_task_reads_like_one_of_the_run(
     aws: AwsServer,
     lake: Lake,
     account: Account,

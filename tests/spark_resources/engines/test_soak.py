@@ -29,7 +29,7 @@ def test_every_column_of_200_000_events_adds_up_to_what_the_raw_json_does(
     lake = open_lake(tmp_path, IOS_PROD)
     report = run(engine, lake)
 
-    loads = account.day_by_day(IOS_PROD.id)
+    loads = account.at_once(IOS_PROD.id)
     wanted = raw_sums(tmp_path, ([file.path for file in load] for load in loads))
     assert report.row_count > 200_000
     assert lake_sums(lake.catalog, lake.storage, IOS_PROD.slug) == wanted

@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -32,39 +31,17 @@ def test_an_archive_is_handed_to_java_beside_its_other_options(
     assert f"-XX:SharedArchiveFile={java.archive()}" in added
 
 
-@pytest.fixture
-def wait_for_the_pump() -> Callable[[], None]:
-    """Only for the test's own: that of an earlier test's JVM lives as long as this one."""
+def test_only_the_warning_of_the_module_is_hidden(capfd: pytest.CaptureFixture[str]) -> None:
+    lines = "WARNING: Using incubator modules: jdk.incubator.vector\nhelp\n"
     others = set(threading.enumerate())
-
-    def wait() -> None:
-        for thread in set(threading.enumerate()) - others:
-            thread.join(timeout=30)
-
-    return wait
-
-
-def test_the_greeting_is_cut_and_all_else_comes_through(
-    capfd: pytest.CaptureFixture[str], wait_for_the_pump: Callable[[], None]
-) -> None:
-    says = "echo 'WARNING: Using incubator modules: jdk.incubator.vector' >&2; echo help >&2"
     with filtered_stderr():
-        subprocess.run(["sh", "-c", says], check=True)
+        script = f"printf '{lines}' >&2; read line; echo late >&2"
+        java = subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, text=True)
     os.write(2, b"after\n")
-    wait_for_the_pump()
-    assert sorted(capfd.readouterr().err.splitlines()) == ["after", "help"]
-
-
-def test_it_is_passed_on_for_as_long_as_the_program_lives(
-    capfd: pytest.CaptureFixture[str], wait_for_the_pump: Callable[[], None]
-) -> None:
-    with filtered_stderr():
-        talker = subprocess.Popen(
-            ["sh", "-c", "read line; echo late >&2"], stdin=subprocess.PIPE, text=True
-        )
-    talker.communicate("go\n")
-    wait_for_the_pump()
-    assert capfd.readouterr().err == "late\n"
+    java.communicate("go\n")
+    for thread in set(threading.enumerate()) - others:
+        thread.join(timeout=30)
+    assert sorted(capfd.readouterr().err.splitlines()) == ["after", "help", "late"]
 
 
 pytestmark = pytest.mark.spark

@@ -1,17 +1,23 @@
 """What goes to a cluster: all that a job imports, once per version, the same every time."""
 
 import ast
+import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from importlib.metadata import distribution, packages_distributions
 from io import BytesIO
 from pathlib import Path
 
 import pytest
 
+from eventlake.columnar.private_folder import VARIABLE, private_folder
 from eventlake.storage import LocalStorage
 from spark_resources.shipping import ship as shipping
 from spark_resources.shipping.environment import (
@@ -22,19 +28,19 @@ from spark_resources.shipping.environment import (
     write_environment,
     write_zip,
 )
-from spark_resources.shipping.ship import code_zip, start_script, version_of
+from spark_resources.shipping.ship import code_files, code_version
 from spark_resources.workers import emr_start
+from spark_resources.workers.emr_start import unpacked
 from tests.support.lakes.on_emr import Heard
 from tests.support.servers.emr_node import PYTHON
 
 HERE = Target(platform.machine(), PYTHON)
-# The cluster's own, and what only commands import that never run there.
-NOT_SHIPPED = {"pyspark", "duckdb", "yaml"}
+# The cluster's own, what only commands import that never run there, and what is optional.
+NOT_SHIPPED = {"pyspark", "duckdb", "yaml", "pandas"}
 
 
 def shipped_modules() -> dict[str, ast.Module]:
-    with zipfile.ZipFile(BytesIO(code_zip())) as archive:
-        return {name: ast.parse(archive.read(name)) for name in archive.namelist()}
+    return {name: ast.parse(file.read_bytes()) for name, file in code_files().items()}
 
 
 def imported(module: ast.Module) -> set[str]:
@@ -69,18 +75,33 @@ def test_neither_dagster_nor_the_engines_are_shipped() -> None:
 
 
 def test_the_start_has_nothing_but_pythons_own_library() -> None:
-    own = imported(ast.parse(start_script())) - {"spark_resources"}
-    assert own <= set(sys.stdlib_module_names)
+    start = ast.parse(Path(emr_start.__file__).read_bytes())
+    assert imported(start) - set(sys.stdlib_module_names) == {"eventlake", "spark_resources"}
+    assert not any(
+        {"eventlake", "spark_resources"} & imported(ast.Module([node], []))
+        for node in start.body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    )
 
 
 def test_packages_have_the_versions_that_are_tested_here() -> None:
     assert pins(HERE)["pyarrow"] == distribution("pyarrow").version
-    assert {"boto3", "botocore", "dagster-pipes", "pandas", "pydantic-core"} <= set(pins(HERE))
-    assert {"pyspark", "dagster", "duckdb"} & set(pins(HERE)) == set()
+    assert {"boto3", "botocore", "dagster-pipes", "pydantic-core"} <= set(pins(HERE))
+    assert {"pyspark", "dagster", "duckdb", "pandas"} & set(pins(HERE)) == set()
 
 
-def test_versions_change_with_what_is_in_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert version_of(b"a", b"b") == version_of(b"a", b"b") != version_of(b"ab", b"")
+def test_versions_change_with_what_is_in_them(tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    seen = set()
+    for name, content in (
+        ("a.py", "x = 1"),
+        ("b.py", "x = 1"),
+        ("a.py", "x = 2"),
+        ("a.py", "x = 1"),
+    ):
+        file.write_text(content)
+        seen.add(code_version({name: file}))
+    assert len(seen) == 3
     versions = {environment_version(Target(m, p)) for m in ("x", "y") for p in ("3.11", "3.12")}
     assert len(versions) == 4
 
@@ -164,25 +185,116 @@ def test_packages_come_compiled(tmp_path: Path) -> None:
         ("u-6tb1.metal", "x86_64"),
     ],
 )
-def test_gravitons_are_told_by_the_name_of_their_family(kind: str, machine: str) -> None:
+def test_gravitons_are_recognised_by_their_family(kind: str, machine: str) -> None:
     assert list(machines(frozenset({kind}))) == [machine]
 
 
-def test_the_driver_fetches_packages_once_and_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "cache"))
+    private_folder.cache_clear()
+    yield tmp_path / "cache"
+    private_folder.cache_clear()
+
+
+def write_package(target: Path) -> None:
+    with zipfile.ZipFile(target, "w") as archive:
+        archive.writestr("shipped_package/__init__.py", "x = 1")
+
+
+def test_the_driver_fetches_packages_once_and_then_runs_the_job(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fetched: list[str] = []
 
     def fetch(uri: str, target: Path) -> None:
-        fetched.append(uri)
-        with zipfile.ZipFile(target, "w") as archive:
-            archive.writestr("one.py", "x = 1")
+        fetched.append(uri.rpartition("/")[2])
+        write_package(target)
 
     monkeypatch.setattr(emr_start, "fetch", fetch)
-    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
-    uri = "s3://bucket/segment-data/_state/code/abc/environment.zip"
-    folder = emr_start.unpacked(uri)
+    monkeypatch.setattr("spark_resources.workers.emr_main.main", imported_package)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    uris = [f"s3://bucket/segment-data/_state/code/abc/{name}.zip" for name in ("code", "packages")]
 
-    assert (folder / "one.py").read_text() == "x = 1"
-    assert emr_start.unpacked(uri) == folder
-    assert fetched == [uri]
+    assert emr_start.main([*uris, "a", "b"]) == 2
+    assert emr_start.main([*uris, "a", "b"]) == 2
+    assert fetched == ["code.zip", "packages.zip", "code.zip"]
+
+
+def imported_package(arguments: list[str]) -> int:
+    return len(arguments) * int(import_module("shipped_package").x)
+
+
+def test_packages_are_unpacked_once_per_version_and_machine(cache: Path) -> None:
+    with ThreadPoolExecutor(4) as several:
+        [folder] = set(several.map(lambda _: unpacked("v1", write_package), range(4)))
+    assert folder.is_relative_to(cache)
+    made = folder.stat().st_mtime_ns
+    assert unpacked("v1", write_package).stat().st_mtime_ns == made
+    assert unpacked("v2", write_package) != folder
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda file: file.unlink(),
+        lambda file: file.write_bytes(b"x"),
+        lambda file: file.write_bytes(b"#" * file.stat().st_size),
+        lambda file: file.rename(file.with_suffix(".old")),
+        lambda file: shutil.rmtree(file.parent),
+    ],
+    ids=["removed", "cut", "changed", "renamed", "the whole package removed"],
+)
+def test_damaged_packages_are_unpacked_again(cache: Path, damage: Callable[[Path], None]) -> None:
+    file = unpacked("v", write_package) / "shipped_package/__init__.py"
+    damage(file)
+    assert unpacked("v", write_package) == file.parents[1]
+    assert file.read_text() == "x = 1"
+
+
+SOME_KERNELS = """
+import eventlake
+import numpy as np
+from eventlake.columnar.compiled import cache_folder, checked_cache, kernels
+from eventlake.columnar.memory import address
+from eventlake.columnar.numbers import decimal
+from eventlake.columnar.timestamps import timestamp
+text = np.frombuffer(b"12.5" + bytes(16), np.uint8)
+with checked_cache():
+    decimal(address(text), 0, 4)
+    timestamp(address(text), 0, 4)
+print(eventlake.__file__, cache_folder(), *kernels(), sep="\\n")
+"""
+
+
+def test_kernels_are_checked_and_loaded_wherever_the_code_is_unpacked(tmp_path: Path) -> None:
+    """Damaged machine code is compiled again."""
+
+    def start(run: str) -> tuple[Path, int, int]:
+        code = tmp_path / run / "code"
+        for name, file in code_files().items():
+            (code / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, code / name)
+        lines = subprocess.run(
+            [sys.executable, "-P", "-c", SOME_KERNELS],
+            cwd=code.parent,
+            env=os.environ | {"PYTHONPATH": "./code", VARIABLE: str(tmp_path / "cache")},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.splitlines()
+        assert Path(code.parent, lines[0]).is_relative_to(code)
+        assert Path(lines[1]).is_relative_to(tmp_path / "cache")
+        return Path(lines[1]), int(lines[2]), int(lines[3])
+
+    folder, _, compiled = start("first")
+    assert compiled > 0
+    _, cached, again = start("second")
+    assert (cached > 0, again) == (True, 0)
+    damaged = max(folder.glob("*.nbc"), key=lambda file: file.stat().st_size)
+    content = bytearray(damaged.read_bytes())
+    content[len(content) // 2] ^= 1
+    damaged.write_bytes(content)
+    _, cached, again = start("third")
+    assert cached > 0 and 0 < again < compiled
+    assert start("fourth")[2] == 0

@@ -26,7 +26,7 @@ REFUSED = Failure("Segment.InsufficientPermissions", "S3 bucket b: s3:PutObject 
 
 @dataclass
 class FakeChannel:
-    """A way to nowhere, which remembers what went along."""
+    """A channel to nowhere that keeps what was sent."""
 
     address: str
     sent: list[Message] = field(default_factory=list)
@@ -47,6 +47,9 @@ class FakeChannel:
     @property
     def titles(self) -> list[str]:
         return [message.title.removeprefix("shop: ") for message in self.sent]
+
+
+Channels = tuple[FakeChannel, FakeChannel]
 
 
 class WatchedLake:
@@ -141,9 +144,29 @@ def evaluated(
 
 
 def watched_since(now: datetime = BEGIN) -> AlertState:
-    """Of a source that somebody has just evaluated at for the first time."""
+    """The state of a source after its first evaluation."""
     return evaluated(AlertState(), now)
 
 
 def titles(notifications: Iterable[Notification]) -> list[str]:
     return [letter.message.title.removeprefix("shop: ") for letter in notifications]
+
+
+def due(history: Iterable[EndedRun]) -> list[str]:
+    """The titles of all messages of a history, counted without the rules."""
+    found: list[str] = []
+    rows: dict[bool, list[str]] = {False: [], True: []}
+    for ended_run in history:
+        name, row = "replay" if ended_run.replay else "sync", rows[ended_run.replay]
+        if ended_run.outcome is Outcome.FINISHED:
+            if row:
+                ending = "" if len(row) == 1 else "s"
+                found.append(f"{name} recovered after {len(row)} failure{ending}")
+            row.clear()
+        elif ended_run.outcome is Outcome.FAILED and ended_run.work not in row:
+            row.append(ended_run.work)
+            if len(row) == 1:
+                found.append(f"{name} failed")
+            elif len(row) in (5, 20):
+                found.append(f"{len(row)} {name}s failed in a row")
+    return found

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from typing import Any
@@ -26,7 +26,7 @@ def all_but(*denied: str) -> str:
 
 
 class User:
-    """Somebody with keys; may do everything but what is denied."""
+    """A user with keys and all permissions except the denied ones."""
 
     def __init__(self, aws: AwsServer, denied: Sequence[str], name: str = "dagster") -> None:
         iam = aws.client("iam")
@@ -49,9 +49,13 @@ class User:
         )
 
 
+Become = Callable[..., User]
+"""Runs this process with the keys of a new user who lacks the given permissions."""
+
+
 @contextmanager
 def enforced(aws: AwsServer) -> Iterator[None]:
-    """From here on the server looks at who asks, and for what."""
+    """The server checks permissions until the block ends."""
     aws.post("/moto-api/reset-auth", b"0")
     try:
         yield
@@ -75,7 +79,7 @@ class Body(BytesIO):
         yield self.read()
 
 
-def told_of(error: Exception, resource: str) -> LakeError:
+def lake_error_of(error: Exception, resource: str) -> LakeError:
     with pytest.raises(LakeError) as caught, aws_call(resource):
         raise error
     return caught.value
@@ -89,7 +93,7 @@ def actions(documents: Iterable[Document]) -> set[str]:
 
 
 def allows(documents: Iterable[Document], action: str, resource: str, **context: str) -> bool:
-    """Whether somebody with these policies may; keys of the context have `__` for `:`."""
+    """Whether these policies allow the action; keys of the context have `__` for `:`."""
     about = {key.replace("__", ":").replace("_S_", "/"): value for key, value in context.items()}
     return any(
         any(_like(pattern, action) for pattern in _listed(said["Action"]))

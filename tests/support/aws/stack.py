@@ -51,22 +51,14 @@ class Stack:
                 iam.put_role_policy(RoleName=name, PolicyName=policy, PolicyDocument=document)
 
 
-def network(aws: AwsServer) -> dict[str, str]:
-    """A VPC and a subnet, as parameters."""
+def deploy(aws: AwsServer, **parameters: str) -> Stack:
+    """The stack `datalake`, with what has no default filled in."""
     ec2 = AwsAccess(REGION).client("ec2")
     vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
     subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.1.0/24")["Subnet"]["SubnetId"]
-    return {"VpcId": vpc, "SubnetId": subnet}
-
-
-def deploy(aws: AwsServer, **parameters: str) -> Stack:
-    """The stack `datalake`, with what has no default filled in."""
-    least = {
-        "BucketName": "lake-bucket",
-        "TrustedPrincipals": DAGSTER,
-        "ExternalIds": "P3IMS7SBDH,9IP56Shn6",
-    }
-    given = least | network(aws) | parameters
+    least = {"BucketName": "lake-bucket", "TrustedPrincipals": DAGSTER}
+    least |= {"ExternalIds": "P3IMS7SBDH,9IP56Shn6", "VpcId": vpc, "SubnetId": subnet}
+    given = least | parameters
     cloud = AwsAccess(REGION).client("cloudformation")
     cloud.create_stack(
         StackName="datalake",

@@ -1,13 +1,13 @@
-"""What people do to a lake by hand: in the catalog, whichever it is, and to its files."""
+"""Changes made to a lake by hand: in the catalog, whichever it is, and to its files."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from eventlake.catalog.base import Catalog, CatalogColumn, CatalogPartition, CatalogTable
-from eventlake.catalog.local import Month
+from eventlake.catalog.pages import Month
 from eventlake.checks.published import TableChecks
 from eventlake.checks.repair import CatalogRepair, repair_catalog
 from eventlake.rules import paths
@@ -15,29 +15,13 @@ from eventlake.runs.verify import CheckResult
 from eventlake.storage.documents import decode, encode
 from tests.support.lakes.archive import identify, track
 from tests.support.lakes.glue_runs import PLACE, GlueRuns
-from tests.support.lakes.retyping import lake_of
+from tests.support.lakes.retyping import lake_of, no_lease_is_held
 from tests.support.lakes.runs import Runs
 from tests.support.servers.aws import AwsServer
 
 Columns = list[CatalogColumn]
 Held = list[CatalogPartition]
 Values = tuple[str, ...]
-
-
-class Hand(Protocol):
-    """Somebody with access to the catalog."""
-
-    def columns(self, table: str, change: Callable[[Columns], Columns]) -> None: ...
-
-    def move(self, table: str, location: str) -> None: ...
-
-    def drop(self, table: str) -> None: ...
-
-    def unregister(self, table: str, values: Values) -> None: ...
-
-    def register(self, table: str, values: Values, location: str) -> None: ...
-
-    def move_partition(self, table: str, values: Values, location: str) -> None: ...
 
 
 class HandOnFiles:
@@ -88,8 +72,8 @@ class HandOnGlue:
 
     def columns(self, table: str, change: Callable[[Columns], Columns]) -> None:
         columns = change(list(self.runs.table(table).columns))
-        told = [{"Name": c.name, "Type": c.type, "Comment": c.comment} for c in columns]
-        self._update(table, Columns=told)
+        given = [{"Name": c.name, "Type": c.type, "Comment": c.comment} for c in columns]
+        self._update(table, Columns=given)
 
     def move(self, table: str, location: str) -> None:
         self._update(table, Location=f"{PLACE}/{location}")
@@ -126,12 +110,13 @@ class HandOnGlue:
         self.glue.update_table(DatabaseName="shop", TableInput=wanted, SkipArchive=True)
 
 
+Hand = HandOnFiles | HandOnGlue
 Results = dict[tuple[str, str], CheckResult]
 """By table and check."""
 
 
 class Checked:
-    """A lake, a hand in it, and what the checks say."""
+    """A lake, changes made to it by hand, and the results of its checks."""
 
     def __init__(self, runs: Runs, hand: Hand) -> None:
         self.runs, self.hand = runs, hand
@@ -176,17 +161,14 @@ def with_history(empty: Checked) -> Checked:
 
 
 def mend(checked: Checked) -> CatalogRepair:
-    def nobody_is_at_work(lease: object) -> None:
-        raise AssertionError(f"waits for {lease}")
-
-    return repair_catalog(lake_of(checked.runs), checked.runs.source, nobody_is_at_work)
+    return repair_catalog(lake_of(checked.runs), checked.runs.source, no_lease_is_held)
 
 
-def columns_and_places(told: dict[str, Any]) -> dict[str, Any]:
-    """What readers go by, of all that a catalog says."""
+def columns_and_places(described: dict[str, Any]) -> dict[str, Any]:
+    """What readers depend on, of all that a catalog says."""
     return {
         name: (entry.columns, entry.location, [(p.values, p.location, p.rows) for p in partitions])
-        for name, (entry, partitions) in told.items()
+        for name, (entry, partitions) in described.items()
     }
 
 

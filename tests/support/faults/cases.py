@@ -41,8 +41,8 @@ def growing_sync(runs: Runs) -> None:
     runs.sync()
     [grown] = runs.partitions("identify").values()
     [moved] = runs.partitions("track_order").values()
-    assert ("/_v/" in grown.location, grown.files) == (False, 2)
-    assert ("/_v/" in moved.location, moved.files) == (True, 4)
+    assert ("/versions/" in grown.location, grown.files) == (False, 2)
+    assert ("/versions/" in moved.location, moved.files) == (True, 4)
 
 
 def replay(runs: Runs) -> None:
@@ -118,6 +118,15 @@ def compaction(runs: Runs) -> None:
     runs.compact()
 
 
+def compacted(runs: Runs) -> None:
+    scattered(runs)
+    compaction(runs)
+
+
+def homecoming(runs: Runs) -> None:
+    runs.come_home()
+
+
 SYNCS = (Case(nothing, first_sync, Runs.sync), Case(first_sync, growing_sync, Runs.sync))
 REPLAYS = (
     Case(first_sync, replay, replay, once=True),
@@ -129,4 +138,5 @@ CHANGES_OF_TYPES = (
     Case(half_replayed, sync_amid_a_switch, sync_and_replay, COLUMN),
 )
 COMPACTIONS = (Case(scattered, compaction, compaction),)
-CASES = (*SYNCS, *REPLAYS, *CHANGES_OF_TYPES, *COMPACTIONS)
+HOMECOMINGS = (Case(compacted, homecoming, homecoming),)
+CASES = (*SYNCS, *REPLAYS, *CHANGES_OF_TYPES, *COMPACTIONS, *HOMECOMINGS)

@@ -12,7 +12,7 @@ from typing import Any
 
 from eventlake.rules import paths
 from eventlake.runs.clean_up import state_places
-from eventlake.storage import LocalStorage, Storage, StoredFile
+from eventlake.storage import LocalStorage, Storage
 from eventlake.storage.base import Change
 from eventlake.storage.s3 import S3Storage
 from tests.support.lakes.runs import SOURCE_ID, Runs
@@ -33,7 +33,7 @@ class Broken(OSError):
 
 @dataclass
 class Faults:
-    """Counts the calls of a store that can have a fault, and lets one fail; none, for a start."""
+    """Counts the calls of a store that can have a fault, and lets the one at `at` fail."""
 
     fault: Fault = Fault.REFUSED
     at: int = -1
@@ -65,19 +65,40 @@ class Faults:
             return len(self.log) - 1
 
 
+def _failing(method: str, label: str, path: int = 0, by: str = "change") -> Any:
+    """The method of a store, with a fault; `path` is the position of its argument."""
+
+    def call(self: "Failing", *args: Any, **options: Any) -> Any:
+        make = getattr(super(Failing, self), method)
+        return getattr(self.faults, by)(label, args[path], lambda: make(*args, **options))
+
+    return call
+
+
 class Failing(Storage):
-    """Every call goes by the faults."""
+    """Any call may fail."""
 
     faults: Faults
 
-    def write(self, path: str, data: bytes) -> None:
-        store: Any = super()
-        self.faults.change("write", path, lambda: store.write(path, data))
+    write: Any = _failing("write", "write")
+    create: Any = _failing("create", "create")
+    _put_new = _failing("_put_new", "create", path=1)  # one of several that a disk creates
+    _exchange = _failing("_exchange", "update", path=1)  # one of several that a disk updates
+    write_unique: Any = _failing("write_unique", "open")
+    move_into_place: Any = _failing("move_into_place", "place", path=1)
+    copy: Any = _failing("copy", "copy", path=1)
+    delete: Any = _failing("delete", "delete")
+    delete_folder: Any = _failing("delete_folder", "clear")
+    discard_partial_writes: Any = _failing("discard_partial_writes", "abandon")
+    read: Any = _failing("read", "read", by="look")
+    open_input: Any = _failing("open_input", "look into", by="look")
+    open_stream: Any = _failing("open_stream", "stream", by="look")
+    exists: Any = _failing("exists", "look for", by="look")
+    files: Any = _failing("files", "list", by="look")
+    folders: Any = _failing("folders", "list", by="look")
 
-    def create(self, path: str, data: bytes) -> bool:
-        store: Any = super()
-        made: bool = self.faults.change("create", path, lambda: store.create(path, data))
-        return made
+    def read_many(self, paths: Sequence[str]) -> list[bytes | None]:
+        return [self.read(path) for path in paths]  # one by one, in the same order each time
 
     def update(self, path: str, change: Change) -> None:
         """A fault comes between reading and writing, or after it, if there is much to write."""
@@ -88,35 +109,18 @@ class Failing(Storage):
             new = change(data)
             if new is None:
                 return None
-
-            def make() -> bytes:
-                return new
-
             try:
-                made: bytes = self.faults.change("update", path, make)
+                self.faults.change("update", path, lambda: None)
             except Broken:
                 if self.faults.fault is not Fault.LOST_ANSWER:
                     raise
                 nonlocal lost
                 lost = True
-                return new
-            return made
+            return new
 
         store.update(path, changed)
         if lost:
             raise Broken(f"update {path}")
-
-    def _put_new(self, draft: str, path: str) -> bool:
-        """One of several files that a disk creates together."""
-        store: Any = super()
-        made: bool = self.faults.change("create", path, lambda: store._put_new(draft, path))
-        return made
-
-    def _exchange(self, draft: str, path: str, old: bytes | None) -> bool:
-        """One of several files that a disk updates together."""
-        store: Any = super()
-        made: bool = self.faults.change("update", path, lambda: store._exchange(draft, path, old))
-        return made
 
     def _sync_drafts(self, drafts: Sequence[str]) -> None:
         store: Any = super()
@@ -140,63 +144,6 @@ class Failing(Storage):
         if lost:
             raise Broken(f"open {path}")
 
-    def write_unique(self, path: str, data: bytes | memoryview) -> None:
-        store: Any = super()
-        self.faults.change("open", path, lambda: store.write_unique(path, data))
-
-    def move_into_place(self, source: str, target: str) -> None:
-        store: Any = super()
-        self.faults.change("place", target, lambda: store.move_into_place(source, target))
-
-    def copy(self, source: str, target: str) -> None:
-        store: Any = super()
-        self.faults.change("copy", target, lambda: store.copy(source, target))
-
-    def delete(self, path: str) -> None:
-        store: Any = super()
-        self.faults.change("delete", path, lambda: store.delete(path))
-
-    def delete_folder(self, folder: str) -> None:
-        store: Any = super()
-        self.faults.change("clear", folder, lambda: store.delete_folder(folder))
-
-    def discard_partial_writes(self, folder: str, run_id: str) -> None:
-        store: Any = super()
-        self.faults.change("abandon", folder, lambda: store.discard_partial_writes(folder, run_id))
-
-    def read(self, path: str) -> bytes | None:
-        store: Any = super()
-        data: bytes | None = self.faults.look("read", path, lambda: store.read(path))
-        return data
-
-    def read_many(self, paths: Sequence[str]) -> list[bytes | None]:
-        return [self.read(path) for path in paths]  # one by one, in the same order each time
-
-    def open_input(self, path: str) -> Any:
-        store: Any = super()
-        return self.faults.look("look into", path, lambda: store.open_input(path))
-
-    def open_stream(self, path: str) -> Any:
-        store: Any = super()
-        return self.faults.look("stream", path, lambda: store.open_stream(path))
-
-    def exists(self, path: str) -> bool:
-        store: Any = super()
-        found: bool = self.faults.look("look for", path, lambda: store.exists(path))
-        return found
-
-    def files(self, folder: str, *, recursive: bool = True) -> list[StoredFile]:
-        store: Any = super()
-        found: list[StoredFile] = self.faults.look(
-            "list", folder, lambda: store.files(folder, recursive=recursive)
-        )
-        return found
-
-    def folders(self, folder: str) -> list[str]:
-        store: Any = super()
-        found: list[str] = self.faults.look("list", folder, lambda: store.folders(folder))
-        return found
-
 
 @dataclass(frozen=True)
 class FailingStorage(Failing, LocalStorage):
@@ -219,13 +166,15 @@ def lying(runs: Runs) -> set[str]:
 
 
 def needed(runs: Runs) -> set[str]:
-    """Those of them that catalog and state lead to."""
-    folders = {
-        partition.location
-        for database in runs.catalog.databases()
-        for table in runs.catalog.tables(database)
-        for partition in runs.catalog.partitions(database, table.name)
-    }
+    """Those of them that catalog and state lead to, and those that wait for a partition to come
+    home."""
+    folders: set[str] = set()
+    for database in runs.catalog.databases():
+        for table in runs.catalog.tables(database):
+            for partition in runs.catalog.partitions(database, table.name):
+                folders.add(partition.location)
+                if table.full_name in runs.state().tables:
+                    folders.add(runs.state().home(table.full_name, partition.values))
     folders |= state_places(runs.state())
     return {path for path in lying(runs) if path in folders or path.rpartition("/")[0] in folders}
 
@@ -233,6 +182,8 @@ def needed(runs: Runs) -> set[str]:
 @dataclass(frozen=True)
 class Deadly(LocalStorage):
     """Kills the first task that reads a raw file, and the first that writes a file of a table.
+
+    On a cluster also ("comparing") the first that reads staged blobs, in order to deduplicate.
 
     With `whole_machine`, Spark's executor and worker die, too.
     """
@@ -244,6 +195,11 @@ class Deadly(LocalStorage):
     def open_stream(self, path: str) -> Any:
         self._perhaps("reading")
         return super().open_stream(path)
+
+    def open_input(self, path: str) -> Any:
+        if "/blobs/" in path:
+            self._perhaps("comparing")
+        return super().open_input(path)
 
     def open_output(self, path: str) -> Any:
         if "segment_type=" in path:

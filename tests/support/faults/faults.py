@@ -86,7 +86,7 @@ def left(runs: Runs) -> list[Any]:
 
 
 def break_off(place: Place, runs: Runs, step: Step, faults: Faults) -> Runs:
-    """Let a step break off; whoever breaks off is dead at once."""
+    """Break a step off; its lease expires at once."""
     place.fail(runs, faults)
     with suppress(Broken), pytest.MonkeyPatch.context() as patch:
         patch.setattr(lease, "LIFETIME", timedelta(0))
@@ -146,7 +146,7 @@ Seen = tuple[str, dict[str, Any]]
 
 
 def seen(runs: Runs, column: str) -> Seen:
-    """What a reader is told: the type of a column, and its values by message id."""
+    """What a reader sees: the type of a column, and its values by message id."""
     table, name = named(runs, column)
     types = {column: type for column, type, _ in runs.columns(table)}
     rows = [row for p in runs.partitions(table).values() for row in runs.read(p.location)]
@@ -161,7 +161,15 @@ def _seen_whole(now: Seen, states: list[Seen], point: str) -> None:
 
 
 def sweep(runs: Runs, point: str) -> None:
-    """After the grace time nothing lies there that nobody needs."""
-    later = datetime.now(UTC) + timedelta(hours=25)
-    clean_up(runs.storage, runs.catalog, runs.source, runs.state(), later)
+    """After the grace period every partition is at home, and no unneeded file is left."""
+    runs.come_home()
+    clean_up(
+        *(runs.storage, runs.catalog, runs.source, runs.state()),
+        datetime.now(UTC) + timedelta(hours=25),
+    )
+    assert all(is_at_home(runs, table) for table in runs.tables()), point
     assert lying(runs) == needed(runs), point
+
+
+def is_at_home(runs: Runs, table: str) -> bool:
+    return all("/versions/" not in p.location for p in runs.partitions(table).values())

@@ -81,7 +81,7 @@ FIRST = date(2026, 9, 1)
 
 
 class Counting(InProcess):
-    """Counts the rows it stages; cancelled in the middle of a unit, if told at which."""
+    """Counts the rows it stages to load them; cancelled in the middle of the given unit."""
 
     rows = 0
     units = 0
@@ -89,8 +89,9 @@ class Counting(InProcess):
 
     def stage(self, job: StageJob, tasks: Sequence[Sequence[RawFile]]) -> list[Seen]:
         found = super().stage(job, tasks)
-        Counting.rows += sum(one.rows_in for one in found)
-        Counting.units += 1
+        if not job.ids_only:
+            Counting.rows += sum(one.rows_in for one in found)
+            Counting.units += 1
         return found
 
     def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:

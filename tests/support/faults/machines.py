@@ -10,18 +10,19 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from eventlake.load.blobs import Shares
-from eventlake.load.write import LoadedFile, LoadJob
+from eventlake.load.write import LoadJob
 from eventlake.rules import paths
 from eventlake.runs import placement, run
 from eventlake.state import lease
 from eventlake.storage import LocalStorage, Storage
 from tests.support.faults.cases import CASES
 from tests.support.faults.failing_storage import Failing, Faults
+from tests.support.faults.flows import flow
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.runs import SOURCE_ID, Runs
 
@@ -70,27 +71,27 @@ class Machine:
         theirs.close()
 
     def go(self) -> None:
-        """To be told to all of them when all are there."""
+        """Let it start; call this on all machines once all of them exist."""
         self._pipe.recv()
         self._pipe.send("go")
 
     def join(self) -> list[str]:
-        """What it was told to wait for, and warned of."""
+        """Its log messages and warnings."""
+        messages: list[str] = []
         try:
-            ended, told = self._pipe.recv()
+            error, messages = self._pipe.recv()
         except EOFError:
-            ended, told = "without a word", []
+            error = "the process died"
         self._process.join()
-        assert ended is None, ended
-        heard: list[str] = told
-        return heard
+        assert error is None, error
+        return messages
 
 
 def _work(
     root: Path, number: int, seed: int, work: Work, leases: bool, meeting: Meeting | None, boss: Any
 ) -> None:
     runs = Runs(root, first_run=number * 1_000)
-    runs.flow = _Flows(meeting)
+    runs.flow = _slow_flow(meeting)
     boss.send("ready")
     boss.recv()
     try:
@@ -105,35 +106,22 @@ def _work(
         boss.send((traceback.format_exc(), []))
 
 
-@dataclass
-class _Flows:
-    """The dataflows of one machine."""
-
-    meeting: Meeting | None
-    loads: int = 0
-
-    def __call__(self) -> InProcess:
-        return _Slow(self)
-
-
-class _Slow(InProcess):
+def _slow_flow(meeting: Meeting | None) -> type[InProcess]:
     """Gives other machines the time to commit in between."""
+    loads = count()
 
-    def __init__(self, flows: _Flows) -> None:
-        super().__init__()
-        self._flows = flows
-
-    def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
-        if self._flows.meeting is not None:
-            self._flows.meeting.before_load(job.storage, is_first=self._flows.loads == 0)
-        self._flows.loads += 1
+    def before_load(job: LoadJob) -> None:
+        is_first = next(loads) == 0
+        if meeting is not None:
+            meeting.before_load(job.storage, is_first)
         time.sleep(0.02)
-        return super().load(job, shares)
+
+    return flow(before_load=before_load)
 
 
 @contextmanager
 def _no_lease(*arguments: object) -> Iterator[None]:
-    """As if every holder were believed to be dead: nothing but the commit keeps them apart."""
+    """As if every holder were dead: only the commit keeps the machines apart."""
     yield
 
 
@@ -194,7 +182,7 @@ class KillingStorage(Failing, LocalStorage):
 
 
 def killed_step(root: Path, step: str, at: int, after: bool = False) -> None:
-    """Carry out a step of a case in a process of its own, which does not survive it."""
+    """Run a step of a case in a process of its own, which is killed at a change."""
     process = _FORKS.Process(target=_die, args=(root, step, at, after))
     process.start()
     process.join(60)

@@ -4,38 +4,12 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from eventlake.storage import LocalStorage
 from eventlake.storage.s3 import S3Storage
 from tests.support.faults.failing_storage import FailingS3Storage, FailingStorage, Faults
 from tests.support.lakes.runs import Runs
 from tests.support.servers.aws import AwsServer
-
-
-class Place(Protocol):
-    @property
-    def kind(self) -> str: ...
-
-    def new(self) -> Runs:
-        """An empty lake."""
-        ...
-
-    def copy(self, base: Runs, name: str) -> Runs:
-        """The same lake once more."""
-        ...
-
-    def fail(self, runs: Runs, faults: Faults) -> None: ...
-
-    def heal(self, runs: Runs) -> None: ...
-
-    def look(self, runs: Runs) -> Runs:
-        """What lies there now, where it can be looked at and swept at no cost."""
-        ...
-
-    def forget(self, runs: Runs) -> None:
-        """It is not needed any more."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -46,11 +20,13 @@ class Folders:
     kind: str = "folder"
 
     def new(self) -> Runs:
+        """An empty lake."""
         base = self.root / "base"
         base.mkdir()
         return Runs(base)
 
     def copy(self, base: Runs, name: str) -> Runs:
+        """The same lake once more."""
         shutil.copytree(base.root, self.root / name)
         return Runs(self.root / name, first_run=10)
 
@@ -61,9 +37,11 @@ class Folders:
         runs.storage = LocalStorage(str(runs.root))
 
     def look(self, runs: Runs) -> Runs:
+        """The lake as it is now, in a folder, where reading and cleaning it up is cheap."""
         return runs
 
     def forget(self, runs: Runs) -> None:
+        """Remove a lake."""
         shutil.rmtree(runs.root)
 
 
@@ -119,3 +97,6 @@ class Bucket:
     def forget(self, runs: Runs) -> None:
         shutil.rmtree(runs.root)
         self.aws.forget(self.name, f"{runs.root.name}/")
+
+
+Place = Folders | Bucket

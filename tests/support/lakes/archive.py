@@ -61,7 +61,7 @@ class RawDay:
         path = self.folder / name
         self.folder.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-        # Two writes within a tick of the file system's clock are told apart, and archives that
+        # Two writes within a tick of the file system's clock differ, and archives that
         # are made alike are alike.
         self.clock[0] += 1
         os.utime(path, (self.clock[0], self.clock[0]))

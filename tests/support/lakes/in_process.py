@@ -1,52 +1,44 @@
-"""The passes over the data one after the other, in this process."""
+"""The passes over the data in this process: tasks one after the other, blobs in memory."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
-from eventlake.load.blobs import Blob, BlobKind, Shares, divided, file_number, grouped
-from eventlake.load.dedup import Deduped, DedupJob, dedup
-from eventlake.load.not_loaded import log_not_loaded
-from eventlake.load.record_log import LogJob, NotLoaded
-from eventlake.load.seen import Seen
-from eventlake.load.stage import stage
-from eventlake.load.stage_job import RawFile, StageJob
-from eventlake.load.write import LoadedFile, LoadJob, load
+from eventlake.load.blobs import Blob
+from eventlake.storage import LocalStorage
+from spark_resources.dataflow.blob_store import BlobStore, Fetch
+from spark_resources.dataflow.staged import R, StagedDataflow, T
 
 
-class InProcess:
-    """The same tasks one after the other, without Spark: for tests of everything around them."""
+class InMemory(BlobStore):
+    """Keeps blobs as they are."""
+
+    def keep(self, blobs: Iterable[Blob]) -> list[Blob]:
+        return list(blobs)
+
+    def size(self, kept: Blob) -> int:
+        return len(kept.data)
+
+    @contextmanager
+    def fetching(self) -> Iterator[Fetch]:
+        yield list
+
+    def clear(self) -> None: ...
+
+
+class OneByOne:
+    """Runs tasks without Spark."""
 
     slots = 1
 
+    def each(self, name: str, work: Callable[[T], R], parts: Sequence[T]) -> list[R]:
+        return list(map(work, parts))
+
+
+class InProcess(StagedDataflow):
+    """The same dataflow without Spark: for tests of everything around it."""
+
+    slots: Any = 1
+
     def __init__(self) -> None:
-        self._blobs: list[Blob] = []
-
-    def stage(self, job: StageJob, tasks: Sequence[Sequence[RawFile]]) -> list[Seen]:
-        job = replace(job, joint=True)
-        blobs = [blob for n, files in enumerate(tasks) for blob in stage(job, n, files)]
-        self._blobs = [blob for blob in blobs if blob.kind != BlobKind.SEEN]
-        return [Seen.decode(blob.data) for blob in blobs if blob.kind == BlobKind.SEEN]
-
-    def dedup(self, job: DedupJob) -> list[Deduped]:
-        groups = grouped(self._blobs, BlobKind.IDS, lambda blob: job.group_of(blob.key))
-        return [dedup(job, group, blobs) for group, blobs in groups.items()]
-
-    def load(self, job: LoadJob, shares: Shares) -> list[LoadedFile]:
-        rows = (blob for blob in self._blobs if blob.kind == BlobKind.ROWS)
-        parts = (
-            part for blob in rows for part in (divided(blob) if shares.divides(blob) else [blob])
-        )
-        groups = grouped(parts, BlobKind.ROWS, shares.of)
-        with job.record_log() as log:
-            return [
-                file
-                for share, blobs in groups.items()
-                for file in load(job, file_number(share), blobs, log)
-            ]
-
-    def log(self, job: LogJob, tasks: Sequence[Sequence[NotLoaded]]) -> None:
-        for files in tasks:
-            log_not_loaded(job, files)
-
-    def release(self) -> None:
-        self._blobs = []
+        super().__init__(OneByOne(), InMemory(LocalStorage("/nowhere"), ""))

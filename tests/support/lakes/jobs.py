@@ -75,13 +75,6 @@ class SampleLake:
             drained(self.lake.settings, source, dagster_run_id=dagster_run_id)
 
 
-@dataclass(frozen=True)
-class Written:
-    root: Path
-    spec: SampleSpec
-    account: Account
-
-
 def lake_sums(catalog: Catalog, storage: Storage, database: str) -> dict[str, TableSum]:
     """By table name."""
     sql = LakeSql(catalog, storage)

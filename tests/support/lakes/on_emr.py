@@ -83,7 +83,7 @@ class EmrLake:
         self.lake.storage.write(path, b"\n".join(lines) + b"\n")
 
     def put_day(self, day: str, rows: int) -> None:
-        """A raw file with so many orders of a day."""
+        """A raw file with some orders of a day."""
         lines = [(EVENT % (day, n, day, n)).encode() for n in range(rows)]
         self.put_raw(paths.day_folder(date.fromisoformat(day)), "a.json", *lines)
 

@@ -6,6 +6,17 @@ from datetime import date
 from typing import Any
 
 import dagster as dg
+from dagster._core.definitions.run_request import InstigatorType
+from dagster._core.remote_origin import (
+    RegisteredCodeLocationOrigin,
+    RemoteInstigatorOrigin,
+    RemoteRepositoryOrigin,
+)
+from dagster._core.scheduler.instigation import (
+    InstigatorState,
+    InstigatorStatus,
+    ScheduleInstigatorData,
+)
 
 from datalake_assets.definitions import build
 from datalake_assets.instance.snapshot import read_snapshot
@@ -85,7 +96,7 @@ class Platform:
         )
 
     def rows(self, table: str) -> dict[str, int]:
-        """Rows of a table by day, as the catalog tells them."""
+        """Rows of a table by day, by the catalog."""
         found: dict[str, int] = {}
         database, name = table.split(".")
         for partition in self.lake.catalog.partitions(database, name):
@@ -104,3 +115,10 @@ def events(result: dg.ExecuteInProcessResult, kind: dg.DagsterEventType) -> list
 
 def values(metadata: Mapping[str, dg.MetadataValue]) -> dict[str, Any]:
     return {key: entry.value for key, entry in metadata.items()}
+
+
+def switched_on(schedule: str) -> InstigatorState:
+    location = RegisteredCodeLocationOrigin("datalake")
+    origin = RemoteInstigatorOrigin(RemoteRepositoryOrigin(location, "__repository__"), schedule)
+    cron = ScheduleInstigatorData("0 */2 * * *")
+    return InstigatorState(origin, InstigatorType.SCHEDULE, InstigatorStatus.RUNNING, cron)

@@ -1,18 +1,12 @@
-"""Random archives and stories, and values that are rare."""
+"""Random archives and stories."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-import numpy as np
-import pytest
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from eventlake.columnar import layout
-from eventlake.load.blobs import RARE, Blob, rows_of
-from eventlake.load.encoding import decoded
-from eventlake.load.typed_rows import rare_values
 from tests.support.lakes.archive import Line
 from tests.support.oracles.leaves import ANY
 
@@ -43,12 +37,14 @@ IDS: SearchStrategy[Any] = st.one_of(
     st.sampled_from([None, "", True, [1], {"a": 1}]),
 )
 PEOPLE: SearchStrategy[Any] = st.sampled_from(["u1", "u2", "ü3", 4, msgspec.Raw("1.0"), None, True])
-TYPES = st.sampled_from(["track"] * 6 + ["identify", "page", "Track", "group", "delete", None])
+OTHER_TYPES = ["identify", "page", "screen", "group", "alias", "Track", "delete", None]
+TYPES = st.sampled_from(["track"] * 7 + OTHER_TYPES)
 NAMES = st.sampled_from(["Order", "Order", "order!", "注册", "identifies", 7, "", None, ["x"]])
 _PLAIN_KEYS = ("a", "A", "a_b", "aB", "b", "", "注", "x/y~")
 _STANDARD_KEYS = ("id", "message_id", "userId", "user_id", "timestamp", "name", "event", "sentAt")
+_TYPED_KEYS = ("category", "event_text", "groupId", "previous_id")  # of some event types
 _TAKEN_KEYS = ("day", "hr", "Rescued Data", "Received At")
-KEYS = st.sampled_from((*_PLAIN_KEYS, *_STANDARD_KEYS, *_TAKEN_KEYS))
+KEYS = st.sampled_from((*_PLAIN_KEYS, *_STANDARD_KEYS, *_TYPED_KEYS, *_TAKEN_KEYS))
 VALUES: SearchStrategy[Any] = st.one_of(
     ANY, st.sampled_from([None, {}, "", 1, 2, True, "2026-10-01"])
 )
@@ -75,7 +71,7 @@ def events(draw: st.DrawFn) -> dict[str, Any]:
     for key in draw(st.sampled_from(named)):
         event[key] = draw(PEOPLE)
     if draw(st.booleans()):
-        event["properties"] = draw(OBJECTS)
+        event[draw(st.sampled_from(["properties", "traits"]))] = draw(OBJECTS)
     order = draw(st.permutations(list(event)))
     return {key: event[key] for key in order}
 
@@ -87,7 +83,7 @@ LINES: SearchStrategy[list[Line]] = st.lists(
 
 @dataclass(frozen=True)
 class Suppressed:
-    """The ids of who is suppressed while something is done."""
+    """The suppressed ids during a step."""
 
     users: tuple[str, ...] = ()
     visitors: tuple[str, ...] = ()
@@ -132,61 +128,19 @@ def stories(draw: st.DrawFn, suppression: bool = False) -> Story:
         "load_without_message_id": draw(st.booleans()),
         "skip_events": draw(st.sampled_from([[], ["page", "pages"]])),
         "table_prefix": draw(st.sampled_from([None, "web"])),
+        "unit_bytes": draw(st.sampled_from([1, 10**9])),
     }
     some = st.lists(st.sampled_from(["u1", "ü3", "4", "1.0", "x"]), max_size=2).map(tuple)
     people = st.builds(Suppressed, some, some) if suppression else st.just(Suppressed())
     steps: list[Sync | Replay] = []
     for number in range(draw(st.integers(1, 3))):
-        places = draw(
-            st.lists(
-                st.tuples(st.sampled_from(DAYS), st.sampled_from("abc")),
-                min_size=1,
-                max_size=3,
-                unique=True,
-            )
-        )
+        place = st.tuples(st.sampled_from(DAYS), st.sampled_from("abc"))
+        places = draw(st.lists(place, min_size=1, max_size=3, unique=True))
         files = {(day, f"{name}{number}"): draw(LINES) for day, name in places}
         steps.append(Sync(files, draw(people)))
         if draw(st.integers(0, 3)) == 0:
-            days = sorted(
-                draw(st.lists(st.sampled_from(DAYS), min_size=2, max_size=2, unique=True))
-            )
+            two_days = st.lists(st.sampled_from(DAYS), min_size=2, max_size=2, unique=True)
+            start, end = sorted(draw(two_days))
             tables = draw(st.sampled_from([(), (), ("track_order", "order"), ("identify",)]))
-            steps.append(Replay(days[0], days[1], frozenset(tables), draw(people)))
+            steps.append(Replay(start, end, frozenset(tables), draw(people)))
     return Story(settings, steps, draw(st.integers(1, 3)))
-
-
-def all_are_rare(patch: pytest.MonkeyPatch) -> None:
-    """Have every field in lists that can be there."""
-    patch.setattr(layout, "FEW", 1)
-    patch.setattr(layout, "MANY", 1)
-
-
-def values_of(staged: Blob) -> dict[str, Any]:
-    """What staged rows hold, however it is written: by name and, of fields, column."""
-    head, batch = rows_of(staged)
-    rare = rare_values([(batch, head.rare)])
-    rows = batch.drop_columns([name for name in batch.schema.names if name.startswith(RARE)])
-    found: dict[Any, dict[int, Any]] = {}
-    fields = {field.pointer: field for field in head.fields}
-    for name, array in zip(rows.schema.names, rows.columns, strict=True):
-        if name not in fields:
-            found[name] = dict(enumerate(array.to_pylist()))
-            continue
-        field = fields[name]
-        present = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False)).tolist()
-        values = decoded(field.encoding, array.drop_null())
-        found[name, field.column] = dict(zip(present, values, strict=True))
-    for listed in rare:
-        for rare_name, sparse in listed.taken(np.arange(len(rows)), len(rows)).fields():
-            values = decoded(listed.encoding, sparse.values)
-            before = found.setdefault((rare_name.pointer, rare_name.column), {})
-            assert before.keys().isdisjoint(sparse.rows.tolist())
-            before |= dict(zip(sparse.rows.tolist(), values, strict=True))
-    order = sorted(range(len(rows)), key=lambda row: (found["#file"][row], found["#line"][row]))
-    # A field without a value in these rows may be an empty column or none at all.
-    return {
-        str(name): [values.get(row) for row in order]
-        for name, values in sorted(found.items(), key=str)
-        if any(value is not None for value in values.values())
-    }

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from eventlake.lake import Lake
-from eventlake.retype.request import Target, find_column, parse_type, record_request
+from eventlake.retype import Target, find_column, parse_type, record_request
 from eventlake.rules.names import Naming
 from eventlake.rules.suppression import IdKind
 from eventlake.runs.context import Published
@@ -34,19 +34,19 @@ def target(runs: Runs, column: str) -> Target:
     return find_column(lake_of(runs), ".".join((runs.source.database, *named(runs, column))))
 
 
+def no_lease_is_held(lease: object) -> None:
+    raise AssertionError(f"waits for {lease}")
+
+
 def request_type(runs: Runs, column: str, type: str) -> None:
     """The same as `datalake retype --yes`; the type it has withdraws the request."""
     found, into = target(runs, column), parse_type(type)
-
-    def nobody_is_at_work(lease: object) -> None:
-        raise AssertionError(f"waits for {lease}")
-
     kept = into is found.column.type
-    record_request(lake_of(runs), found, None if kept else into, nobody_is_at_work)
+    record_request(lake_of(runs), found, None if kept else into, no_lease_is_held)
 
 
 def seen(runs: Runs, column: str) -> tuple[str, dict[str, Any]]:
-    """What a reader is told: the type of a column, and its values by message id."""
+    """What a reader sees: the type of a column, and its values by message id."""
     # Here, since a server of forks that has loaded DuckDB complains of it when it ends.
     from eventlake.sql import LakeSql
 
@@ -111,7 +111,7 @@ def suppress(
 
 
 def suppress_only(storage: Storage, users: tuple[str, ...], visitors: tuple[str, ...] = ()) -> None:
-    """These people, and nobody else."""
+    """Suppress these people and no others."""
 
     def replaced(entries: Entries) -> Entries:
         for kind, ids in ((IdKind.USER, users), (IdKind.ANONYMOUS, visitors)):

@@ -5,12 +5,11 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventlake.audit.audit import Audit
 from eventlake.catalog.base import Catalog, CatalogPartition, CatalogTable
 from eventlake.catalog.local import LocalCatalog
 from eventlake.rules import paths
@@ -29,14 +28,18 @@ from eventlake.state.report import RunFacts
 from eventlake.state.source_state import SourceState, read_state
 from eventlake.storage import LocalStorage, Storage
 from eventlake.upkeep.compaction import Compacted, compact
+from eventlake.upkeep.home import bring_home
 from eventlake.upkeep.upkeep import UpkeepReport, upkeep
 from tests.support.lakes.archive import Archive
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.settings import SHOP, settings_of
 
+if TYPE_CHECKING:  # it loads DuckDB, of which a server of forks complains when it ends
+    from eventlake.audit.audit import Audit
+
 SOURCE_ID = "S1"
 Row = dict[str, Any]
-Audited = Callable[..., Audit]
+Audited = Callable[..., "Audit"]
 """Audits a lake: all of it, or from one time to another."""
 CleanAfter = Callable[[float], CleanUp]
 """Cleans up as if this many hours had passed."""
@@ -83,17 +86,9 @@ class Runs:
     def context(self, kind: RunKind = RunKind.SYNC, window: Window | None = None) -> RunContext:
         number = next(self._numbers)
         self._carry_archive()
-        facts = RunFacts(
-            workspace_id="W1",
-            source_id=SOURCE_ID,
-            database=self.source.database,
-            run_id=f"R{number}",
-            start_time=utc("2026-10-20T00:00:00.123456") + timedelta(minutes=number),
-            s3_bucket=self.settings.bucket,
-            replay=kind is RunKind.REPLAY,
-            replay_from=window.start if window else None,
-            replay_to=window.end if window else None,
-        )
+        start = utc("2026-10-20T00:00:00.123456") + timedelta(minutes=number)
+        span = (window.start, window.end) if window else None
+        facts = RunFacts.of(self.settings, self.source, f"R{number}", start, window=span)
         return RunContext(
             self.settings, self.source, self.storage, self.catalog, kind, facts, self.flow, self
         )
@@ -111,7 +106,7 @@ class Runs:
         return sync(self.context(), days)
 
     def replay(self, start: str, end: str, *tables: str, accept: bool = True) -> UnitReport:
-        """A replay that takes raw files as they are now, unless told not to `accept` that."""
+        """A replay; without `accept`, changed raw files are refused."""
         window = Window(utc(start), utc(end))
         context = self.context(RunKind.REPLAY, window)
         return replay(context, window, frozenset(tables) or None, accept)
@@ -121,6 +116,12 @@ class Runs:
         run = Run(self.context(RunKind.UPKEEP))
         with run.unreported():
             return sum(compact(run, utc(at)), Compacted())
+
+    def come_home(self, hours: float = 25) -> int:
+        """Bring partitions to their documented folders, as after some hours; how many."""
+        run = Run(self.context(RunKind.UPKEEP))
+        with run.unreported():
+            return len(list(bring_home(run, datetime.now(UTC) + timedelta(hours=hours))))
 
     def upkeep(self, at: str = "2026-10-20") -> UpkeepReport:
         """All of it, as on a certain day."""
@@ -167,6 +168,11 @@ class Runs:
             with self.storage.open_input(file.path) as stream:
                 rows += _timestamps_as_micros(pq.ParquetFile(stream).read()).to_pylist()
         return rows
+
+    def contents(self) -> dict[str, bytes]:
+        """All files of a lake in a folder."""
+        files = (path for path in sorted(self.root.rglob("*")) if path.is_file())
+        return {str(path): path.read_bytes() for path in files}
 
     def ids(self, name: str) -> list[str]:
         return sorted(row["message_id"] for row in self.rows(name))

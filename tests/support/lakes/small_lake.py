@@ -37,7 +37,7 @@ class SmallLake:
         self.catalog.create_table(CatalogTable(database, name, COLUMNS, keys, location))
 
     def hour(self, table: str, day: str, hr: str, rows: pa.Table, run: str | None = None) -> str:
-        """Write a partition into its folder, or into that of a run, and tell the catalog."""
+        """Write a partition into its folder, or into that of a run, and register it."""
         partition = f"day={day}/hr={hr}"
         location = (
             paths.version_folder("S1", run, table, partition)
@@ -52,7 +52,7 @@ class SmallLake:
         return location
 
     def report(self, source_id: str, day: str, run_id: str, lines: list[dict[str, Any]]) -> None:
-        """Write a sync report, one object a line, and tell the catalog."""
+        """Write a sync report, one object a line, and register it."""
         text = "".join(json.dumps(line) + "\n" for line in lines)
         self.storage.write(paths.report(source_id, day, run_id), text.encode())
         location = paths.reports_folder(source_id, day)

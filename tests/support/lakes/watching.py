@@ -1,4 +1,4 @@
-"""A reader in a process of its own, who looks at a table through the catalog all the time."""
+"""A reader in a process of its own that reads a table through the catalog all the time."""
 
 import multiprocessing
 import time
@@ -28,7 +28,7 @@ class Watcher:
     def __init__(self, done: Any) -> None:
         self.seen: dict[Partition, list[State]] = {}
         self.looks = 0
-        self._done = done  # looks, as who is watched can see them
+        self._done = done  # the number of looks, in shared memory
 
     def keep_up(self, steps: int) -> None:
         """Wait until there were more looks than steps: on a busy machine, too, steps are seen."""
@@ -79,7 +79,7 @@ def _grouped(rows: Iterator[tuple[Any, str, str]]) -> dict[Partition, State]:
 
 @contextmanager
 def watched(root: Path, table: str, look: Look) -> Iterator[Watcher]:
-    """Somebody reads all the time while the block runs; afterwards it is told what was seen."""
+    """Read all the time while the block runs; the watcher then has what was seen."""
     mine, theirs = _FORKS.Pipe()
     watcher = Watcher(_FORKS.Value("L", lock=False))
     process = _FORKS.Process(target=_watch, args=(root, table, look, watcher, theirs))

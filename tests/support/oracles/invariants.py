@@ -1,16 +1,13 @@
-"""What holds for every lake, whatever was done to it by whomever."""
+"""What holds for every lake, whatever was done to it."""
 
 from collections import Counter
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
 from eventlake.columnar.id_hashes import hash_id, words
-from eventlake.runs.clean_up import clean_up
 from eventlake.state.source_state import SourceState
-from tests.support.faults.failing_storage import lying, needed
-from tests.support.faults.faults import NOTHING_LEFT, left
+from tests.support.faults.faults import NOTHING_LEFT, left, sweep
 from tests.support.lakes.runs import Runs
 
 ACCOUNTED_FOR = ("row_count", "duplicates", "rejected", "suppressed", "skipped")
@@ -50,10 +47,7 @@ def check_invariants(runs: Runs, at_rest: bool = True) -> None:
 
 
 def check_sweep(runs: Runs) -> None:
-    """After the grace time nothing lies there that nobody needs."""
-    later = datetime.now(UTC) + timedelta(hours=25)
-    clean_up(runs.storage, runs.catalog, runs.source, runs.state(), later)
-    assert lying(runs) == needed(runs)
+    sweep(runs, "no fault")
 
 
 def _hashed(id: str) -> tuple[int, ...]:

@@ -27,7 +27,7 @@ from tests.support.servers.hive import (
 
 
 def numbers(most_digits: int, most_places: int) -> SearchStrategy[str]:
-    """Numbers as JSON spells them, of about so many digits before and behind the point."""
+    """Numbers as JSON spells them, with up to about this many digits on each side of the point."""
     digits = st.one_of(
         st.text("0123456789", min_size=1, max_size=most_digits),
         # All nines are carried by rounding, fives are halves.
@@ -65,41 +65,19 @@ INTEGERS = st.one_of(
 )
 DAYS = st.one_of(
     st.dates().map(str),
-    st.sampled_from(
-        [
-            "0000-01-01",
-            "0001-01-01",
-            "9999-12-31",
-            "2026-02-29",
-            "2026-02-30",
-            "2024-02-29",
-            "1970-01-01",
-            "2026-13-01",
-            "2026-00-10",
-            "2026-10-00",
-            "1900-02-29",
-            "2000-02-29",
-            "20261001",
-            "2026-1-1",
-        ]
-    ),
-)
+    st.sampled_from([
+        "0000-01-01", "0001-01-01", "9999-12-31", "2026-02-29", "2026-02-30", "2024-02-29",
+        "1970-01-01", "2026-13-01", "2026-00-10", "2026-10-00", "1900-02-29", "2000-02-29",
+        "20261001", "2026-1-1",
+    ]),
+)  # fmt: skip
 CLOCKS = st.one_of(
     st.times().map(lambda t: f"{t:%H:%M:%S}"),
-    st.sampled_from(
-        [
-            "00:00:00",
-            "23:59:59",
-            "23:59:60",
-            "24:00:00",
-            "12:60:00",
-            "12:00",
-            "7:00:00",
-            "12",
-            "120000",
-        ]
-    ),
-)
+    st.sampled_from([
+        "00:00:00", "23:59:59", "23:59:60", "24:00:00", "12:60:00", "12:00", "7:00:00", "12",
+        "120000",
+    ]),
+)  # fmt: skip
 FRACTIONS = st.one_of(
     st.just(""),
     st.text("0123456789", min_size=1, max_size=9).map(lambda digits: f".{digits}"),
@@ -124,11 +102,7 @@ DATES = st.one_of(
 def plain_dates(gap: str, zone: str, places: int) -> SearchStrategy[str]:
     """Date-times of one form, as one producer writes them."""
     return st.builds(
-        lambda day, clock, part: (
-            f"{day}{gap}{clock}{'.' * bool(places)}{part:0{places}}{zone}"
-            if places
-            else f"{day}{gap}{clock}{zone}"
-        ),
+        lambda day, clock, part: f"{day}{gap}{clock}{f'.{part:0{places}}' if places else ''}{zone}",
         st.dates(),
         st.times().map(lambda t: f"{t:%H:%M:%S}"),
         st.integers(0, 10 ** max(places, 1) - 1),
@@ -267,12 +241,12 @@ class _Compact:
 def page_at(data: bytes, at: int) -> Page:
     reader = _Compact(data, at)
     header = reader.struct()
-    told = header[7] if header[1] == 2 else header[5]
-    return Page(TYPES[header[1]], header[2], header[3], reader.at - at, told[1], told[2])
+    page = header[7] if header[1] == 2 else header[5]
+    return Page(TYPES[header[1]], header[2], header[3], reader.at - at, page[1], page[2])
 
 
 def check_chunks(data: bytes) -> None:
-    """Chunks lie one after the other, and their metadata say of their pages what these say."""
+    """Chunks lie one after the other, and their metadata agree with their pages."""
     metadata = pq.read_metadata(BufferReader(data))
     assert metadata.num_row_groups == 1
     group = metadata.row_group(0)
@@ -311,7 +285,7 @@ DAY = "2026-10-01"
 
 
 class SharedTable:
-    """A table `shop.<name>` by day and hour; whatever happens to it is told to both catalogs."""
+    """A table `shop.<name>` by day and hour; every change goes to both catalogs."""
 
     def __init__(self, hive: Hive, storage: Storage, name: str, schema: pa.Schema) -> None:
         self.hive, self.storage, self.name = hive, storage, name

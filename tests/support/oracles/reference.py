@@ -18,9 +18,11 @@ from eventlake.rules.events import Reason, Reject, identifying, open_envelope
 from eventlake.rules.inference import infer, kind_of
 from eventlake.rules.names import (
     RESCUED_DATA,
+    Naming,
     column_name,
     is_spelled_like_column,
     pointer,
+    snake,
     table_name,
 )
 from eventlake.rules.parse import parse_line
@@ -36,14 +38,19 @@ Files = Sequence[Sequence[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a replay replaces: what was received in [start, end), of some tables or of all."""
+    """What a replay replaces: what was received in [start, end), of some tables or of all.
+
+    The whole replay goes on to `until`: it compares without any row until then.
+    """
 
     start: int
     end: int
     tables: frozenset[str] | None = None
+    until: int = 0
 
-    def holds(self, table: str | None, received: int | None) -> bool:
-        in_time = received is not None and self.start <= received < self.end
+    def holds(self, table: str | None, received: int | None, later: bool = False) -> bool:
+        end = max(self.end, self.until) if later else self.end
+        in_time = received is not None and self.start <= received < end
         return in_time and (self.tables is None or table in self.tables)
 
 
@@ -51,6 +58,7 @@ class Scope:
 class Event:
     """An event taken apart: what goes to columns, each with its path, and what finds none."""
 
+    type: str
     table: str
     original: str
     id: str
@@ -106,8 +114,8 @@ class ReferenceLake:
 
     source: Source
     tables: dict[str, Table] = field(default_factory=dict)
-    users: set[str] = field(default_factory=set)  # who are suppressed
-    visitors: set[str] = field(default_factory=set)  # anonymous ones
+    users: set[str] = field(default_factory=set)  # suppressed user ids
+    visitors: set[str] = field(default_factory=set)  # suppressed anonymous ids
 
     def load(self, files: Files, scope: Scope | None = None) -> Account:
         """Load the lines of some files as one unit; with a scope, in place of what is there."""
@@ -117,7 +125,7 @@ class ReferenceLake:
         account = Account()
         lines = [line for lines in files for line in lines if line.strip()]
         taken = [e for line in lines if (e := self._take(line, scope, account)) is not None]
-        duplicate = self._duplicates(taken)
+        duplicate = self._duplicates(taken, scope)
         self._grow(taken, {e.table for e, out in zip(taken, duplicate, strict=True) if not out})
         for unknown in account.suppressed.keys() - self.tables.keys():
             account.suppressed[None] += account.suppressed.pop(unknown)
@@ -165,17 +173,20 @@ class ReferenceLake:
             if scope is None or scope.holds(table, received):
                 account.rejected[table] += 1
             return None
-        fields, homeless = self._apart(event)
-        return Event(table, envelope.event or envelope.type, id, received, fields, homeless)
+        fields, homeless = self._apart(event, envelope.type)
+        original = envelope.event or envelope.type
+        return Event(envelope.type, table, original, id, received, fields, homeless)
 
-    def _apart(self, event: dict[str, Any]) -> tuple[dict[str, tuple[Path, Any]], dict[str, Any]]:
-        """Who gets a column: of those that meet in one, who reads like it, else the first."""
+    def _apart(
+        self, event: dict[str, Any], event_type: str
+    ) -> tuple[dict[str, tuple[Path, Any]], dict[str, Any]]:
+        """Which path gets a column: the one spelled like it, else the first."""
         naming, keys = self.source.naming, self.source.date_partition.keys
         length = self.source.limits.column_name
         leaves = dict(_leaves(event))
         rivals: dict[str, list[Path]] = {}
         for path in leaves:
-            if (column := column_name(path, naming, keys, length)) is not None:
+            if (column := column_name(path, naming, event_type, keys, length)) is not None:
                 rivals.setdefault(column, []).append(path)
         winners = {
             next((p for p in paths if is_spelled_like_column(p, naming)), paths[0]): column
@@ -184,14 +195,19 @@ class ReferenceLake:
         fields = {winners[path]: (path, leaves[path]) for path in leaves if path in winners}
         return fields, {pointer(path): leaves[path] for path in leaves if path not in winners}
 
-    def _duplicates(self, taken: list[Event]) -> list[bool]:
+    def _duplicates(self, taken: list[Event], scope: Scope | None) -> list[bool]:
         window = timedelta(days=self.source.dedup_days) // _MICROSECOND
         duplicate: dict[int, bool] = {}
         for id in {event.id for event in taken}:
             places = [place for place, event in enumerate(taken) if event.id == id]
             places.sort(key=lambda place: (taken[place].received, place))
             times = [taken[place].received for place in places]
-            lake = [r.received for t in self.tables.values() for r in t.rows if r.id == id]
+            lake = [
+                row.received
+                for name, table in self.tables.items()
+                for row in table.rows
+                if row.id == id and not (scope and scope.holds(name, row.received, later=True))
+            ]
             found = [t is not None for t in twins_of_one_id(times, lake, window)]
             duplicate |= dict(zip(places, found, strict=True))
         return [duplicate[place] for place in range(len(taken))]
@@ -209,8 +225,9 @@ class ReferenceLake:
             if event.table in self.tables:
                 columns = self.tables[event.table].columns
                 for name, (path, _) in event.fields.items():
-                    new = Column(name, infer(kinds[event.table, name]), pointer(path))
-                    columns.setdefault(name, new)
+                    found = infer(kinds[event.table, name])
+                    type = LakeType.STRING if path == ("event",) else found
+                    columns.setdefault(name, Column(name, type, pointer(path)))
 
     def _add(self, event: Event, account: Account) -> None:
         account.loaded[event.table] += 1
@@ -222,6 +239,8 @@ class ReferenceLake:
             account.casts[event.table, name, outcome] += 1
             if outcome is not Outcome.EXACT:
                 rescued[pointer(path)] = value
+        if self.source.naming is Naming.WAREHOUSE and event.type == "track":
+            cells["event"] = snake(event.original)
         account.rescued[event.table] += len(rescued)
         if rescued:
             table.columns.setdefault(RESCUED_DATA, RESCUED)

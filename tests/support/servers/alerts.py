@@ -24,7 +24,7 @@ USER, PASSWORD = "datalake", "own-password-of-the-test"
 
 @dataclass
 class MailBox:
-    """A mail server; takes mail for everybody but `nobody@…`, from who has logged in."""
+    """A mail server; takes mail for every address but `nobody@…`, after a login."""
 
     port: int = 0
     mails: list[EmailMessage] = field(default_factory=list)
@@ -143,7 +143,7 @@ def web_hook(authority: trustme.CA) -> Iterator[Hook]:
 
 
 def subscribed(aws: AwsServer) -> tuple[str, str]:
-    """A topic, and the queue that hears of it."""
+    """A topic, and a queue that is subscribed to it."""
     topic: str = aws.client("sns").create_topic(Name="alerts")["TopicArn"]
     sqs = aws.client("sqs")
     queue: str = sqs.create_queue(QueueName="heard")["QueueUrl"]

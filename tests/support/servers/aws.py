@@ -72,7 +72,7 @@ class AwsServer:
             backend.delete_object(bucket, key)
 
     def role(self, name: str = "datalake", external_id: str = "P3IMS7SBDH") -> str:
-        """A new role's ARN, for who knows the external id."""
+        """A new role's ARN; only callers with the external id may assume it."""
         trust = (
             '{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"AWS":"*"},'
             '"Action":"sts:AssumeRole","Condition":{"StringEquals":'

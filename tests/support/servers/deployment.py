@@ -79,7 +79,7 @@ def environment(folder: Path, ports: dict[str, int], postgres_url: str | None) -
 
 @contextmanager
 def deployed(folder: Path, postgres_url: str | None) -> Iterator[Deployment]:
-    """All parts, until the block ends; they have to end by themselves when told to."""
+    """All parts, until the block ends; they have to end by themselves on SIGTERM."""
     with ExitStack() as stack:
         ports = {part: stack.enter_context(reserved_port()) for part in ("code", "webserver")}
         here = environment(folder, ports, postgres_url)

@@ -28,6 +28,29 @@ from tests.support.servers.emr_node import Command, Node
 RELEASE = "emr-spark-8.0.0"
 
 
+def start_cluster(server: AwsServer, bucket: str, **other: Any) -> str:
+    """A standing cluster as the infrastructure code creates it; its id."""
+    kind = {"InstanceType": "m5.xlarge", "Market": "ON_DEMAND"}
+    nodes = (("MASTER", 1), ("CORE", 2), ("TASK", 2))
+    instances = {
+        "KeepJobFlowAliveWhenNoSteps": True,
+        "Ec2KeyName": "key",
+        "Placement": {"AvailabilityZone": f"{REGION}a"},
+        "InstanceGroups": [{"InstanceRole": r, "InstanceCount": n, **kind} for r, n in nodes],
+    }
+    request: dict[str, Any] = {
+        "Name": "datalake",
+        "ReleaseLabel": RELEASE,
+        "LogUri": f"s3://{bucket}/logs/",
+        "Applications": [{"Name": "Spark"}],
+        "JobFlowRole": "datalake-emr-instance",
+        "ServiceRole": "datalake-emr-service",
+        "Tags": [{"Key": "vendor", "Value": "segment"}, {"Key": "team", "Value": "data"}],
+        "Instances": instances,
+    }
+    return str(server.client("emr").run_job_flow(**request | other)["JobFlowId"])
+
+
 @dataclass
 class LocalEmr:
     """The clusters of moto, and a thread that works for them."""
@@ -46,33 +69,7 @@ class LocalEmr:
         return emr_backends[ACCOUNT]["us-east-1"]
 
     def start_cluster(self, bucket: str, **other: Any) -> str:
-        """A standing cluster as the infrastructure code makes it; its id."""
-        nodes = (("MASTER", 1), ("CORE", 2), ("TASK", 2))
-        asked: dict[str, Any] = {
-            "Name": "datalake",
-            "ReleaseLabel": RELEASE,
-            "LogUri": f"s3://{bucket}/logs/",
-            "Applications": [{"Name": "Spark"}],
-            "JobFlowRole": "datalake-emr-instance",
-            "ServiceRole": "datalake-emr-service",
-            "Tags": [{"Key": "vendor", "Value": "segment"}, {"Key": "team", "Value": "data"}],
-            "Instances": {
-                "KeepJobFlowAliveWhenNoSteps": True,
-                "Ec2KeyName": "key",
-                "Placement": {"AvailabilityZone": f"{REGION}a"},
-                "InstanceGroups": [
-                    {
-                        "InstanceRole": role,
-                        "InstanceCount": count,
-                        "InstanceType": "m5.xlarge",
-                        "Market": "ON_DEMAND",
-                    }
-                    for role, count in nodes
-                ],
-            },
-            **other,
-        }
-        return str(self.server.client("emr").run_job_flow(**asked)["JobFlowId"])
+        return start_cluster(self.server, bucket, **other)
 
     def state(self, cluster_id: str) -> str | None:
         return self.backend.clusters[cluster_id].state

@@ -89,8 +89,9 @@ def spark_submit(node: Node, folder: Path, args: list[str]) -> list[str]:
     rest = iter(args[1:])
     for arg in rest:
         if arg == "--archives":
-            uri, _, alias = next(rest).partition("#")
-            (folder / alias).symlink_to(node.unpacked(uri))
+            for archive in next(rest).split(","):
+                uri, _, alias = archive.partition("#")
+                (folder / alias).symlink_to(node.unpacked(uri))
         elif arg.startswith("s3://") and arg.endswith(".py"):
             fewer = ["--conf", "spark.default.parallelism=2"]  # what this machine has
             return [*command, *fewer, str(node.localized(arg)), *rest]
@@ -132,7 +133,7 @@ def _plain_python(args: list[str], flow: str) -> list[str]:
     main = "from spark_resources.workers.emr_main import main"
     path = f"import sys\nsys.path.append({str(ROOT)!r})"
     code = f"{path}\n{flow}\n{main}\nsys.exit(main(sys.argv[1:], Flow))"
-    return [sys.executable, "-c", code, *args[start + 2 :]]
+    return [sys.executable, "-c", code, *args[start + 3 :]]
 
 
 def shell(script: str) -> Command:

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import psycopg2  # type: ignore[import-untyped]
 
 from tests.support.repo import ROOT, reserved_port
 
-_USER = "postgres"  # who runs it if we are root, which Postgres refuses to be run by
+_USER = "postgres"  # runs it if we are root, which Postgres refuses
 
 
 @dataclass(frozen=True)
@@ -40,15 +40,11 @@ class Postgres:
 
 @contextmanager
 def running_postgres(durable: bool = False) -> Iterator[Postgres]:
-    """What is written may be lost with the machine's power, unless it is to be durable."""
-    with reserved_port() as port:
-        yield from _running(_programs(), port, durable)
-
-
-def _running(programs: Path, port: int, durable: bool) -> Iterator[Postgres]:
-    folder = Path(tempfile.mkdtemp(prefix="datalake-postgres-"))
+    """Unless durable, writes may be lost with the machine's power."""
+    programs, folder = _programs(), Path(tempfile.mkdtemp(prefix="datalake-postgres-"))
     data = folder / "data"
-    try:
+    with reserved_port() as port, ExitStack() as at_the_end:
+        at_the_end.callback(shutil.rmtree, folder, ignore_errors=True)
         if os.geteuid() == 0:
             shutil.chown(folder, _USER)
         folder.chmod(0o700)
@@ -58,14 +54,10 @@ def _running(programs: Path, port: int, durable: bool) -> Iterator[Postgres]:
             options += " -c fsync=off -c synchronous_commit=off -c full_page_writes=off"
         control = [programs / "pg_ctl", "-D", data, "-w"]
         _run([*control, "-t", "120", "-l", folder / "log", "-o", options, "start"])
-        try:
-            server = Postgres(port)
-            server.ask("CREATE DATABASE dagster", database="postgres")
-            yield server
-        finally:
-            _run([*control, "-m", "immediate", "stop"])
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        at_the_end.callback(_run, [*control, "-m", "immediate", "stop"])
+        server = Postgres(port)
+        server.ask("CREATE DATABASE dagster", database="postgres")
+        yield server
 
 
 def _programs() -> Path:

@@ -29,7 +29,7 @@ class Clock:
         self.true, self._looks = to, 0
 
     def take_over(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """From here on all that asks for the time is told this one."""
+        """From here on this is the time for everything."""
         monkeypatch.setattr(clock, "read", self.now)
 
 

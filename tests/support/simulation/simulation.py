@@ -3,14 +3,13 @@
 import os
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from eventlake.catalog.base import Catalog
 from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.suppression import IdKind
@@ -39,7 +38,7 @@ BEGIN = datetime(2026, 10, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Stretch:
-    """From a moment on, so many hours."""
+    """Some hours from a moment on."""
 
     day: float
     hours: float
@@ -66,7 +65,7 @@ class Story:
     failing_from: float
     failures: int  # in a row
     suppressed_from: float
-    replayed_on: float  # all days until somebody was suppressed, so that nothing of them is left
+    replayed_on: float  # all days before the suppression, so that nothing of the person is left
     set_back: Stretch  # the clock is behind
     late_days: int = 2  # that some raw files take, of every day
 
@@ -112,7 +111,7 @@ def at(day: float) -> datetime:
 
 
 GOES = "u-goes"
-"""Somebody whom the generator does not know: two pages a day, until they want to be left alone."""
+"""A person whom the generator does not know: two pages a day, until suppressed."""
 VISITS = ("09:15", "20:40")
 
 
@@ -168,9 +167,8 @@ class Arrivals:
                 self.arrived.append(file)
 
     def loaded(self) -> None:
-        """A sync has taken all that had arrived, day folder by day folder."""
-        folders = sorted({file.folder for file in self.arrived})
-        self.loads += [[f for f in self.arrived if f.folder == folder] for folder in folders]
+        """A sync has taken all that had arrived."""
+        self.loads += [self.arrived] if self.arrived else []
         self.arrived = []
 
     @property
@@ -217,7 +215,13 @@ def measure(lake: Lake, root: Path, before: str) -> Usage:
         folders[area] += 1
         files[area] += len(names)
         sizes[area] += sum(os.stat(f"{at}/{name}").st_size for name in names)
-    partitions = [p for p in _partitions(lake.catalog, lake) if p[1]]
+    partitions = [
+        (partition.values[0], partition.files)
+        for source in lake.settings.sources
+        for table in lake.catalog.tables(source.database)
+        for partition in lake.catalog.partitions(source.database, table.name)
+        if partition.files
+    ]
     return Usage(
         files,
         sizes,
@@ -228,16 +232,6 @@ def measure(lake: Lake, root: Path, before: str) -> Usage:
     )
 
 
-def _partitions(catalog: Catalog, lake: Lake) -> list[tuple[str, int]]:
-    """The day and the number of files of each."""
-    return [
-        (partition.values[0], partition.files)
-        for source in lake.settings.sources
-        for table in catalog.tables(source.database)
-        for partition in catalog.partitions(source.database, table.name)
-    ]
-
-
 HOUR = timedelta(hours=1)
 SET_BACK = timedelta(minutes=90)
 WEB, IOS = WEB_SHOP.slug, IOS_PROD.slug
@@ -246,7 +240,7 @@ BERLIN = ZoneInfo("Europe/Berlin")
 
 @dataclass
 class Simulation:
-    """A lake, those who fill it, and the machine that looks after it."""
+    """A lake, its sources, and the machine that runs it."""
 
     root: Path
     story: Story
@@ -265,14 +259,7 @@ class Simulation:
         spec = SampleSpec(
             first_day=FIRST_DAY, days=self.story.days, events_per_day=48, files_per_day=12
         )
-        few = SampleSpec(
-            first_day=FIRST_DAY,
-            days=self.story.days,
-            events_per_day=12,
-            files_per_day=12,
-            faults=False,
-            duplicates=0.1,
-        )
+        few = replace(spec, events_per_day=12, faults=False, duplicates=0.1)
         self.arrivals = {
             WEB: Arrivals(self.root, WEB_SHOP, spec, self.story),
             IOS: Arrivals(self.root, IOS_PROD, few, self.story),
@@ -328,7 +315,7 @@ class Simulation:
         if moment >= at(story.replayed_on) and not self.replayed:
             window = Window(BEGIN, at(int(story.suppressed_from) + 1))
             for source in self.lake.settings.sources:
-                machine.replay(source, window)
+                list(machine.run(source, window=window))
             self.replayed = True
 
     def _measure(self) -> Usage:

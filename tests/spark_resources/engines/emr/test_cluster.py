@@ -169,7 +169,7 @@ def test_fleets_keep_their_targets_weights_and_subnets() -> None:
     assert fleet["InstanceTypeConfigs"][1]["BidPrice"] == "0.5"
 
 
-def test_it_ends_by_itself_whoever_is_alive_to_see_it() -> None:
+def test_it_ends_by_itself_without_its_driver() -> None:
     like = asked(GROUPS)
     assert like["Instances"]["KeepJobFlowAliveWhenNoSteps"] is False
     assert like["Instances"]["TerminationProtected"] is False  # the standing one is protected

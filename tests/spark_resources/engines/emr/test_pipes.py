@@ -26,7 +26,7 @@ from spark_resources.workers.job_events import (
     UnitPublished,
     as_json,
     from_json,
-    tell,
+    report,
 )
 from tests.support.lakes.on_emr import Heard
 from tests.support.lakes.settings import settings_of
@@ -54,11 +54,11 @@ def speak(folder: PipesFolder, aws: AwsServer, patch: pytest.MonkeyPatch) -> dic
         listener = PipesListener(pipes)
         listener.log("reading")
         listener.warn("a line is odd")
-        tell(pipes, JobDone(2.0, 100.0))
+        report(pipes, JobDone(2.0, 100.0))
         return dict(pipes.extras)
 
 
-def test_a_job_is_told_what_to_do_and_heard_by_whoever_waits(
+def test_a_job_gets_its_context_and_its_messages_reach_the_run(
     folder: PipesFolder, aws: AwsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = settings_of("./x")
@@ -79,7 +79,7 @@ def test_a_job_is_told_what_to_do_and_heard_by_whoever_waits(
     assert folder.storage.files("segment-stage") == []
 
 
-def test_a_second_run_in_the_same_process_hears_its_own_job(
+def test_a_second_run_in_the_same_process_reads_its_own_messages(
     folder: PipesFolder, aws: AwsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for run_id in ("18", "19"):
@@ -144,7 +144,7 @@ def test_failed_checks_come_with_their_verdicts() -> None:
     assert isinstance(error, ChecksFailed) and error.results == (CHECK,)
 
 
-def test_a_published_unit_is_told_in_a_sentence() -> None:
+def test_a_published_unit_is_described_in_a_sentence() -> None:
     told = UnitPublished(3, UnitReport({"shop.track_order": TABLE}, rows_in=3), (), 12.5)
     assert str(told) == (
         "Published manifest 3 after 12 s: 2 of 3 rows into 1 tables, 0 files, 0.0 MB"

@@ -154,7 +154,7 @@ def test_while_emr_does_not_answer_the_run_goes_on(
     assert sum("Rate exceeded" in warning for warning in emr_lake.heard.warnings) == 2
 
 
-def test_a_cluster_that_has_ended_is_told_with_the_setting(emr_lake: EmrLake) -> None:
+def test_a_cluster_that_has_ended_is_reported_with_the_setting(emr_lake: EmrLake) -> None:
     emr_lake.put_day("2026-10-01", 1)
     emr_lake.emr.server.client("emr").terminate_job_flows(JobFlowIds=[emr_lake.cluster_id])
 
@@ -189,7 +189,7 @@ def test_until_the_job_begins_others_see_that_there_is_a_run(emr_lake: EmrLake) 
     assert seen[0].holder.alive and seen[0].holder.runs_here
 
 
-def test_a_dry_run_tells_what_a_replay_would_do(emr_lake: EmrLake) -> None:
+def test_a_dry_run_shows_what_a_replay_would_do(emr_lake: EmrLake) -> None:
     emr_lake.put_day("2026-10-01", 3)
     emr_lake.put_day("2026-10-02", 4)
     job = emr_lake.job(window=BOTH_DAYS, dry_run=True)
@@ -219,7 +219,7 @@ def test_a_failed_step_is_a_failed_run_with_the_end_of_its_log(emr_lake: EmrLake
     assert emr_lake.files(paths.open_runs("S1")) == []
 
 
-def test_a_refusal_that_only_the_log_tells_is_recognised(emr_lake: EmrLake) -> None:
+def test_a_refusal_that_is_only_in_the_log_is_recognised(emr_lake: EmrLake) -> None:
     emr_lake.put_day("2026-10-01", 1)
     refused = (
         "botocore.exceptions.ClientError: An error occurred (AccessDenied) when calling the "
@@ -261,7 +261,7 @@ def test_a_step_that_says_nothing_is_a_failure_even_if_emr_is_content(emr_lake: 
     emr_lake.put_day("2026-10-01", 1)
     emr_lake.emr.command = shell("exit 0")
 
-    with pytest.raises(StepFailed, match="ended as COMPLETED without having said"):
+    with pytest.raises(StepFailed, match="ended as COMPLETED without reporting"):
         list(emr_lake.run())
 
     assert emr_lake.report()[0]["status"] == "failed"
@@ -300,7 +300,7 @@ def test_an_error_of_the_job_arrives_as_the_same_error(emr_lake: EmrLake) -> Non
 
 def test_a_run_that_is_left_is_cancelled_on_the_cluster(emr_lake: EmrLake) -> None:
     emr_lake.put_day("2026-10-01", 1)
-    emr_lake.emr.command = shell("trap 'exit 143' TERM; sleep 600 & wait")
+    emr_lake.emr.command = shell("exec sleep 600")
 
     pressed = iter([True])
 

@@ -1,0 +1,299 @@
+"""The jobs of the lake that are not assets: sync, upkeep, check."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+from dagster._core.storage.dagster_run import FINISHED_STATUSES
+
+from datalake_assets.assets.events import RunEvents, check_evaluation
+from datalake_assets.assets.keys import run_tags, sync_job_name, upkeep_job_name, upkeep_key
+from datalake_assets.assets.metadata import as_text, upkeep_numbers
+from datalake_assets.assets.running import (
+    DagsterListener,
+    as_dagster_failure,
+    forwarding_errors,
+    new_job,
+    op_job,
+    record_process,
+)
+from datalake_assets.instance.snapshot import refresh_snapshot
+from datalake_assets.preflight import Finding, findings
+from datalake_assets.preflight.archive import Schedules
+from eventlake.catalog.sync_reports import ensure_reports_table
+from eventlake.checks.published import Loaded
+from eventlake.lake import Lake
+from eventlake.rules.clock import now, parse_hour, touched_days
+from eventlake.rules.counts import UnitReport
+from eventlake.runs.failures import failure_reported
+from eventlake.runs.verify import ChecksFailed
+from eventlake.settings.models import Source
+from eventlake.upkeep.upkeep import UpkeepFailed, upkeep, upkeep_context
+from spark_resources.engines.base import SparkEngine
+
+SCHEDULES_VARIABLE = "DATALAKE_SCHEDULES"
+"""`on`: schedules run unless they are switched off; `datalake dev --schedules` sets it."""
+
+
+class SyncConfig(dg.Config):
+    """Day folders to load, as hours `YYYY-MM-DDTHH`; without them, everything not loaded yet."""
+
+    from_hour: str | None = None
+    to_hour: str | None = None
+
+
+def sync_job(lake: Lake, source: Source) -> dg.JobDefinition:
+    """Loads the files of the archive that are not in the lake yet."""
+    events = RunEvents(lake, source)
+
+    @dg.op(
+        name=f"load_{source.name}",
+        description="Raw files that are not in the lake yet become rows of the event tables.",
+        out=dg.Out(dg.Nothing),
+    )
+    def load(
+        context: dg.OpExecutionContext, config: SyncConfig, engine: SparkEngine
+    ) -> Iterator[Any]:
+        record_process(context, lake, source)
+        with as_dagster_failure():
+            days = None
+            if config.from_hour and config.to_hour:
+                days = touched_days(parse_hour(config.from_hour), parse_hour(config.to_hour))
+            job = new_job(lake.settings, source, context.run_id, days=days)
+            own = lake.for_source(source)
+            with failure_reported(own.storage, own.catalog, job.facts()):
+                yield events.of_archive()
+            done, loaded = UnitReport(), Loaded()
+            try:
+                with forwarding_errors(engine.run(job, DagsterListener(context.log))) as units:
+                    for unit in units:
+                        yield from events.of_unit(unit, loaded)
+                        done = unit.manifest.report
+            except ChecksFailed as failed:
+                yield from map(check_evaluation, failed.results)
+                raise
+            finally:
+                refresh_snapshot(lake)
+            yield events.of_report(job.facts(), done)
+            yield from events.of_published_checks(context, loaded)
+            context.log.info(_summary(done))
+            yield dg.Output(None)
+
+    description = f"Sync of {source.slug}: loads new raw files and writes a sync report."
+    return op_job(load, sync_job_name(source), description, lake, source)
+
+
+def _summary(done: UnitReport) -> str:
+    if not done.raw_files:
+        return "Nothing new in the archive."
+    left_out = f", {done.suppressed:,} suppressed" if done.suppressed else ""
+    left_out += f", {done.skipped:,} skipped" if done.skipped else ""
+    return (
+        f"{done.row_count:,} rows into {len(done.tables)} tables from {done.raw_files} files; "
+        f"{done.duplicates:,} duplicates, {done.rejected:,} rejected{left_out}."
+    )
+
+
+def upkeep_asset(source: Source) -> dg.AssetSpec:
+    """The effect of each upkeep, as numbers over time."""
+    return dg.AssetSpec(
+        upkeep_key(source),
+        description=f"Upkeep of {source.slug}: files and bytes before and after, by kind.",
+        group_name=source.name,
+    )
+
+
+def upkeep_job(lake: Lake, source: Source) -> dg.JobDefinition:
+    """Compacts small files and removes what is no longer needed."""
+
+    @dg.op(
+        name=f"keep_{source.name}",
+        description="Compaction, retention of logs, index, staging and manifests, orphans.",
+        out=dg.Out(dg.Nothing),
+    )
+    def keep(context: dg.OpExecutionContext) -> Iterator[Any]:
+        record_process(context, lake, source)
+        with as_dagster_failure():
+            run = upkeep_context(lake, source, DagsterListener(context.log), context.run_id)
+            failed: UpkeepFailed | None = None
+            try:
+                report = upkeep(run, now())
+            except UpkeepFailed as error:
+                report, failed = error.report, error
+            yield dg.AssetMaterialization(upkeep_key(source), metadata=upkeep_numbers(report))
+            if failed:
+                raise failed
+            yield dg.Output(None)
+
+    description = f"Upkeep of {source.slug}: compacts small files, removes what is not needed."
+    return op_job(keep, upkeep_job_name(source), description, lake, source)
+
+
+DAGSTER_JOB = "upkeep_dagster"
+_PAGE = 100
+MOST_RUNS = 2_000
+"""Runs per upkeep; the rest follows on the next day."""
+
+
+def dagster_upkeep_job(lake: Lake) -> dg.JobDefinition:
+    """Deletes old runs from Dagster's own tables."""
+
+    @dg.op(
+        name="forget_old_runs",
+        description="Old runs are deleted, unless a partition was last materialized in one.",
+        out=dg.Out(dg.Nothing),
+    )
+    def forget(context: dg.OpExecutionContext) -> None:
+        days = lake.settings.retention.dagster_days
+        done = remove_old_runs(context.instance, lake, now() - timedelta(days=days))
+        context.log.info(
+            f"{done.removed} of {done.old} runs older than {days} days are deleted; the others "
+            "hold the last materialization of a partition."
+        )
+        context.add_output_metadata({"removed": done.removed, "kept": done.kept})
+
+    return op_job(
+        forget, DAGSTER_JOB, "Upkeep of Dagster's own tables: old runs and their events.", lake
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RunsRemoved:
+    """The number of old runs, and of those that were deleted; the others hold partitions."""
+
+    old: int = 0
+    removed: int = 0
+
+    @property
+    def kept(self) -> int:
+        return self.old - self.removed
+
+
+def remove_old_runs(
+    instance: dg.DagsterInstance, lake: Lake, before: datetime, most: int = MOST_RUNS
+) -> RunsRemoved:
+    """Delete finished runs of a lake from before a time, except the last materializations of
+    assets. Runs without the lake's tag belong to others, who share the instance."""
+    latest, old, removed = _Latest(instance), 0, 0
+    for run_id in _old_runs(instance, lake, before, most):
+        old += 1
+        if _is_needed(instance, run_id, latest):
+            continue
+        removed += 1
+        _delete(instance, run_id)
+    return RunsRemoved(old, removed)
+
+
+@dataclass
+class _Latest:
+    """The runs that last materialized the partitions of each asset.
+
+    By run and not by the number of an event: on SQLite a run's own events have other numbers.
+    """
+
+    instance: dg.DagsterInstance
+    known: dict[dg.AssetKey, frozenset[str]] = field(default_factory=dict)
+
+    def runs(self, key: dg.AssetKey) -> frozenset[str]:
+        if key not in self.known:
+            self.known[key] = frozenset(self._runs(key))
+        return self.known[key]
+
+    def _runs(self, key: dg.AssetKey) -> Iterator[str]:
+        found = self.instance.event_log_storage.get_latest_storage_id_by_partition(
+            key, dg.DagsterEventType.ASSET_MATERIALIZATION
+        )
+        ids = sorted(found.values())
+        for first in range(0, len(ids), _PAGE):
+            some = dg.AssetRecordsFilter(key, storage_ids=ids[first : first + _PAGE])
+            for record in self.instance.fetch_materializations(some, limit=_PAGE).records:
+                yield record.run_id
+        # The last of all has no partition if the asset has none.
+        for record in self.instance.fetch_materializations(key, limit=1).records:
+            yield record.run_id
+
+
+def _old_runs(
+    instance: dg.DagsterInstance, lake: Lake, before: datetime, most: int
+) -> Iterator[str]:
+    """The oldest first; listed before any is deleted, because a cursor is a run."""
+    chosen = dg.RunsFilter(statuses=FINISHED_STATUSES, created_before=before, tags=run_tags(lake))
+    found: list[str] = []
+    cursor: str | None = None
+    while len(found) < most:
+        page = instance.get_run_records(chosen, limit=_PAGE, ascending=True, cursor=cursor)
+        found += [record.dagster_run.run_id for record in page]
+        if len(page) < _PAGE:
+            break
+        cursor = found[-1]
+    yield from found[:most]
+
+
+def _is_needed(instance: dg.DagsterInstance, run_id: str, latest: _Latest) -> bool:
+    cursor: str | None = None
+    while True:
+        page = instance.get_records_for_run(
+            run_id, cursor, dg.DagsterEventType.ASSET_MATERIALIZATION, limit=1_000
+        )
+        for record in page.records:
+            event = record.event_log_entry.dagster_event
+            if event and event.asset_key and run_id in latest.runs(event.asset_key):
+                return True
+        if not page.has_more:
+            return False
+        cursor = page.cursor
+
+
+def _delete(instance: dg.DagsterInstance, run_id: str) -> None:
+    instance.delete_run(run_id)
+    instance.compute_log_manager.delete_logs(prefix=[run_id])
+    # On SQLite each run has a database of its own, which Dagster empties but does not delete.
+    shard = getattr(instance.event_log_storage, "path_for_shard", None)
+    if shard is not None:
+        for path in Path(shard(run_id)).parent.glob(f"{run_id}.db*"):
+            path.unlink(missing_ok=True)
+
+
+def check_job(lake: Lake) -> dg.JobDefinition:
+    """The findings of `datalake check`, where scheduled syncs run; fails if one is an error."""
+
+    @dg.op(
+        name="look",
+        description="Tests settings, roles, storage, archives, catalog and engine.",
+        out=dg.Out(dg.Nothing),
+    )
+    def look(context: dg.OpExecutionContext) -> None:
+        schedules = Schedules(lambda: context.instance)
+        found: list[Finding] = []
+        for finding in findings(lake, lake.settings.sources, schedules):
+            found.append(finding)
+            _log(context, finding)
+        wrong = [f"{finding.what}: {finding.message}" for finding in found if finding.error]
+        shown = {"findings": dg.MetadataValue.md(as_markdown(found))}
+        if wrong:
+            raise dg.Failure("\n".join(wrong), shown, allow_retries=False)
+        ensure_reports_table(lake.catalog)
+        context.add_output_metadata(shown)
+
+    return op_job(
+        look, "check", "Whether syncs and replays can work, and why data may be missing.", lake
+    )
+
+
+def _log(context: dg.OpExecutionContext, finding: Finding) -> None:
+    line = f"{finding.sign} {finding.what}: {finding.message}"
+    if finding.error:
+        context.log.error(line)
+    elif finding.warning:
+        context.log.warning(line)
+    else:
+        context.log.info(line)
+
+
+def as_markdown(found: Sequence[Finding]) -> str:
+    """A table; its cells are text, whatever they contain."""
+    rows = [f"| {one.sign} | {one.what} | {as_text(one.message)} |" for one in found]
+    return "\n".join(["| | what | finding |", "|---|---|---|", *rows])

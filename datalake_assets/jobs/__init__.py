@@ -1,1 +1,0 @@
-"""Jobs: sync, upkeep, check."""

@@ -1,0 +1,96 @@
+"""Numbers for fields, event names and tables, which both readers share."""
+
+import numpy as np
+
+from eventlake.columnar.cells import ENVELOPE
+from eventlake.columnar.events import numbers_of
+from eventlake.columnar.fields import (
+    FULL,
+    MOST_FIELDS,
+    NONE,
+    Fields,
+    field_of,
+    grown,
+    new_fields,
+    path_of,
+)
+from eventlake.rules.events import EVENT_TYPES, Path
+from eventlake.rules.names import Naming, table_name
+
+# Not part of the payload: they differ between two deliveries of one message.
+STAMPS = ("receivedAt", "sentAt", "timestamp")
+_NEARLY_FULL = MOST_FIELDS // 2
+
+
+class Vocabulary:
+    """Fields and names get numbers when they first occur, and tables with them."""
+
+    def __init__(self, naming: Naming) -> None:
+        self._naming = naming
+        self.tables: list[str] = []
+        self._numbers: dict[str, int] = {}
+        self._start()
+
+    def _start(self) -> None:
+        self.fields, self.names = new_fields(), new_fields()
+        self.special = numbers_of(self.fields, ENVELOPE)
+        self.stamps = numbers_of(self.fields, STAMPS)
+        self._paths: dict[int, Path] = {0: ()}
+        self._fields: dict[Path, int] = {}
+        self._tables: list[int] = []  # by name: the number of the table
+
+    def make_room(self) -> bool:
+        """Between blocks: begin anew if few numbers are left."""
+        if max(_used(self.fields), _used(self.names)) <= _NEARLY_FULL:
+            return False
+        self._start()
+        return True
+
+    def path(self, field: int) -> Path:
+        path = self._paths.get(field)
+        if path is None:
+            path = self._paths[field] = path_of(self.fields, field)
+        return path
+
+    def field(self, path: Path) -> int:
+        if path not in self._fields:
+            while (number := field_of(self.fields, path)) == FULL:
+                self.fields = grown(self.fields)
+            self._fields[path] = number
+        return self._fields[path]
+
+    def name(self, kind: str, event: str | None) -> int:
+        """The number of an event type and, of tracks, an event's name."""
+        path = (kind,) if event is None else (kind, event)
+        while (number := field_of(self.names, path)) == FULL:
+            self.names = grown(self.names)
+        return number
+
+    def original(self, name: int) -> str:
+        """What the event with a name calls itself."""
+        kind, *event = path_of(self.names, name)
+        return event[0] if kind == "track" else kind
+
+    def tables_of(self, names: np.ndarray) -> np.ndarray:
+        """The numbers of the tables of names; NONE where only the careful reader knows."""
+        for name in range(len(self._tables), _used(self.names)):
+            self._tables.append(self._table_named(path_of(self.names, name)))
+        return np.asarray(np.array(self._tables, np.int32)[names])
+
+    def _table_named(self, name: tuple[str, ...]) -> int:
+        kind = name[0] if name else ""
+        event = name[1] if len(name) > 1 else ""
+        if kind not in EVENT_TYPES or (kind == "track" and (not event or event.isspace())):
+            return NONE
+        return self.table(table_name(kind, event if kind == "track" else None, self._naming))
+
+    def table(self, table: str) -> int:
+        """The number of a table."""
+        if table not in self._numbers:
+            self._numbers[table] = len(self.tables)
+            self.tables.append(table)
+        return self._numbers[table]
+
+
+def _used(fields: Fields) -> int:
+    return int(fields.used[0])

@@ -1,1 +1,0 @@
-"""Suppressed users and the rows they still have in the lake."""

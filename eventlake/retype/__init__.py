@@ -1,1 +1,0 @@
-"""Another type for a column: what it would do to the data, and the request for it."""
