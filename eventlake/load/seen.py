@@ -29,11 +29,6 @@ class SeenColumn(msgspec.Struct, array_like=True):
     first: RawPosition
     kinds: frozenset[Kind]
 
-    def joined(self, other: "SeenColumn") -> "SeenColumn":
-        """The same field as it was seen here and there."""
-        first = min(self.first, other.first)
-        return SeenColumn(self.pointer, self.column, first, self.kinds | other.kinds)
-
 
 class SeenTable(msgspec.Struct):
     """The rows of a table by partition, and its fields."""

@@ -1,5 +1,6 @@
 """The kernel is only a faster way: what it makes of lines is what careful reading makes of them."""
 
+from collections import Counter
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from eventlake.columnar.line_blocks import LineBlock
 from eventlake.load.blobs import BlobKind, from_ipc
 from eventlake.load.cells import CellBlock
 from eventlake.load.fast_reader import FastReader
+from eventlake.load.seen import SeenColumn, SeenTable
 from eventlake.load.vocabulary import Vocabulary
 from eventlake.rules.inference import kind_of
 from eventlake.rules.names import Naming
@@ -76,7 +78,28 @@ class NothingPlain(FastReader):
         return block
 
 
-BY_POINTER = attrgetter("pointer")
+def by_table(parts: list[SeenTable]) -> list[list[SeenTable]]:
+    names = {part.table for part in parts}
+    return [[part for part in parts if part.table == name] for name in names]
+
+
+def whole(parts: list[SeenTable]) -> SeenTable:
+    """A table from the parts of all its blocks: plain and odd lines are in blocks of their own."""
+    rows: Counter[str] = Counter()
+    columns: dict[str, SeenColumn] = {}
+    for part in parts:
+        rows.update(part.rows)
+        for column in part.columns:
+            before = columns.get(column.pointer, column)
+            assert before.column == column.column
+            columns[column.pointer] = msgspec.structs.replace(
+                before,
+                first=min(before.first, column.first),
+                kinds=before.kinds | column.kinds,
+            )
+    first = min(parts, key=attrgetter("first"))
+    in_order = sorted(columns.values(), key=attrgetter("pointer"))
+    return msgspec.structs.replace(first, columns=in_order, rows=dict(rows), bytes={})
 
 
 def staged(root: Path, raw: list[bytes]) -> tuple[Any, ...]:
@@ -84,10 +107,7 @@ def staged(root: Path, raw: list[bytes]) -> tuple[Any, ...]:
     lines: list[Line] = [line.replace(b"\n", b" ") for line in raw]
     done = Staged(root, lines, limits=Limits(depth=4))
     ids = [row for blob in done.of(BlobKind.IDS) for row in from_ipc(blob.data).to_pylist()]
-    tables = [
-        msgspec.structs.replace(table, bytes={}, columns=sorted(table.columns, key=BY_POINTER))
-        for table in sorted(done.seen.tables, key=lambda table: table.table)
-    ]
+    tables = sorted(map(whole, by_table(done.seen.tables)), key=lambda table: table.table)
     account = msgspec.to_builtins(msgspec.structs.replace(done.seen, tables=[]))
     for file in account["files"]:
         file["hours"] = sorted(file["hours"])
@@ -109,6 +129,12 @@ def staged(root: Path, raw: list[bytes]) -> tuple[Any, ...]:
 )
 @example([b'{"type":"page","messageId":"m","receivedAt":"2026-10-01T07:00:00Z","a":["\\ud83d"]}'])
 @example([b'{"type":"page","messageId":"m","receivedAt":"2026-10-01T07:00:00Z","a":-0,"b":01}'])
+@example(
+    [
+        b'{"type":"track","messageId":"m1","receivedAt":"2026-10-01T07:00:00Z","event":"Order Done"}',
+        b'{"type":"track","messageId":"m1","rece\\u0069vedAt":"2026-10-01T08:59:59Z","event":"Order Done"}',
+    ]
+)
 def test_plain_lines_are_staged_as_if_they_had_been_read_carefully(
     tmp_path_factory: pytest.TempPathFactory, raw: list[bytes]
 ) -> None:
