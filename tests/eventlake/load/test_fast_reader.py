@@ -131,8 +131,8 @@ def staged(root: Path, raw: list[bytes]) -> tuple[Any, ...]:
 @example([b'{"type":"page","messageId":"m","receivedAt":"2026-10-01T07:00:00Z","a":-0,"b":01}'])
 @example(
     [
-        b'{"type":"track","messageId":"m1","receivedAt":"2026-10-01T07:00:00Z","event":"Order Done"}',
-        b'{"type":"track","messageId":"m1","rece\\u0069vedAt":"2026-10-01T08:59:59Z","event":"Order Done"}',
+        b'{"type":"page","messageId":"m","receivedAt":"2026-10-01T07:00:00Z"}',
+        b'{"type":"page","messageId":"m","rece\\u0069vedAt":"2026-10-01T08:59:59Z"}',
     ]
 )
 def test_plain_lines_are_staged_as_if_they_had_been_read_carefully(
