@@ -49,6 +49,7 @@ class SeenFile(msgspec.Struct):
     rows: int = 0
     hours: set[str] = set()
     broken: str | None = None
+    checksum: str | None = None  # of its bytes, if it was read to its end
 
 
 class RejectedSample(msgspec.Struct):

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from itertools import pairwise
 
@@ -32,6 +32,7 @@ from eventlake.columnar.values import (
 from eventlake.load.blobs import Blob, BlobKind, joint_key, rows_key, to_ipc
 from eventlake.load.careful_reader import CarefulReader, RowOrigin
 from eventlake.load.cells import BatchWriter, CellBlock, TableRows
+from eventlake.load.checksums import Checksum
 from eventlake.load.fast_reader import FastReader
 from eventlake.load.seen import (
     SKIPPED,
@@ -185,10 +186,8 @@ class _StageTask:
         for file in files:
             seen = self.account.begin(file.number, file.skip_hours)
             self.skip_lines[file.number] = file.skip_lines
-            raw = RawLines(
-                lambda file=file: self.job.raw.open_stream(file.path),  # type: ignore[misc]
-                self.job.limits.line_bytes,
-            )
+            checksum = Checksum(partial(self.job.raw.open_stream, file.path))
+            raw = RawLines(checksum.open, self.job.limits.line_bytes)
             block.begin(file.number, 0)
             for piece in raw.pieces():
                 seen.lines += block.add(piece)
@@ -199,6 +198,7 @@ class _StageTask:
                         break
             reason = Reason.TOO_MANY_REJECTED if seen.broken else Reason.CUT_OFF
             seen.broken = seen.broken or raw.broken
+            seen.checksum = None if seen.broken else checksum.value
             seen.lines += block.end(whole=seen.broken is None)
             if seen.broken:
                 self._reject(file.number, seen.lines + 1, Reject(reason, seen.broken), None, None)

@@ -1,17 +1,21 @@
 """Which raw files a run has to read: the archive, less what the ledger has."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import partial
 
+from msgspec.structs import replace
+
+from eventlake.load.checksums import checksum
 from eventlake.load.stage_job import RawFile
 from eventlake.rules import paths
 from eventlake.rules.errors import UsageError
-from eventlake.runs.archive import Archive, Ignored, list_archive
+from eventlake.runs.archive import Archive, Ignored, archive_storage, list_archive
 from eventlake.runs.unit import DAY, Unit, Window
 from eventlake.settings.models import Source
-from eventlake.state.ledger import LedgerEntry, read_ledger, read_whole_ledger
-from eventlake.state.replays import ReplayStep
+from eventlake.state.ledger import LedgerEntry, add_to_ledger, read_ledger, read_whole_ledger
+from eventlake.state.replays import RawVersion, ReplayStep
 from eventlake.state.source_state import SourceState
 from eventlake.storage import Storage, StoredFile
 
@@ -29,10 +33,20 @@ class Plan:
     ignored: tuple[Ignored, ...] = ()
 
 
+Log = Callable[[str], None]
+
+
 def plan_sync(
-    storage: Storage, source: Source, state: SourceState, days: tuple[date, date] | None = None
+    storage: Storage,
+    source: Source,
+    state: SourceState,
+    days: tuple[date, date] | None = None,
+    log: Log | None = None,
 ) -> Plan:
-    """All files not yet loaded, oldest folder first; of some days' folders only, if given."""
+    """All files not yet loaded, oldest folder first; of some days' folders only, if given.
+
+    With a log, files that may be copies are compared, and the ledger remembers the result.
+    """
     archive = list_archive(storage, source)
     start = archive.start(source, state)
     ignored = archive.ignored(source, state)
@@ -40,7 +54,9 @@ def plan_sync(
         return Plan((), None, (f"{source.raw} holds no raw files yet.",), ignored)
     first, last = days or (start, date.max)
     wanted = {d: f for d, f in archive.folders.items() if max(first, start) <= d <= last}
-    ledger = _ledger(storage, source, wanted)
+    ledger = read_ledger(storage, source.id, [paths.day_folder(day) for day in wanted])
+    if log is not None:
+        ledger |= _compared(storage, source, archive, ledger, log)
     warnings = [f"Not loaded: {one}." for one in ignored if not one.expected]
     if moved := state.tables_elsewhere(source):
         warnings.append(f"Source {source.slug!r} has a new place: {moved}.")
@@ -129,8 +145,53 @@ class RawFiles:
         ]
 
 
-def raw_files(storage: Storage, source: Source) -> RawFiles:
-    return RawFiles(list_archive(storage, source), read_whole_ledger(storage, source.id))
+    def has(self, version: LedgerEntry | RawVersion) -> bool:
+        """Whether the archive has the bytes that were read from a file then."""
+        now, entry = self.now(version.path), self.ledger.get(version.path)
+        if now is None or (version.size, version.stamp) == (now.size, now.stamp):
+            return (now and now.stamp) == version.stamp
+        # What was loaded may have been recognised under another stamp since.
+        same = version.checksum is not None and entry is not None and entry.matches(now)
+        return same and entry.checksum == version.checksum
+
+
+def raw_files(storage: Storage, source: Source, log: Log | None = None) -> RawFiles:
+    """With a log, files that may be copies are compared, and the ledger remembers the result."""
+    archive, ledger = list_archive(storage, source), read_whole_ledger(storage, source.id)
+    if log is not None:
+        ledger |= _compared(storage, source, archive, ledger, log)
+    return RawFiles(archive, ledger)
+
+
+def _compared(
+    storage: Storage, source: Source, archive: Archive, ledger: dict[str, LedgerEntry], log: Log
+) -> dict[str, LedgerEntry]:
+    """Entries of files that have another time than when they were loaded, and the same size.
+
+    Their bytes are read once: after `cp -r`, or a restored backup, they are the same.
+    """
+    found = [
+        (entry, file)
+        for path, entry in ledger.items()
+        if (file := archive.files.get(path)) and entry.may_be_copy(file)
+    ]
+    if not found:
+        return {}
+    size = sum(file.size for _, file in found)
+    log(
+        f"{len(found):,} loaded raw files have another time and the same size: comparing their "
+        f"bytes with what was loaded ({size / 1e6:,.1f} MB)"
+    )
+    raw = archive_storage(storage, source)
+
+    def compared(pair: tuple[LedgerEntry, StoredFile]) -> LedgerEntry:
+        entry, file = pair
+        same = checksum(partial(raw.open_stream, file.path)) == entry.checksum
+        return replace(entry, stamp=file.stamp) if same else replace(entry, other=file.stamp)
+
+    entries = raw.each(compared, found)
+    add_to_ledger(storage, source.id, tuple(entries))
+    return {entry.path: entry for entry in entries}
 
 
 def plan_replay(
@@ -173,10 +234,6 @@ def is_near(folder: date, window: Window) -> bool:
     """
     midnight = datetime(folder.year, folder.month, folder.day, tzinfo=UTC)
     return midnight - window.start > -2 * DAY and midnight - window.end < DAY
-
-
-def _ledger(storage: Storage, source: Source, folders: Iterable[date]) -> dict[str, LedgerEntry]:
-    return read_ledger(storage, source.id, [paths.day_folder(day) for day in folders])
 
 
 def _numbered(files: Iterable[NewFile]) -> tuple[RawFile, ...]:

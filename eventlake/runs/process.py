@@ -301,9 +301,12 @@ def _replay_step(work: UnitWork, seen: Seen) -> ReplayStep | None:
     step, files = work.unit.step, work.unit.files
     if step is None:
         return None
-    rows = {file.number: file.rows for file in seen.files}
-    read = (RawVersion(f.path, f.size, f.stamp, rows.get(f.number, 0)) for f in files)
-    return msgspec.structs.replace(step, raw=(*step.raw, *read))
+    read = {file.number: file for file in seen.files}
+    versions = (
+        RawVersion(f.path, f.size, f.stamp, read[f.number].rows, read[f.number].checksum)
+        for f in files
+    )
+    return msgspec.structs.replace(step, raw=(*step.raw, *versions))
 
 
 def _ledger(work: UnitWork, seen: Seen) -> tuple[LedgerEntry, ...]:
@@ -316,6 +319,7 @@ def _ledger(work: UnitWork, seen: Seen) -> tuple[LedgerEntry, ...]:
             lines=s.lines,
             hours=tuple(sorted(s.hours)),
             broken=s.broken,
+            checksum=s.checksum,
         )
         for s in seen.files
     )

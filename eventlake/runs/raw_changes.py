@@ -51,9 +51,8 @@ def raw_changes(
     replayed = _replayed(storage, state, window)
     found: dict[str, RawChange] = {}
     for path, then in _sources(raw, replayed, window):
-        now = raw.now(path)
-        if _differs(then, now):
-            found[path] = RawChange(path, then, now)
+        if _differs(raw, then):
+            found[path] = RawChange(path, then, raw.now(path))
     return [found[path] for path in sorted(found)]
 
 
@@ -71,12 +70,10 @@ def _sources(
                 yield path, version
 
 
-def _differs(then: Version, now: StoredFile | None) -> bool:
-    if isinstance(then, LedgerEntry) and then.broken and now is not None:
+def _differs(raw: RawFiles, then: Version) -> bool:
+    if isinstance(then, LedgerEntry) and then.broken and raw.now(then.path) is not None:
         return False  # a broken file may be replaced by the whole one
-    if then.stamp is None:
-        return False  # its removal was accepted before
-    return now is None or (then.size, then.stamp) != (now.size, now.stamp)
+    return then.stamp is not None and not raw.has(then)  # None: its removal was accepted before
 
 
 def _replayed(storage: Storage, state: SourceState, window: Window) -> dict[str, Versions]:

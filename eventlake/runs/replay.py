@@ -169,12 +169,11 @@ def _changed(
             return f"what {day} was made from is no longer known"
         read = {version.path: version for version in manifest.replay.raw}
         for path, version in read.items():
-            now = raw.now(path)
-            if (now.stamp if now else None) != version.stamp:
+            if not raw.has(version):
                 return f"{path}, of which {day} was made, is no longer the same"
         for file in plan_replay(raw, units[day], tables).files:
             entry = raw.ledger.get(file.path)
-            synced = entry is not None and entry.stamp == file.stamp
+            synced = entry is not None and entry.matches(file)
             if file.path not in read and not synced:
                 return f"{file.path} may have rows of {day}, and came later"
     return None
@@ -204,7 +203,7 @@ class Replaying:
     def raw_files(self) -> RawFiles:
         """The raw files as they are; refuses a range whose files changed after loading."""
         context = self.run.context
-        raw = raw_files(context.storage, context.source)
+        raw = raw_files(context.storage, context.source, context.listener.log)
         if changes := self._require_consent(raw, self.window):
             context.listener.warn(agreed(changes))
         return raw
@@ -257,7 +256,7 @@ class Replaying:
         run, context = self.run, self.run.context
         while True:
             run.catch_up()
-            raw = raw_files(context.storage, context.source)
+            raw = raw_files(context.storage, context.source, context.listener.log)
             if not self.accept_changes:
                 self._require_consent(raw, day)
             step = self.progress.step(day, raw.gone(day)) if range else self.progress.step()

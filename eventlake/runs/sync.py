@@ -24,7 +24,8 @@ def sync_units(
     list_archive(context.storage, context.source)  # refused before anything begins
     with run.reported(), run.lease("sync"):
         while True:
-            plan = plan_sync(context.storage, context.source, run.catch_up(), days)
+            log, state = context.listener.log, run.catch_up()
+            plan = plan_sync(context.storage, context.source, state, days, log)
             run.look_up_people()
             run.note_ignored(plan.ignored)
             try:

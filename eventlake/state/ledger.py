@@ -18,9 +18,17 @@ class LedgerEntry(msgspec.Struct, frozen=True):
     lines: int
     hours: tuple[str, ...]
     broken: str | None = None
+    checksum: str | None = None  # none for files that are broken or loaded by an earlier release
+    other: str | None = None  # the stamp of other bytes that were found in its place
 
     def matches(self, file: StoredFile) -> bool:
-        return (self.size, self.stamp) == (file.size, file.stamp)
+        """Whether this is the file, as far as its size and stamp show."""
+        return (self.size, self.stamp) == (file.size, file.stamp) or self.may_be_copy(file)
+
+    def may_be_copy(self, file: StoredFile) -> bool:
+        """Whether it may have the same bytes and another time, as in a copied archive."""
+        of_size = self.checksum is not None and self.size == file.size
+        return of_size and file.stamp not in (self.stamp, self.other)
 
 
 class LedgerPage(msgspec.Struct, frozen=True):

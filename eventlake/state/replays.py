@@ -14,6 +14,7 @@ class RawVersion(msgspec.Struct, frozen=True, array_like=True):
     size: int
     stamp: str | None  # None: it was removed
     rows: int = 0
+    checksum: str | None = None
 
 
 class Replay(msgspec.Struct, frozen=True):

@@ -1,5 +1,6 @@
 """Which raw files a run reads: late ones, changed ones, broken ones, and those of some days."""
 
+import os
 from datetime import date
 from itertools import pairwise
 from pathlib import Path
@@ -9,9 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlake.load.stage_job import RawFile
-from eventlake.rules.errors import UsageError
+from eventlake.rules.errors import ConsentNeeded, UsageError
+from eventlake.runs.dry_run import dry_sync
 from eventlake.runs.plan import plan_replay, plan_sync, raw_files, replay_days
+from eventlake.runs.replay import replay_units
 from eventlake.runs.unit import TASK_BYTES, Unit, Window, evenly, tasks
+from eventlake.state.manifest import RunKind
 from tests.support.lakes.archive import track
 from tests.support.lakes.runs import Runs, utc
 
@@ -158,6 +162,50 @@ def test_a_file_that_changed_after_loading_is_a_warning_and_stays_as_it_was(runs
     assert runs.ids("track_order") == ["m1"]
     runs.replay("2026-10-01", "2026-10-02")
     assert runs.ids("track_order") == ["m1", "m2"]
+
+
+def test_a_copied_archive_has_not_changed(runs: Runs) -> None:
+    """`cp -r` gives files another time. Other bytes of the same size are a change all the same."""
+    day = runs.archive.day("2026-10-01")
+    lines = [order(id, "2026-10-01T07:00") for id in ("m1", "m2", "m3")]
+    files = [day.file(str(number), line) for number, line in enumerate(lines)]
+    runs.sync()
+    runs.replay("2026-10-01", "2026-10-02", accept=False)
+    clock = runs.archive.clock
+    for file in files:
+        clock[0] += 1
+        os.utime(file, (clock[0], clock[0]))
+    dry = [*dry_sync(runs.context())]
+    runs.sync()
+    assert (dry, runs.warnings) == ([], [])
+    assert sum("comparing their bytes" in text for text in runs.logged) == 1
+    runs.logged.clear()
+    runs.sync()
+    runs.replay("2026-10-01", "2026-10-02", accept=False)
+    assert not [text for text in runs.logged if "comparing" in text]
+
+    content = files[0].read_bytes()
+    day.raw(files[0].name, content[:-1] + bytes([content[-1] ^ 1]))
+    for _ in range(2):
+        runs.sync()
+        assert "0.gz changed after it was loaded" in runs.warnings.pop()
+    assert sum("comparing their bytes" in text for text in runs.logged) == 1
+    with pytest.raises(ConsentNeeded, match="0.gz"):
+        runs.replay("2026-10-01", "2026-10-02", accept=False)
+
+
+def test_a_replay_of_a_copied_archive_goes_on(runs: Runs) -> None:
+    days = ("2026-10-01", "2026-10-02")
+    for day in days:
+        runs.archive.day(day).file("a", order(day, f"{day}T07:00"))
+    runs.sync()
+    units = replay_units(runs.context(RunKind.REPLAY), Window(utc(days[0]), utc("2026-10-03")))
+    next(units)
+    units.close()
+    for day in days:
+        os.utime(runs.archive.day(day).folder / "a.gz", (1, 1))
+    runs.replay(days[0], "2026-10-03", accept=False)
+    assert any("Goes on with the replay" in text for text in runs.logged)
 
 
 def test_a_broken_file_that_is_replaced_loads_only_the_rest(runs: Runs) -> None:

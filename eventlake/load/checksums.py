@@ -1,0 +1,44 @@
+"""Checksums of raw files: whether a file with another time holds the same bytes."""
+
+from collections.abc import Callable
+from hashlib import blake2b
+from types import TracebackType
+from typing import BinaryIO, Self
+
+_AT_ONCE = 1 << 20
+
+
+class Checksum:
+    """Of the bytes of a stream, taken while it is read to its end."""
+
+    def __init__(self, open_stream: Callable[[], BinaryIO]) -> None:
+        self._open = open_stream
+
+    def open(self) -> Self:
+        self._stream, self._hash = self._open(), blake2b(digest_size=16)
+        return self
+
+    def read(self, size: int) -> bytes:
+        data = self._stream.read(size)
+        self._hash.update(data)
+        return data
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self._stream.close()
+
+    @property
+    def value(self) -> str:
+        return self._hash.hexdigest()
+
+
+def checksum(open_stream: Callable[[], BinaryIO]) -> str:
+    """The checksum of all that a stream holds."""
+    with Checksum(open_stream).open() as stream:
+        while stream.read(_AT_ONCE):
+            pass
+    return stream.value
