@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 from hashlib import blake2b
-from types import TracebackType
-from typing import BinaryIO, Self
+from typing import Any, BinaryIO, Self
 
 _AT_ONCE = 1 << 20
 
@@ -14,7 +13,8 @@ class Checksum:
     def __init__(self, open_stream: Callable[[], BinaryIO]) -> None:
         self._open = open_stream
 
-    def open(self) -> Self:
+    def open(self) -> Any:
+        """The stream, as much of a `BinaryIO` as its readers need."""
         self._stream, self._hash = self._open(), blake2b(digest_size=16)
         return self
 
@@ -26,9 +26,7 @@ class Checksum:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._stream.close()
 
     @property

@@ -144,15 +144,15 @@ class RawFiles:
             if path not in self.archive.files and had_rows(entry, window)
         ]
 
-
     def has(self, version: LedgerEntry | RawVersion) -> bool:
         """Whether the archive has the bytes that were read from a file then."""
         now, entry = self.now(version.path), self.ledger.get(version.path)
         if now is None or (version.size, version.stamp) == (now.size, now.stamp):
             return (now and now.stamp) == version.stamp
         # What was loaded may have been recognised under another stamp since.
-        same = version.checksum is not None and entry is not None and entry.matches(now)
-        return same and entry.checksum == version.checksum
+        if version.checksum is None or entry is None or not entry.matches(now):
+            return False
+        return entry.checksum == version.checksum
 
 
 def raw_files(storage: Storage, source: Source, log: Log | None = None) -> RawFiles:

@@ -173,7 +173,7 @@ def _changed(
                 return f"{path}, of which {day} was made, is no longer the same"
         for file in plan_replay(raw, units[day], tables).files:
             entry = raw.ledger.get(file.path)
-            synced = entry is not None and entry.matches(file)
+            synced = entry is not None and raw.has(entry)
             if file.path not in read and not synced:
                 return f"{file.path} may have rows of {day}, and came later"
     return None

@@ -190,7 +190,7 @@ def test_a_copied_archive_has_not_changed(runs: Runs) -> None:
         runs.sync()
         assert "0.gz changed after it was loaded" in runs.warnings.pop()
     assert sum("comparing their bytes" in text for text in runs.logged) == 1
-    with pytest.raises(ConsentNeeded, match="0.gz"):
+    with pytest.raises(ConsentNeeded, match=r"0\.gz"):
         runs.replay("2026-10-01", "2026-10-02", accept=False)
 
 
