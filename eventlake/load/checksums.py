@@ -11,15 +11,16 @@ class Checksum:
     """Of the bytes of a stream, taken while it is read to its end."""
 
     def __init__(self, open_stream: Callable[[], BinaryIO]) -> None:
-        self._open = open_stream
+        self._open, self._streams = open_stream, list[BinaryIO]()
 
     def open(self) -> Any:
         """The stream, as much of a `BinaryIO` as its readers need."""
-        self._stream, self._hash = self._open(), blake2b(digest_size=16)
+        self._streams.append(self._open())
+        self._hash = blake2b(digest_size=16)
         return self
 
     def read(self, size: int) -> bytes:
-        data = self._stream.read(size)
+        data = self._streams[-1].read(size)
         self._hash.update(data)
         return data
 
@@ -27,7 +28,7 @@ class Checksum:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._stream.close()
+        self._streams.pop().close()
 
     @property
     def value(self) -> str:
@@ -36,7 +37,8 @@ class Checksum:
 
 def checksum(open_stream: Callable[[], BinaryIO]) -> str:
     """The checksum of all that a stream holds."""
-    with Checksum(open_stream).open() as stream:
+    found = Checksum(open_stream)
+    with found.open() as stream:
         while stream.read(_AT_ONCE):
             pass
-    return stream.value
+    return found.value
