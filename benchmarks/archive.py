@@ -106,10 +106,10 @@ def make_archive(cache: Path, recipe: Recipe) -> Archive:
     truth_file = folder / "truth.json"
     if not truth_file.exists():
         shutil.rmtree(folder, ignore_errors=True)
-        account = write_archive(folder, recipe.spec, sources=[SOURCE])
+        generated = write_archive(folder, recipe.spec, sources=[SOURCE])
         reshaped = _reshape(raw_files(folder), recipe)
         truth = truth_of(raw_files(folder))
-        expected = account.expected(SOURCE.id)
+        expected = generated.expected(SOURCE.id)
         if not reshaped and truth.slots != {
             f"{slot.table}/{slot.day}/{slot.hr}": rows for slot, rows in expected.rows.items()
         }:

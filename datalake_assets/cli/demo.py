@@ -21,7 +21,7 @@ from datalake_assets.launch import launch_sync
 from eventlake.lake import Lake
 from eventlake.rules.errors import LakeError, UsageError
 from eventlake.runs.report_history import newest_reports
-from eventlake.sample import Account, SampleSpec, Slot, write_archive
+from eventlake.sample import SampleArchive, SampleSpec, Slot, write_archive
 from eventlake.settings.file import DEFAULT_FILE, load_settings
 from eventlake.settings.models import Source
 from eventlake.sql import LakeSql
@@ -76,7 +76,7 @@ def demo(
     say("Rejected rows were broken on purpose: no JSON, no time, cut off in the middle.")
 
     _step(4, "The second day arrives, with late files of the first, new properties, new events")
-    account = _arrive(folder / STORAGE, spec, 2)
+    generated = _arrive(folder / STORAGE, spec, 2)
     _show_new(_sync(lake))
 
     _step(5, "Every run left a report")
@@ -87,10 +87,10 @@ def demo(
     _ask(lake, "What happened to quantities of day two that are not whole numbers?", _RESCUED)
 
     _step(7, "Is it right?")
-    agreed = compare_with_account(lake, account)
+    agreed = compare_with_generated(lake, generated)
     say(
         f"✓ {agreed.rows:,} rows in {agreed.tables} tables: for every one of {agreed.hours:,} "
-        "table hours as many as the generator's own account says.",
+        "table hours as many as the generator wrote.",
         style="green",
     )
     say(f"\nDone in {span(time.monotonic() - begun)}. The lake is in {folder / STORAGE}.", "bold")
@@ -101,13 +101,13 @@ def _step(number: int, title: str) -> None:
     say(f"\n{number}  {title}", style="bold cyan")
 
 
-def _arrive(root: Path, spec: SampleSpec, day: int) -> Account:
-    account = write_archive(root, spec, arrived=day)
+def _arrive(root: Path, spec: SampleSpec, day: int) -> SampleArchive:
+    generated = write_archive(root, spec, arrived=day)
     for source in spec.sources:
-        files = [file for file in account.files[source.id] if file.arrival == day]
+        files = [file for file in generated.files[source.id] if file.arrival == day]
         lines = sum(file.rows_in for file in files)
         say(f"{source.slug:<10}{plural(len(files), 'gzipped file')}, {lines:,} events")
-    return account
+    return generated
 
 
 def _sync(lake: Lake) -> list[Done]:
@@ -187,20 +187,20 @@ class Agreement:
         )
 
 
-def compare_with_account(lake: Lake, account: Account) -> Agreement:
+def compare_with_generated(lake: Lake, generated: SampleArchive) -> Agreement:
     """Compare the rows of every source, table and hour in the lake; raise if any differs."""
-    return sum((_source(lake, account, s) for s in lake.settings.sources), Agreement())
+    return sum((_source(lake, generated, s) for s in lake.settings.sources), Agreement())
 
 
-def _source(lake: Lake, account: Account, source: Source) -> Agreement:
-    loads = account.as_they_arrive(source.id)
-    expected = account.expected(source.id, loads).rows
+def _source(lake: Lake, generated: SampleArchive, source: Source) -> Agreement:
+    loads = generated.as_they_arrive(source.id)
+    expected = generated.expected(source.id, loads).rows
     found = _rows(lake, source)
     wrong = [slot for slot in expected.keys() | found.keys() if expected[slot] != found[slot]]
     if wrong:
         first = min(wrong)
         raise LakeError(
-            f"{source.slug}: {len(wrong)} table hours differ from the generator's account, the "
+            f"{source.slug}: {len(wrong)} table hours differ from the generated ones, the "
             f"first {first.table} {first.day} {first.hr}: {found[first]} rows in the lake, "
             f"{expected[first]} generated. Please report this."
         )

@@ -1,7 +1,7 @@
 """Realistic raw archives by seed, with the exact results that a lake must have."""
 
-from eventlake.sample.account import (
-    Account,
+from eventlake.sample.archive import write_archive
+from eventlake.sample.expected import (
     ArchiveFile,
     Duplicate,
     Expected,
@@ -9,17 +9,16 @@ from eventlake.sample.account import (
     Load,
     Reason,
     Rejected,
+    SampleArchive,
     Slot,
     Totals,
     history,
 )
-from eventlake.sample.archive import write_archive
 from eventlake.sample.spec import IOS_PROD, WEB_SHOP, SampleSource, SampleSpec
 
 __all__ = [
     "IOS_PROD",
     "WEB_SHOP",
-    "Account",
     "ArchiveFile",
     "Duplicate",
     "Expected",
@@ -27,6 +26,7 @@ __all__ = [
     "Load",
     "Reason",
     "Rejected",
+    "SampleArchive",
     "SampleSource",
     "SampleSpec",
     "Slot",

@@ -11,10 +11,10 @@ from pathlib import Path
 from msgspec import Raw
 from msgspec.json import encode
 
-from eventlake.sample.account import Account, ArchiveFile, Reason, Row
 from eventlake.sample.copies import Copies, Layout, PlannedFile, Role
 from eventlake.sample.event_types import DEBUG_PROBE
 from eventlake.sample.events import EventFactory
+from eventlake.sample.expected import ArchiveFile, Reason, Row, SampleArchive
 from eventlake.sample.spec import HOUR, Draw, Fields, Kind, SampleSource, SampleSpec, iso
 
 BLANK_LINES = (b"", b"   ", b"\r", b"\t ")
@@ -158,17 +158,17 @@ def write_archive(
     *,
     arrived: int | None = None,
     sources: Sequence[SampleSource] = SampleSpec.sources,
-) -> Account:
+) -> SampleArchive:
     """Write the raw archive below the lake's storage folder; existing files stay.
 
     With `arrived` n, only files that the first n syncs see: the folders of n days, without files
-    that arrive later. The account covers what was written.
+    that arrive later. The result covers what was written.
     """
     spec = spec or SampleSpec()
     files = {
         source.id: tuple(_SourceArchive(spec, source).write(root, arrived)) for source in sources
     }
-    return Account(tuple(sources), files)
+    return SampleArchive(tuple(sources), files)
 
 
 class _SourceArchive:

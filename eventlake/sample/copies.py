@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from msgspec.json import encode
 
-from eventlake.sample.account import Row
 from eventlake.sample.events import EventFactory
+from eventlake.sample.expected import Row
 from eventlake.sample.spec import (
     HOUR,
     SECOND,

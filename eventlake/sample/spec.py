@@ -147,7 +147,7 @@ Fields: TypeAlias = dict[str, object]
 class Kind:
     """An event type: how often it is sent, what it carries, and the table it must end up in.
 
-    Tables are spelled out, so that the generator's account is independent of the lake's name rule.
+    Tables are spelled out, so that the expected results are independent of the lake's name rule.
     """
 
     table: str

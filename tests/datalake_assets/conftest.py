@@ -23,8 +23,8 @@ def make_platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[M
         def make(engine: SparkEngine | None = None, arrived: int | None = None) -> Platform:
             root = tmp_path / "lake"
             settings = settings_of(root, *SOURCES)
-            account = write_archive(root, SAMPLE, arrived=arrived)
-            return Platform(Lake.open(settings), account, instance, engine or InProcessEngine())
+            generated = write_archive(root, SAMPLE, arrived=arrived)
+            return Platform(Lake.open(settings), generated, instance, engine or InProcessEngine())
 
         yield make
 

@@ -81,7 +81,7 @@ def test_sixty_days_with_trouble(memory: Path, monkeypatch: pytest.MonkeyPatch, 
 
 
 def each_event_is_there_once(simulation: Simulation) -> None:
-    """By the generator's account, by an audit of every id, and by what the syncs said."""
+    """By the generator, by an audit of every id, and by what the syncs said."""
     for slug, arrivals in simulation.arrivals.items():
         assert arrivals.all_came
         expected = simulation.expected(slug)

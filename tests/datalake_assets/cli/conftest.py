@@ -48,7 +48,7 @@ def _filled(tmp_path_factory: pytest.TempPathFactory) -> SampleLake:
 def filled(_filled: SampleLake, tmp_path: Path) -> SampleLake:
     """Two days, a sync after each: a copy in the current folder."""
     shutil.copytree(_filled.folder, tmp_path, dirs_exist_ok=True)
-    return SampleLake(tmp_path, _filled.account)
+    return SampleLake(tmp_path, _filled.generated)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ def test_all_agrees_and_nothing_is_changed(filled: SampleLake) -> None:
     before = everything_below(filled.folder)
     result = datalake(*IOS)
     assert result.err == ""
-    totals = [sync.totals for sync in filled.account.per_sync("9IP56Shn6")]
+    totals = [sync.totals for sync in filled.generated.per_sync("9IP56Shn6")]
     loaded = sum(total.row_count for total in totals)
     assert f"{sum(total.rows_in for total in totals)} rows = {loaded} in the lake + " in result.out
     assert result.out.endswith(
@@ -33,7 +33,7 @@ def test_all_agrees_and_nothing_is_changed(filled: SampleLake) -> None:
 
 def test_as_json_with_the_numbers_of_the_generator(filled: SampleLake) -> None:
     found = datalake(*IOS, "--json").json
-    totals = [sync.totals for sync in filled.account.per_sync("9IP56Shn6")]
+    totals = [sync.totals for sync in filled.generated.per_sync("9IP56Shn6")]
     assert found["loaded"] == sum(total.row_count for total in totals)
     for name in ("rows_in", "duplicates", "rejected"):
         assert found[name] == sum(getattr(total, name) for total in totals)

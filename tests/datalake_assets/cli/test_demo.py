@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from datalake_assets.cli.demo import compare_with_account
+from datalake_assets.cli.demo import compare_with_generated
 from datalake_assets.instance.home import claim
 from eventlake.rules.errors import LakeError
 from eventlake.runs.report_history import newest_reports
@@ -55,9 +55,9 @@ def test_without_java_it_does_not_begin(tmp_path: Path) -> None:
 
 
 def test_a_row_too_many_in_the_lake_is_found(filled: SampleLake) -> None:
-    assert compare_with_account(filled.lake, filled.account).rows > 0
-    with pytest.raises(LakeError, match="table hours differ from the generator's account"):
-        compare_with_account(
+    assert compare_with_generated(filled.lake, filled.generated).rows > 0
+    with pytest.raises(LakeError, match="table hours differ from the generated ones"):
+        compare_with_generated(
             filled.lake, write_archive(filled.folder / "other", SampleSpec(days=1))
         )
 
@@ -86,9 +86,9 @@ def test_it_describes_each_of_its_steps(ran: Demo, tmp_path: Path) -> None:
     assert "table   track_gift_card_redeemed" in ran.result.out
     assert "table   track_widget_added" in ran.result.out
     assert re.search(r"column  \S+\.properties_\S+", ran.result.out)
-    account = write_archive(tmp_path, SAMPLE, arrived=SAMPLE.days)
+    generated = write_archive(tmp_path, SAMPLE, arrived=SAMPLE.days)
     loaded = [
-        sum((added.rows for added in account.per_sync(source.id)), Counter())
+        sum((added.rows for added in generated.per_sync(source.id)), Counter())
         for source in SAMPLE.sources
     ]
     rows = sum(rows.total() for rows in loaded)

@@ -37,7 +37,7 @@ def test_before_the_first_run_there_are_none(unsynced: SampleLake) -> None:
 def test_the_runs_that_have_a_log_newest_first(filled: SampleLake) -> None:
     runs = datalake("records", "--json").json
     assert [run["source"] for run in runs] == ["ios_prod", "web_shop", "ios_prod", "web_shop"]
-    totals = filled.account.per_sync("9IP56Shn6")[1].totals
+    totals = filled.generated.per_sync("9IP56Shn6")[1].totals
     assert runs[0]["records"]["records_loaded"] == totals.row_count
     assert runs[0]["records"]["records_duplicate"] == totals.duplicates
     assert sum(runs[0]["records"].values()) == totals.rows_in
@@ -47,7 +47,7 @@ def test_the_runs_that_have_a_log_newest_first(filled: SampleLake) -> None:
 
 
 def test_the_records_of_a_run_by_status(filled: SampleLake) -> None:
-    totals = filled.account.per_sync("9IP56Shn6")[1].totals
+    totals = filled.generated.per_sync("9IP56Shn6")[1].totals
     words = ("records", "--run", newest())
     everything = datalake(*words, "--json").json
     assert len(everything) == totals.rows_in
@@ -60,7 +60,7 @@ def test_the_records_of_a_run_by_status(filled: SampleLake) -> None:
 
 def test_a_table_shows_the_first_records_and_how_many_more_there_are(filled: SampleLake) -> None:
     result = datalake("records", "--source", "ios_prod", "--status", "succeeded", "--limit", "2")
-    totals = filled.account.per_sync("9IP56Shn6")[1].totals
+    totals = filled.generated.per_sync("9IP56Shn6")[1].totals
     assert result.out.startswith(f"Sync {newest()} of ios_prod, ")
     assert f"finished: {totals.rows_in} records ({totals.row_count} loaded, " in result.out
     assert [row[0] for row in result.rows] == ["succeeded"] * 2
@@ -99,7 +99,7 @@ def test_a_sample_as_a_file(filled: SampleLake, tmp_path: Path, name: str) -> No
 def test_all_records_of_a_status_as_a_file(filled: SampleLake) -> None:
     datalake("records", "--run", newest(), "--status", "duplicate", "--out", "d.csv")
     rows = list(csv.DictReader(Path("d.csv").read_text().splitlines()))
-    assert len(rows) == filled.account.per_sync("9IP56Shn6")[1].totals.duplicates
+    assert len(rows) == filled.generated.per_sync("9IP56Shn6")[1].totals.duplicates
     assert {row["status"] for row in rows} == {"DUPLICATE"}
 
 

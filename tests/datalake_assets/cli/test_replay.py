@@ -27,7 +27,7 @@ def test_a_replayed_day_has_the_same_rows(filled: SampleLake) -> None:
     assert (report["status"], report["replay"]) == ("finished", True)
     assert report["replay_from"] == "2026-10-01 00:00:00.000"
     assert report["replay_to"] == "2026-10-02 00:00:00.000"
-    rows = filled.account.expected(IOS).rows
+    rows = filled.generated.expected(IOS).rows
     assert report["row_count"] == sum(n for slot, n in rows.items() if slot.day == "2026-10-01")
     assert rows_by_hour("ios_prod.screen") == before
 
@@ -61,7 +61,7 @@ def test_a_replay_before_the_first_sync(unsynced: SampleLake) -> None:
 
 
 def test_raw_files_that_changed_need_consent(filled: SampleLake) -> None:
-    gone = filled.account.files[IOS][0]
+    gone = filled.generated.files[IOS][0]
     (filled.folder / "data" / gone.path).unlink()
     before = everything_below(filled.folder / "data")
     words = ("replay", *DAY, "--table", "screen")
@@ -129,7 +129,7 @@ def test_a_dry_replay_counts_what_the_range_would_hold(filled: SampleLake) -> No
     [same] = dry(*words, "--json").json
     assert same["replay"] and same["replay_from"] == "2026-10-01T00:00:00Z"
     assert all(table["rows_now"] == table["rows_then"] for table in same["tables"])
-    gone = filled.account.files[IOS][0]
+    gone = filled.generated.files[IOS][0]
     (filled.folder / "data" / gone.path).unlink()
     [less] = dry(*words, "--json").json
     assert less["row_count"] < same["row_count"]

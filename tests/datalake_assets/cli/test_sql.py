@@ -18,13 +18,13 @@ SELECT 1 AS a, 2 AS a, 3 AS a_1, NULL AS nothing, 12345678901234567.123456::DECI
 
 def test_the_queries_of_the_original_product_run_as_written(filled: SampleLake) -> None:
     today = f"{datetime.now(UTC):%Y-%m-%d}"
-    expected = filled.account.expected("9IP56Shn6")
+    expected = filled.generated.expected("9IP56Shn6")
     # The app of the sample starts no checkout.
     assert datalake("sql", queries.ROWS_PER_DAY, "--json").json == []
     shop = queries.ROWS_PER_DAY.replace("9IP56Shn6", "wX3mQ8rTz").replace(
         "checkout_started", "track_checkout_started"
     )
-    checkouts = filled.account.expected("wX3mQ8rTz").tables["track_checkout_started"]
+    checkouts = filled.generated.expected("wX3mQ8rTz").tables["track_checkout_started"]
     assert datalake("sql", shop, "--json").json == [
         {"day": today, "sum(row_count)": checkouts.row_count}
     ]

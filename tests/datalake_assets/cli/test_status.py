@@ -36,7 +36,7 @@ def facts(run_id: str, start: datetime, **more: object) -> RunFacts:
 def test_before_the_first_sync_everything_waits(unsynced: SampleLake) -> None:
     before = everything_below(unsynced.folder)
     result = datalake("status")
-    files = len(unsynced.account.files["wX3mQ8rTz"])
+    files = len(unsynced.generated.files["wX3mQ8rTz"])
     web_shop = result.rows[0]
     assert (web_shop[:2], web_shop[3:6]) == (["web_shop", "never"], ["-", "-", str(files)])
     assert everything_below(unsynced.folder) == before
@@ -46,7 +46,7 @@ def test_after_a_sync_nothing_waits_and_the_lag_is_shown(filled: SampleLake) -> 
     now = datetime.now(UTC)
     [web, ios] = datalake("status", "--json").json
     assert (web["source"], web["files_waiting"], web["failing"]) == ("web_shop", 0, None)
-    totals = filled.account.per_sync("9IP56Shn6")[1].totals
+    totals = filled.generated.per_sync("9IP56Shn6")[1].totals
     assert ios["last_sync"]["row_count"] == totals.row_count
     # The sample's last hour is the third of its second day.
     assert ios["loaded_until"] == "2026-10-02T03:00:00Z"
@@ -166,8 +166,8 @@ def test_before_the_first_sync_there_are_none(
 
 def test_every_table_with_its_rows_and_partitions(filled: SampleLake) -> None:
     found = datalake("tables", "--json").json
-    loads = filled.account.as_they_arrive("9IP56Shn6")
-    expected = filled.account.expected("9IP56Shn6", loads).rows
+    loads = filled.generated.as_they_arrive("9IP56Shn6")
+    expected = filled.generated.expected("9IP56Shn6", loads).rows
     assert {
         t["table"]: (t["rows"], t["partitions"]) for t in found if t["database"] == "ios_prod"
     } == {
@@ -233,7 +233,7 @@ def test_the_newest_reports_come_first_and_can_be_limited(filled: SampleLake) ->
 
 
 def test_the_table_shows_what_each_run_did(filled: SampleLake) -> None:
-    first = filled.account.per_sync("9IP56Shn6")[0]
+    first = filled.generated.per_sync("9IP56Shn6")[0]
     row = datalake("reports", "--source", "ios_prod").rows[-1]
     assert row[1:8] == [
         "ios_prod",
@@ -261,7 +261,7 @@ def test_a_failed_run_is_listed_with_its_error_in_a_line_and_shown_with_all_of_i
 
 def test_the_tables_of_one_run_by_either_id(filled: SampleLake) -> None:
     newest = datalake("reports", "--json").json[0]
-    expected = filled.account.per_sync("9IP56Shn6")[1].tables
+    expected = filled.generated.per_sync("9IP56Shn6")[1].tables
     result = datalake("reports", "--run", newest["run_id"])
     assert {row[0] for row in result.rows} == set(expected)
     lines = datalake("reports", "--run", "dagster-2", "--json").json

@@ -18,10 +18,10 @@ a_resource_in_a_resource = pytest.mark.filterwarnings("ignore:InitResourceContex
 @pytest.mark.usefixtures("in_process")
 def test_every_enabled_source_is_synced_in_turn(unsynced: SampleLake) -> None:
     result = datalake("sync", "--from", "2026-10-01", "--to", "2026-10-02")
-    account, first_day = unsynced.account, [date(2026, 10, 1)]
+    generated, first_day = unsynced.generated, [date(2026, 10, 1)]
     expected = {
-        s.slug: account.expected(s.id, account.at_once(s.id, first_day)).totals
-        for s in account.sources
+        s.slug: generated.expected(s.id, generated.at_once(s.id, first_day)).totals
+        for s in generated.sources
     }
     assert [(row[0], row[1], row[3], row[4], row[5]) for row in result.rows] == [
         (slug, "finished", str(e.row_count), str(e.duplicates), str(e.rejected))
@@ -35,9 +35,9 @@ def test_every_enabled_source_is_synced_in_turn(unsynced: SampleLake) -> None:
 def test_one_source_and_some_days_only(unsynced: SampleLake) -> None:
     words = ("sync", "--source", "9IP56Shn6", "--from", "2026-10-02T05", "--to", "2026-10-03")
     [report] = datalake(*words, "--json").json
-    folders = {file.folder.isoformat() for file in unsynced.account.files["9IP56Shn6"]}
+    folders = {file.folder.isoformat() for file in unsynced.generated.files["9IP56Shn6"]}
     assert folders == {"2026-10-01", "2026-10-02"}
-    second = [f for f in unsynced.account.files["9IP56Shn6"] if f.folder.day == 2]
+    second = [f for f in unsynced.generated.files["9IP56Shn6"] if f.folder.day == 2]
     assert (report["type"], report["database"]) == ("source", "ios_prod")
     assert report["raw_files"] == len(second)
     assert report["rows_in"] == sum(file.rows_in for file in second)

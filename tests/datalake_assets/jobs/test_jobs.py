@@ -44,14 +44,14 @@ def newest(platform: Platform, key: dg.AssetKey) -> dg.AssetMaterialization:
 def test_a_sync_records_its_archive_tables_days_checks_and_report(platform: Platform) -> None:
     result = platform.sync("web_shop")
     assert result.success
-    account = platform.account.expected(WEB_SHOP.id)
+    expected = platform.generated.expected(WEB_SHOP.id)
 
     recorded = {
         (made.asset_key.path[-1], made.partition)
         for made in materializations(result)
         if made.asset_key != REPORTS and not made.asset_key.path[-1].endswith("_schema")
     }
-    assert recorded == {(slot.table, slot.day) for slot in account.rows}
+    assert recorded == {(slot.table, slot.day) for slot in expected.rows}
 
     page = newest(platform, PAGE)
     shown = values(page.metadata)
@@ -69,9 +69,9 @@ def test_a_sync_records_its_archive_tables_days_checks_and_report(platform: Plat
     assert shown["rows_in"] == shown["loaded"] + shown["duplicates"] + shown["rejected"]
 
     observed = [event.asset_observation for event in events(result, OBSERVATION)]
-    raw_files = len(platform.account.files[WEB_SHOP.id])
+    raw_files = len(platform.generated.files[WEB_SHOP.id])
     assert [values(one.metadata)["files"] for one in observed] == [raw_files]
-    assert values(newest(platform, REPORTS).metadata)["rows_loaded"] == account.totals.row_count
+    assert values(newest(platform, REPORTS).metadata)["rows_loaded"] == expected.totals.row_count
 
 
 def test_a_sync_with_nothing_new_succeeds_and_touches_no_table(platform: Platform) -> None:
@@ -98,7 +98,7 @@ def test_a_failed_check_is_recorded_stops_publication_and_says_why(
 
     platform.engine = InProcessEngine()
     assert platform.sync("web_shop").success
-    rows = platform.account.expected(WEB_SHOP.id).totals.row_count
+    rows = platform.generated.expected(WEB_SHOP.id).totals.row_count
     tables = platform.lake.catalog.tables("web_shop")
     assert sum(sum(platform.rows(table.full_name).values()) for table in tables) == rows
 

@@ -1,4 +1,4 @@
-"""The sample archive: its account agrees with a recount; odd values and broken lines are in it."""
+"""The sample archive agrees with a recount; odd values and broken lines are in it."""
 
 import os
 import re
@@ -16,10 +16,10 @@ import pytest
 from eventlake.sample import (
     IOS_PROD,
     WEB_SHOP,
-    Account,
     Expected,
     Load,
     Reason,
+    SampleArchive,
     SampleSpec,
     history,
     write_archive,
@@ -36,7 +36,7 @@ class Written:
 
     root: Path
     spec: SampleSpec
-    account: Account
+    generated: SampleArchive
 
 
 @pytest.fixture(scope="module")
@@ -58,35 +58,35 @@ def paths(loads: Sequence[Load]) -> list[list[str]]:
 
 @pytest.mark.parametrize("source_id", SOURCES)
 def test_rows_duplicates_and_rejects_of_the_whole_archive(written: Written, source_id: str) -> None:
-    loads = written.account.at_once(source_id)
+    loads = written.generated.at_once(source_id)
     folders = [{file.folder for file in load} for load in loads]
     assert folders == [{date(2026, 10, day) for day in (1, 2, 3)}]
-    agree(written.account.expected(source_id), recount(written.root, paths(loads)))
+    agree(written.generated.expected(source_id), recount(written.root, paths(loads)))
 
 
 @pytest.mark.parametrize("source_id", SOURCES)
 @pytest.mark.parametrize("folders", [[1], [2], [1, 3], [1, 2]])
 def test_any_part_of_the_day_folders(written: Written, source_id: str, folders: list[int]) -> None:
-    loads = written.account.at_once(source_id, [date(2026, 10, day) for day in folders])
-    agree(written.account.expected(source_id, loads), recount(written.root, paths(loads)))
+    loads = written.generated.at_once(source_id, [date(2026, 10, day) for day in folders])
+    agree(written.generated.expected(source_id, loads), recount(written.root, paths(loads)))
 
 
 @pytest.mark.parametrize("source_id", SOURCES)
 def test_every_sync_when_files_are_loaded_as_they_arrive(written: Written, source_id: str) -> None:
-    syncs = written.account.as_they_arrive(source_id)
-    steps = written.account.per_sync(source_id)
+    syncs = written.generated.as_they_arrive(source_id)
+    steps = written.generated.per_sync(source_id)
     assert len(steps) == 4  # three days, and the last straggler
     for upto in range(1, len(syncs) + 1):
         agree(sum(steps[:upto], Expected()), recount(written.root, paths(syncs[:upto])))
     # What was loaded first is kept, even if it was received later.
-    all_at_once, as_they_arrive = written.account.expected(source_id), sum(steps, Expected())
+    all_at_once, as_they_arrive = written.generated.expected(source_id), sum(steps, Expected())
     assert all_at_once.totals == as_they_arrive.totals
     assert all_at_once.rows != as_they_arrive.rows
 
 
 @pytest.mark.parametrize("source_id", SOURCES)
 def test_rows_are_conserved_per_source_and_per_table(written: Written, source_id: str) -> None:
-    for step in history(written.account.at_once(source_id)):
+    for step in history(written.generated.at_once(source_id)):
         assert step.rows_in == step.totals.rows_in
         homeless = sum(n for reject, n in step.rejected.items() if reject.table is None)
         assert sum(table.rows_in for table in step.tables.values()) + homeless == step.rows_in
@@ -95,7 +95,7 @@ def test_rows_are_conserved_per_source_and_per_table(written: Written, source_id
 
 @pytest.mark.parametrize("source_id", SOURCES)
 def test_lines_and_sizes_of_every_raw_file(written: Written, source_id: str) -> None:
-    for file in written.account.files[source_id]:
+    for file in written.generated.files[source_id]:
         found = list(lines(written.root / file.path))
         blank = sum(isinstance(line, bytes) and not line.strip() for line in found)
         assert (file.lines, file.blank) == (len(found), blank)
@@ -103,29 +103,29 @@ def test_lines_and_sizes_of_every_raw_file(written: Written, source_id: str) -> 
 
 
 def test_an_id_used_again_after_more_than_a_week_is_a_new_event(tmp_path: Path) -> None:
-    account = write_archive(tmp_path, SampleSpec(days=9, events_per_day=60, files_per_day=1))
+    generated = write_archive(tmp_path, SampleSpec(days=9, events_per_day=60, files_per_day=1))
     for source_id in SOURCES:
-        loads = account.at_once(source_id)
-        agree(account.expected(source_id), recount(tmp_path, paths(loads)))
+        loads = generated.at_once(source_id)
+        agree(generated.expected(source_id), recount(tmp_path, paths(loads)))
         wider = sum(history(loads, window_days=9), Expected())
-        assert wider.totals.duplicates == account.expected(source_id).totals.duplicates + 1
+        assert wider.totals.duplicates == generated.expected(source_id).totals.duplicates + 1
 
 
 def test_a_clean_archive_has_rows_and_nothing_else(tmp_path: Path) -> None:
     spec = SampleSpec(days=2, events_per_day=300, faults=False)
-    account = write_archive(tmp_path, spec)
+    generated = write_archive(tmp_path, spec)
     for source_id in SOURCES:
-        expected = account.expected(source_id)
-        agree(expected, recount(tmp_path, paths(account.at_once(source_id))))
+        expected = generated.expected(source_id)
+        agree(expected, recount(tmp_path, paths(generated.at_once(source_id))))
         assert (expected.totals.row_count, expected.rows_in) == (600, 600)
 
 
 def test_requested_duplicates_are_spread_over_the_days(tmp_path: Path) -> None:
     spec = SampleSpec(days=7, events_per_day=200, faults=False, duplicates=0.1)
-    account = write_archive(tmp_path, spec, sources=[IOS_PROD])
-    assert list(account.files) == [IOS_PROD.id]
-    loads = account.at_once(IOS_PROD.id)
-    expected = account.expected(IOS_PROD.id, loads)
+    generated = write_archive(tmp_path, spec, sources=[IOS_PROD])
+    assert list(generated.files) == [IOS_PROD.id]
+    loads = generated.at_once(IOS_PROD.id)
+    expected = generated.expected(IOS_PROD.id, loads)
     agree(expected, recount(tmp_path, paths(loads)))
     assert expected.totals.row_count == 1_400
     # Of 140 copies those are missing that would come after the last day.
@@ -139,13 +139,13 @@ def test_requested_duplicates_are_spread_over_the_days(tmp_path: Path) -> None:
 def test_a_part_of_an_archive_has_its_own_account(written: Written, tmp_path: Path) -> None:
     two_syncs = write_archive(tmp_path, written.spec, arrived=2)
     for source_id in SOURCES:
-        assert two_syncs.per_sync(source_id) == written.account.per_sync(source_id)[:2]
+        assert two_syncs.per_sync(source_id) == written.generated.per_sync(source_id)[:2]
 
 
 def test_other_seeds_make_other_events_and_still_add_up(tmp_path: Path, written: Written) -> None:
-    account = write_archive(tmp_path, replace(written.spec, seed=8, events_per_day=250, days=2))
+    generated = write_archive(tmp_path, replace(written.spec, seed=8, events_per_day=250, days=2))
     for source_id in SOURCES:
-        agree(account.expected(source_id), recount(tmp_path, paths(account.at_once(source_id))))
+        agree(generated.expected(source_id), recount(tmp_path, paths(generated.at_once(source_id))))
 
 
 SMALL = SampleSpec(days=2, events_per_day=120, files_per_day=3)
@@ -187,21 +187,21 @@ def test_writing_again_touches_nothing_that_is_there(tmp_path: Path) -> None:
 
 def test_a_day_has_the_requested_events_files_and_hours(tmp_path: Path) -> None:
     usual = SampleSpec(days=1, events_per_day=1_000, files_per_day=6, hours=3, faults=False)
-    account = write_archive(tmp_path, replace(usual, first_day=date(2024, 2, 29)))
-    for source in account.sources:
-        expected = account.expected(source.id)
+    generated = write_archive(tmp_path, replace(usual, first_day=date(2024, 2, 29)))
+    for source in generated.sources:
+        expected = generated.expected(source.id)
         assert expected.rows_in == 1_000
-        assert len(account.files[source.id]) == 6
+        assert len(generated.files[source.id]) == 6
         found = {(slot.day, slot.hr) for slot in expected.rows}
         assert found == {("2024-02-29", hour) for hour in ("00", "01", "02")}
 
 
 def test_extra_event_types_become_tables_of_their_own(tmp_path: Path) -> None:
     spec = SampleSpec(days=1, events_per_day=400, extra_events=60, faults=False)
-    account = write_archive(tmp_path, spec)
-    tables = account.expected(IOS_PROD.id).tables
+    generated = write_archive(tmp_path, spec)
+    tables = generated.expected(IOS_PROD.id).tables
     assert {f"track_event_{number:04d}" for number in range(1, 61)} < tables.keys()
-    file = account.files[IOS_PROD.id][-1]
+    file = generated.files[IOS_PROD.id][-1]
     found = {judge(line)[1] for line in lines(tmp_path / file.path)}
     assert "track_event_0060" in found
 
@@ -228,14 +228,14 @@ Events = list[dict[str, Any]]
 @pytest.fixture(scope="module")
 def raw(written: Written) -> list[bytes]:
     """All lines of all files."""
-    files = (file for files in written.account.files.values() for file in files)
+    files = (file for files in written.generated.files.values() for file in files)
     found = (line for file in files for line in lines(written.root / file.path))
     return [line for line in found if line is not CUT_END]
 
 
 def events_of(written: Written, source_id: str, day: int | None = None) -> Events:
     """What is readable, of all folders or of one."""
-    files = (f for f in written.account.files[source_id] if day in (None, f.folder.day))
+    files = (f for f in written.generated.files[source_id] if day in (None, f.folder.day))
     judged = (judge(line) for file in files for line in lines(written.root / file.path))
     return [event for reason, _, event in judged if reason is None]
 
@@ -259,7 +259,7 @@ def properties(events: Events, name: str, key: str) -> list[Any]:
 )
 def test_names_that_need_the_name_rule(written: Written, name: str, table: str) -> None:
     assert any(event.get("event") == name for event in events_of(written, IOS_PROD.id))
-    assert table in written.account.expected(IOS_PROD.id).tables
+    assert table in written.generated.expected(IOS_PROD.id).tables
 
 
 @pytest.mark.parametrize(
@@ -317,15 +317,15 @@ def test_blank_lines_on_every_day(raw: list[bytes], blank: bytes) -> None:
 
 
 def test_every_reason_to_reject_occurs(written: Written) -> None:
-    for source in written.account.sources:
-        assert written.account.expected(source.id).reasons.keys() == set(Reason)
+    for source in written.generated.sources:
+        assert written.generated.expected(source.id).reasons.keys() == set(Reason)
 
 
 def test_a_file_of_the_first_day_is_cut_off(written: Written) -> None:
-    for source in written.account.sources:
+    for source in written.generated.sources:
         cut = [
             file.folder.day
-            for file in written.account.files[source.id]
+            for file in written.generated.files[source.id]
             if CUT_END in list(lines(written.root / file.path))
         ]
         assert cut == [1]
@@ -341,7 +341,7 @@ def test_a_file_of_the_first_day_is_cut_off(written: Written) -> None:
 def test_a_table_and_a_property_appear_on_the_second_day(
     written: Written, source_id: str, table: str, name: str, column: str
 ) -> None:
-    first, second = written.account.per_sync(source_id)[:2]
+    first, second = written.generated.per_sync(source_id)[:2]
     assert (table in first.tables, table in second.tables) == (False, True)
     seen = [properties(events_of(written, source_id, day), name, column) for day in (1, 2)]
     assert (bool(seen[0]), bool(seen[1])) == (False, True)

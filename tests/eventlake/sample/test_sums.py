@@ -16,11 +16,11 @@ TWENTY_THOUSAND = SampleSpec(days=2, events_per_day=5_000, hours=1)  # of each o
 
 @pytest.mark.parametrize("source", [WEB_SHOP, IOS_PROD], ids=lambda source: source.slug)
 def test_every_column_has_the_sum_of_the_raw_json(tmp_path: Path, source: SampleSource) -> None:
-    account = write_archive(tmp_path, TWENTY_THOUSAND, sources=[source])
+    generated = write_archive(tmp_path, TWENTY_THOUSAND, sources=[source])
     runs = Runs(tmp_path, raw=f"segment-logs/{source.id}", unit_bytes=10**9)
     report = runs.sync()
 
-    loads = account.at_once(source.id)
+    loads = generated.at_once(source.id)
     wanted = raw_sums(tmp_path, ([file.path for file in load] for load in loads))
     assert report.row_count > 10_000
     assert lake_sums(runs.catalog, runs.storage, "shop") == wanted
@@ -30,11 +30,11 @@ SPEC = SampleSpec(days=3, events_per_day=400, files_per_day=3, hours=5)
 
 
 @pytest.mark.parametrize("sample", SPEC.sources, ids=lambda sample: str(sample.slug))
-def test_every_sync_counts_as_the_account_does(tmp_path: Path, sample: SampleSource) -> None:
-    account = write_archive(tmp_path / "whole", SPEC)
+def test_every_sync_counts_as_expected(tmp_path: Path, sample: SampleSource) -> None:
+    generated = write_archive(tmp_path / "whole", SPEC)
     runs = Runs(tmp_path / "lake", raw=f"segment-logs/{sample.id}", unit_bytes=10**9)
     rows: Counter[tuple[str, ...]] = Counter()
-    for arrived, expected in enumerate(account.per_sync(sample.id), start=1):
+    for arrived, expected in enumerate(generated.per_sync(sample.id), start=1):
         write_archive(runs.root, SPEC, arrived=arrived)
         report = runs.sync()
 

@@ -62,10 +62,10 @@ class Aws:
         return self.lake.storage.exists(path)
 
     def expected(self, days: int) -> Counter[tuple[str, ...]]:
-        """The same from the sample's own account, after so many days."""
-        account = write_archive(self.folder, SAMPLE, arrived=days)
+        """The same from the sample's own generated, after so many days."""
+        generated = write_archive(self.folder, SAMPLE, arrived=days)
         total: Counter[tuple[str, ...]] = Counter()
-        for added in account.per_sync(SOURCE.id)[:days]:
+        for added in generated.per_sync(SOURCE.id)[:days]:
             total.update({(s.table, s.day, s.hr): rows for s, rows in added.rows.items()})
         return total
 

@@ -1,4 +1,4 @@
-"""A sync and a replay on real Spark, held to the sample's own account and to other readers."""
+"""A sync and a replay on real Spark, held to the sample's expected rows and to other readers."""
 
 from collections import Counter
 from pathlib import Path
@@ -17,7 +17,7 @@ from eventlake.rules.clock import parse_range
 from eventlake.runs.context import Silent
 from eventlake.runs.dry_run import planned_run
 from eventlake.runs.unit import Window
-from eventlake.sample import IOS_PROD, Account, SampleSpec, write_archive
+from eventlake.sample import IOS_PROD, SampleArchive, SampleSpec, write_archive
 from eventlake.sql import LakeSql
 from spark_resources.dataflow.job import run_job
 from spark_resources.dataflow.staged import StagedDataflow
@@ -35,13 +35,13 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
 
 
 @pytest.fixture(scope="module")
-def account(lake: Lake, engine: LocalEngine) -> Account:
+def generated(lake: Lake, engine: LocalEngine) -> SampleArchive:
     """The lake after two syncs on Spark: a day each."""
     root = Path(lake.settings.storage_uri)
     for arrived in (1, 2):
-        account = write_archive(root, SAMPLE, arrived=arrived)
+        generated = write_archive(root, SAMPLE, arrived=arrived)
         run(engine, lake)
-    return account
+    return generated
 
 
 def rows_by_slot(lake: Lake) -> Counter[tuple[str, ...]]:
@@ -55,18 +55,18 @@ def rows_by_slot(lake: Lake) -> Counter[tuple[str, ...]]:
     return found
 
 
-def expected(account: Account) -> Counter[tuple[str, ...]]:
+def expected(generated: SampleArchive) -> Counter[tuple[str, ...]]:
     total: Counter[tuple[str, ...]] = Counter()
-    for added in account.per_sync(SOURCE.id)[:2]:
+    for added in generated.per_sync(SOURCE.id)[:2]:
         total.update({(s.table, s.day, s.hr): rows for s, rows in added.rows.items()})
     return total
 
 
-def test_every_table_and_hour_has_the_rows_of_the_account(lake: Lake, account: Account) -> None:
-    assert rows_by_slot(lake) == expected(account)
+def test_every_table_and_hour_has_the_expected_rows(lake: Lake, generated: SampleArchive) -> None:
+    assert rows_by_slot(lake) == expected(generated)
 
 
-def test_three_readers_see_the_same_table(lake: Lake, account: Account) -> None:
+def test_three_readers_see_the_same_table(lake: Lake, generated: SampleArchive) -> None:
     sql = LakeSql(lake.catalog, lake.storage)
     session = SparkSession.builder.getOrCreate()
     for name in ("track_order_completed", "identify", "screen"):
@@ -89,7 +89,9 @@ def test_three_readers_see_the_same_table(lake: Lake, account: Account) -> None:
         assert by_pyarrow.select(columns).cast(by_duckdb.schema).equals(by_duckdb)
 
 
-def test_a_replay_leaves_the_same_rows(lake: Lake, account: Account, engine: LocalEngine) -> None:
+def test_a_replay_leaves_the_same_rows(
+    lake: Lake, generated: SampleArchive, engine: LocalEngine
+) -> None:
     before = rows_by_slot(lake)
     window = Window(*parse_range("2026-10-01T01", "2026-10-01T03"))
     loaded = run(engine, lake, window=window).row_count
@@ -117,7 +119,7 @@ class _Cancelled:
 
 
 def test_a_replay_goes_on_after_the_day_that_was_published(
-    lake: Lake, account: Account, engine: LocalEngine
+    lake: Lake, generated: SampleArchive, engine: LocalEngine
 ) -> None:
     window = Window(*parse_range("2026-10-01", "2026-10-03"))
     run(engine, lake, window=window)  # undisturbed
@@ -135,7 +137,7 @@ def test_a_replay_goes_on_after_the_day_that_was_published(
 
 
 def test_a_dry_run_on_spark_counts_what_the_run_does_and_leaves_no_file(
-    lake: Lake, account: Account, engine: LocalEngine
+    lake: Lake, generated: SampleArchive, engine: LocalEngine
 ) -> None:
     files = lake.storage.files("")
     window = Window(*parse_range("2026-10-01", "2026-10-02"))
@@ -151,7 +153,7 @@ def test_a_dry_run_on_spark_counts_what_the_run_does_and_leaves_no_file(
     assert counts[0] == counts[1]
 
 
-def test_nothing_new_does_not_even_start_spark(lake: Lake, account: Account) -> None:
+def test_nothing_new_does_not_even_start_spark(lake: Lake, generated: SampleArchive) -> None:
     job = new_job(lake.settings, lake.settings.sources[0], "")
 
     def never() -> object:

@@ -15,7 +15,7 @@ from eventlake.rules.clock import parse_range
 from eventlake.rules.errors import InsufficientPermissions
 from eventlake.runs.report_history import newest_reports
 from eventlake.runs.unit import Window
-from eventlake.sample import IOS_PROD, Account, SampleSpec, write_archive
+from eventlake.sample import IOS_PROD, SampleArchive, SampleSpec, write_archive
 from eventlake.sql import LakeSql
 from eventlake.storage import LocalStorage
 from spark_resources.engines.local import LocalEngine
@@ -36,12 +36,12 @@ def lake(aws: AwsServer) -> Lake:
 
 
 @pytest.fixture
-def account(lake: Lake, tmp_path: Path) -> Account:
+def generated(lake: Lake, tmp_path: Path) -> SampleArchive:
     """What was sent to the archive."""
-    account = write_archive(tmp_path, SAMPLE)
+    generated = write_archive(tmp_path, SAMPLE)
     for file in LocalStorage(str(tmp_path)).files(lake.settings.sources[0].raw):
         lake.storage.write(file.path, (tmp_path / file.path).read_bytes())
-    return account
+    return generated
 
 
 @pytest.fixture
@@ -68,10 +68,12 @@ def rows(lake: Lake) -> dict[str, int]:
 
 
 @pytest.mark.usefixtures("workers_env")
-def test_a_sync_and_a_replay_on_s3(lake: Lake, account: Account, engine: LocalEngine) -> None:
+def test_a_sync_and_a_replay_on_s3(
+    lake: Lake, generated: SampleArchive, engine: LocalEngine
+) -> None:
     done = run(engine, lake)
     by_table: Counter[str] = Counter()
-    for added in account.per_sync(IOS_PROD.id):
+    for added in generated.per_sync(IOS_PROD.id):
         for slot, count in added.rows.items():
             by_table[slot.table] += count
     assert rows(lake) == by_table
@@ -91,7 +93,7 @@ def test_a_sync_and_a_replay_on_s3(lake: Lake, account: Account, engine: LocalEn
 def test_a_refusal_in_a_task_reads_like_one_of_the_run(
     aws: AwsServer,
     lake: Lake,
-    account: Account,
+    generated: SampleArchive,
     engine: LocalEngine,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -25,11 +25,11 @@ A_MILLION = SampleSpec(days=7, events_per_day=136_000, faults=False, duplicates=
 def test_every_column_of_200_000_events_adds_up_to_what_the_raw_json_does(
     tmp_path: Path, engine: LocalEngine
 ) -> None:
-    account = write_archive(tmp_path, TWO_HUNDRED_THOUSAND, sources=[IOS_PROD])
+    generated = write_archive(tmp_path, TWO_HUNDRED_THOUSAND, sources=[IOS_PROD])
     lake = open_lake(tmp_path, IOS_PROD)
     report = run(engine, lake)
 
-    loads = account.at_once(IOS_PROD.id)
+    loads = generated.at_once(IOS_PROD.id)
     wanted = raw_sums(tmp_path, ([file.path for file in load] for load in loads))
     assert report.row_count > 200_000
     assert lake_sums(lake.catalog, lake.storage, IOS_PROD.slug) == wanted

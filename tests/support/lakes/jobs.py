@@ -10,7 +10,7 @@ from eventlake.catalog.base import Catalog
 from eventlake.lake import Lake
 from eventlake.rules.counts import UnitReport
 from eventlake.runs.context import Dataflow, Published, Silent
-from eventlake.sample import IOS_PROD, WEB_SHOP, Account, SampleSource, SampleSpec
+from eventlake.sample import IOS_PROD, WEB_SHOP, SampleArchive, SampleSource, SampleSpec
 from eventlake.settings.file import load_settings
 from eventlake.settings.models import Settings, Source
 from eventlake.sql import LakeSql
@@ -60,10 +60,10 @@ sources:
 
 @dataclass(frozen=True)
 class SampleLake:
-    """The folder of a lake, with its settings, and the account of its archive."""
+    """The folder of a lake, with its settings, and what was generated."""
 
     folder: Path
-    account: Account
+    generated: SampleArchive
 
     @property
     def lake(self) -> Lake:

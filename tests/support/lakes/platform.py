@@ -22,7 +22,7 @@ from datalake_assets.definitions import build
 from datalake_assets.instance.snapshot import read_snapshot
 from eventlake.lake import Lake
 from eventlake.runs.context import Dataflow, Listener
-from eventlake.sample import IOS_PROD, WEB_SHOP, Account, SampleSpec
+from eventlake.sample import IOS_PROD, WEB_SHOP, SampleArchive, SampleSpec
 from spark_resources.dataflow.job import LakeJob, run_job
 from spark_resources.engines.base import SparkEngine
 from tests.support.lakes.in_process import InProcess
@@ -55,10 +55,10 @@ def engine_with(make_flow: Callable[[], Dataflow]) -> SparkEngine:
 
 @dataclass
 class Platform:
-    """A lake, its account, and Dagster over it."""
+    """A lake, its generated, and Dagster over it."""
 
     lake: Lake
-    account: Account
+    generated: SampleArchive
     instance: dg.DagsterInstance
     engine: SparkEngine
 

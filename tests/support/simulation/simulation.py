@@ -129,8 +129,8 @@ class Arrivals:
 
     def __post_init__(self) -> None:
         self._waiting = self.root.with_name(f"{self.root.name}-{self.sample.slug}")
-        account = write_archive(self._waiting, self.spec, sources=[self.sample])
-        for file in account.files[self.sample.id]:
+        generated = write_archive(self._waiting, self.spec, sources=[self.sample])
+        for file in generated.files[self.sample.id]:
             self._coming.append((self._arrival(file), file.path, file))
         archive = Archive(self._waiting / paths.raw_root(self.sample.id))
         for number in range(self.spec.days):
@@ -322,7 +322,7 @@ class Simulation:
         return measure(self.lake, self.root, f"{self.clock.true - timedelta(days=3):%Y-%m-%d}")
 
     def expected(self, slug: str) -> Expected:
-        """What the generator's account says of all that was loaded, as it was loaded."""
+        """What the sample expects of all that was loaded, as it was loaded."""
         return sum(history(self.arrivals[slug].loads), Expected())
 
     def held(self, slug: str) -> Counter[tuple[str, str]]:

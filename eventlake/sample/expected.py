@@ -196,7 +196,7 @@ Load: TypeAlias = Sequence[ArchiveFile]  # the files of one source that are publ
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class SampleArchive:
     """All files of an archive, by source id.
 
     The expected content of a lake depends on the order of loads, because events in the lake are
