@@ -81,7 +81,7 @@ def test_the_drawing_of_the_rooms_is_current() -> None:
     assert done.returncode == 0, done.stderr
 
 
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("eventlake/**/*.md")]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -94,3 +94,20 @@ def test_links_and_paths_in_the_docs_exist(page: Path) -> None:
     expected = [*(to for to in links if "://" not in str(to) and ":/" not in str(to))]
     expected += [ROOT / path for path in named]
     assert [str(path) for path in expected if not path.exists()] == []
+
+
+CONTRIBUTORS = ["CONTRIBUTING.md", "docs/architecture.md", "eventlake/columnar/README.md"]
+
+
+@pytest.mark.parametrize("page", CONTRIBUTORS)
+def test_the_pages_for_contributors_name_what_the_code_has(page: str) -> None:
+    text = re.sub(r"```.*?```", "", (ROOT / page).read_text(), flags=re.DOTALL)
+    sources = [*(path for p in PACKAGES for path in (ROOT / p).rglob("*.py")), ROOT / "Makefile"]
+    sources += [*(ROOT / "tests").rglob("*.py"), ROOT / "pyproject.toml", ROOT / ".ci/run"]
+    known = {w for path in sources for w in re.findall(r"\w+", f"{path} {path.read_text()}")}
+    named = {
+        w for code in re.findall(r"`([^`\n=]+)`", text) for w in re.findall(r"[A-Za-z_]\w+", code)
+    }
+    assert named - known == set()
+    for name, path in re.findall(r"`(\w+)`[^|`;]*? in `([\w/]+\.py)`", text):
+        assert re.search(rf"\b{name}\b", (ROOT / path).read_text()), (name, path)

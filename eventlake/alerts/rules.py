@@ -13,7 +13,14 @@ from functools import partial
 from msgspec.structs import replace
 
 from eventlake.alerts.run_status import CheckRun, EndedRun, Outcome, Verdict
-from eventlake.alerts.state import STAGES, AlertState, Message, Notification, RunRef, Trouble
+from eventlake.alerts.state import (
+    REPORTED_FAILURES,
+    AlertState,
+    Message,
+    Notification,
+    RunRef,
+    Trouble,
+)
 from eventlake.alerts.wording import MessageWriter
 from eventlake.settings.alerts import Alerts
 
@@ -131,7 +138,7 @@ def _failures_after(state: AlertState, run: EndedRun, alerts: Alerts, kind: str)
     facts = {"last_finished": good.at.isoformat()} if good else {}
     return replace(
         trouble,
-        points={f"{stage}": "" for stage in STAGES if stage <= failures},
+        points={f"{number}": "" for number in REPORTED_FAILURES if number <= failures},
         works=(*trouble.works, run.work)[-_WORKS:],
         facts={**facts, "failures": failures},
     )

@@ -12,7 +12,7 @@ from eventlake.storage.documents import decode, encode
 GIVE_UP = timedelta(days=3)
 """A message is not retried for longer than this."""
 
-STAGES = (1, 5, 20)
+REPORTED_FAILURES = (1, 5, 20)
 """The failures in a row that are reported."""
 
 Facts = dict[str, str | int | float]
@@ -60,8 +60,8 @@ class RunRef(msgspec.Struct, frozen=True):
 class Trouble(msgspec.Struct, frozen=True):
     """A problem of a source, kept until its end is reported.
 
-    Its points are reported once each: every table that fails a check, the `STAGES` of failures in
-    a row. Without points it is over.
+    Its points are reported once each: every table that fails a check, and the
+    `REPORTED_FAILURES` in a row. Without points it is over.
     """
 
     since: datetime

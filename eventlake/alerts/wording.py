@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from eventlake.alerts.state import STAGES, Facts, Message, RunRef, Trouble
+from eventlake.alerts.state import REPORTED_FAILURES, Facts, Message, RunRef, Trouble
 from eventlake.settings.models import Source
 
 _LENGTH = 1_500  # characters of errors and evidence that are shown
@@ -95,7 +95,7 @@ class MessageWriter:
 def _failing(writer: MessageWriter, kind: str, trouble: Trouble) -> Lines:
     work, run, since = kind.removesuffix("_failures"), trouble.run, trouble.since
     count, finished = int(trouble.facts["failures"]), str(trouble.facts.get("last_finished", ""))
-    more = [stage for stage in STAGES if stage > count]
+    more = [number for number in REPORTED_FAILURES if number > count]
     next_report = f"at the {more[0]}th failure in a row and" if more else "only"
     remedy = _REMEDIES.get(run.error_code, "See `datalake status` and the log of the run.")
     return (

@@ -1,4 +1,4 @@
-"""botocore sessions for `AwsAccess`: cached per process, with renewed credentials.
+"""botocore sessions for `AwsAccess`: cached per process, with retries and renewed credentials.
 
 A separate module because importing botocore is slow, and local lakes do not need it.
 """

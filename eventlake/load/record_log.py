@@ -1,4 +1,4 @@
-"""The records of a run as Parquet files: all batch types have the same columns."""
+"""The format of the record log: Parquet files, whose columns are the same for all batch types."""
 
 from dataclasses import dataclass
 from enum import StrEnum

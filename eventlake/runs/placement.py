@@ -1,4 +1,4 @@
-"""Where the files of a unit are written, and how each of their partitions changes."""
+"""Where the files of a unit are written, and which partitions it extends, replaces or empties."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The record log of a unit: every record of it once, and counted."""
+"""Writes the record log of a unit: every record once, and counted; and a run's `metadata.json`."""
 
 from collections.abc import Iterable
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""The checks of what was written, before anything of it is published."""
+"""The checks before publication: ids, types and row counts of what a unit wrote."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from eventlake.rules.counts import TableReport
 from eventlake.rules.errors import CheckFailed
 
 CHECKS = {
-    "dedup": "No message id stands twice among events received within the dedup window.",
+    "dedup": "No message id occurs twice among events received within the dedup window.",
     "types": "The Parquet footers say exactly what the table's schema says.",
     "conservation": "Every row that came in was loaded, or is counted by why it was not.",
 }

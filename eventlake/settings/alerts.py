@@ -1,4 +1,4 @@
-"""Settings of alerts: recipients, channels, conditions."""
+"""Settings of alerts and their defaults: recipients, channels, conditions."""
 
 import re
 from collections.abc import Mapping

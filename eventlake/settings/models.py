@@ -1,4 +1,4 @@
-"""The settings of a lake: `lake.yaml` as values, whole and checked."""
+"""The settings of a lake and their defaults: `lake.yaml` as values, complete and validated."""
 
 from collections.abc import Mapping
 from enum import StrEnum

@@ -42,7 +42,7 @@ def _mine(process: int) -> str:
 
 
 def open_new(full: str) -> int:
-    """Open a file for writing; create its folder if necessary."""
+    """Open a file for writing, with the mode that the umask allows; create missing folders."""
     flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
     try:
         return os.open(full, flags, 0o666)

@@ -1,1 +1,1 @@
-"""Parquet files written by compiled code."""
+"""Parquet files written by compiled code; `writer.py` is the entry point."""

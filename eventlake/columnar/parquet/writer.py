@@ -10,6 +10,13 @@ import pyarrow as pa
 from arro3.io import write_parquet
 
 from eventlake.columnar.memory import address
+from eventlake.columnar.parquet.assembly import (
+    HEADER,
+    Need,
+    assemble,
+    encode,
+    need_of,
+)
 from eventlake.columnar.parquet.columns import (
     COLUMN_FACTS,
     DECIMAL,
@@ -33,13 +40,6 @@ from eventlake.columnar.parquet.data_file import (
     write_data_file,
 )
 from eventlake.columnar.parquet.dictionary import slots
-from eventlake.columnar.parquet.files import (
-    HEADER,
-    Need,
-    assemble,
-    encode,
-    need_of,
-)
 from eventlake.columnar.parquet.footer import FOOTER, Same
 from eventlake.columnar.parquet.pages import SNAPPY, ZSTD, Room, Rows
 from eventlake.columnar.text import PADDING

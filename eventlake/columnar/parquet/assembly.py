@@ -1,4 +1,4 @@
-"""Files of Parquet: the pages of each column, then the footer."""
+"""Assembles a Parquet file in memory: the pages of each column, then the footer."""
 
 from typing import NamedTuple
 
