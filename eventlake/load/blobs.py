@@ -19,6 +19,7 @@ class BlobKind(StrEnum):
 
     ROWS = "rows"  # the rows of one table and partition
     IDS = "ids"  # message ids of one hash bucket
+    LINES = "lines"  # raw lines, for the record log
     SEEN = "seen"  # what a task saw: counts, columns, files
 
 
@@ -50,14 +51,14 @@ def from_ipc(data: bytes) -> pa.Table:
     return pa.ipc.open_stream(unpacked(data)).read_all()
 
 
-def packed(plain: pa.Buffer) -> bytes:
-    data: bytes = _PACKING.compress(plain, asbytes=True)
+def packed(plain: pa.Buffer, packing: pa.Codec = _PACKING) -> bytes:
+    data: bytes = packing.compress(plain, asbytes=True)
     return _SIZE.pack(plain.size) + data
 
 
-def unpacked(data: bytes | memoryview) -> pa.Buffer:
+def unpacked(data: bytes | memoryview, packing: pa.Codec = _PACKING) -> pa.Buffer:
     (size,) = _SIZE.unpack_from(data)
-    return _PACKING.decompress(memoryview(data)[_SIZE.size :], decompressed_size=size)
+    return packing.decompress(memoryview(data)[_SIZE.size :], decompressed_size=size)
 
 
 _ROWS = "\t"  # before their number; like a line break, in no name of a table or partition

@@ -55,6 +55,11 @@ class CellBlock:
     def line(self, row: int) -> bytes:
         return self.memory[int(self.starts[row]) : int(self.ends[row])].tobytes()
 
+    def overwrite(self, row: int, line: bytes) -> None:
+        """Put another line in place of one that is at least as long."""
+        start, end = int(self.starts[row]), int(self.ends[row])
+        self.memory[start:end] = np.frombuffer(line[: end - start].ljust(end - start), np.uint8)
+
     def texts(self, cells: np.ndarray) -> list[str | None]:
         """What stands in some cells, None where it is not plain text."""
         plain = (self.cells.kind[cells] < ESCAPED).tolist()

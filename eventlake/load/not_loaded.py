@@ -1,13 +1,12 @@
-"""Records that were not loaded, read again from their raw files: payload and reason."""
+"""Records that were not loaded, from their staged lines: payload and reason."""
 
-from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 
-from eventlake.columnar.line_blocks import LineBlock
-from eventlake.columnar.raw_lines import RawLines
+from eventlake.load.blobs import Blob
 from eventlake.load.record_log import (
     DUPLICATE,
     OTHER_PAYLOAD,
@@ -16,8 +15,8 @@ from eventlake.load.record_log import (
     NotLoaded,
     RecordLog,
 )
-from eventlake.load.seen import SKIPPED, SUPPRESSED
-from eventlake.load.stage_job import RawFile
+from eventlake.load.seen import SKIPPED, SUPPRESSED, split_positions
+from eventlake.load.staged_lines import StagedLines
 from eventlake.rules.events import Envelope, Reason, Reject, message_id, open_envelope
 from eventlake.rules.names import catalog_table, table_name
 from eventlake.rules.parse import parse_line
@@ -31,25 +30,41 @@ _BATCH_TYPES = {
     Reason.NO_MESSAGE_ID: BatchType.NULL,
 }
 BATCH, BATCH_BYTES = 10_000, 32 << 20  # records and payloads held as Python objects
+CHUNKS = 16  # fetched at once
+Fetch = Callable[[Sequence[Blob]], list[Blob]]
 
 
-def log_not_loaded(job: LogJob, files: Sequence[NotLoaded]) -> None:
-    """Write the records of those lines of some files that were not loaded."""
+def log_not_loaded(
+    job: LogJob, parts: Sequence[tuple[Sequence[Blob], NotLoaded]], fetch: Fetch
+) -> None:
+    """Write the records of rows that were not loaded, each part with the chunk of its lines."""
     with RecordLog(job.storage, job.folder, job.operation) as log:
-        for one in files:
-            for batch_type, records in _records(job, one):
-                log.add(batch_type, pa.Table.from_pylist(records), f"not loaded: {one.file.path}")
+        for part in range(0, len(parts), CHUNKS):
+            some = parts[part : part + CHUNKS]
+            fetched = iter(fetch([blob for blobs, _ in some for blob in blobs]))
+            for blobs, rows in some:
+                lines = StagedLines(islice(fetched, len(blobs)))
+                origin = f"not loaded: {rows.positions[0]}"
+                for batch_type, records in _records(job, rows, lines):
+                    log.add(batch_type, pa.Table.from_pylist(records), origin)
 
 
-def _records(job: LogJob, one: NotLoaded) -> Iterator[tuple[BatchType, list[dict[str, Any]]]]:
+def _records(
+    job: LogJob, rows: NotLoaded, lines: StagedLines
+) -> Iterator[tuple[BatchType, list[dict[str, Any]]]]:
     """Records by batch type, a bounded number at a time."""
-    reasons = dict(zip(one.lines.tolist(), one.reasons, strict=True))
     pending: dict[BatchType, list[dict[str, Any]]] = {}
     count, size = 0, 0
-    for number, line, broken in _lines(job, one.file, reasons):
-        reason = reasons[number]
+    files, numbers = split_positions(rows.positions)
+    whole = (part.tolist() for part in (rows.positions, files, numbers, rows.reasons))
+    for position, file, number, code in zip(*whole, strict=True):
+        reason, line = job.reasons[code], lines.line(position)
+        broken = None
+        if line is None:  # where reading stopped
+            broken = Reject(Reason(reason), job.broken.get(file, ""))
+        line = (line or b"")[: job.limits.line_bytes + 1]
         batch_type = _BATCH_TYPES.get(reason, BatchType.REJECTED)
-        record = _record(job, one.file, number, line, reason, broken)
+        record = _record(job, job.raw_files[file], number, line, reason, broken)
         pending.setdefault(batch_type, []).append(record)
         count, size = count + 1, size + len(line)
         if count >= BATCH or size >= BATCH_BYTES:
@@ -58,46 +73,16 @@ def _records(job: LogJob, one: NotLoaded) -> Iterator[tuple[BatchType, list[dict
     yield from pending.items()
 
 
-def _lines(
-    job: LogJob, file: RawFile, wanted: dict[int, str]
-) -> Iterator[tuple[int, bytes, Reject | None]]:
-    """The lines asked for; at the place where the file is broken there is none, but the cause."""
-    lines = RawLines(lambda: job.raw.open_stream(file.path), job.limits.line_bytes)
-    block, before, asked = LineBlock(job.limits.line_bytes), 0, deque(sorted(wanted))
-    block.begin(file.number, 0)
-    for piece in lines.pieces():
-        before += yield from _taken(block, block.add(piece), before, asked)
-        if not asked:
-            return
-    before += yield from _taken(block, block.end(whole=lines.broken is None), before, asked)
-    if asked:  # the line at which reading stopped
-        yield asked.popleft(), b"", Reject(Reason.CUT_OFF, lines.broken or "")
-
-
-def _taken(
-    block: LineBlock, count: int, before: int, asked: deque[int]
-) -> Generator[tuple[int, bytes, Reject | None], None, int]:
-    """Those of the lines that have ended which are asked for; the number of lines that ended."""
-    starts, ends = block.starts(), block.ends()
-    while asked and asked[0] <= before + count:
-        number = asked.popleft()
-        at = number - before - 1
-        line = block.text(int(starts[at]), int(ends[at]))
-        yield number, line[: block.limit + 1], None
-    block.clear()
-    return count
-
-
 def _record(
-    job: LogJob, file: RawFile, number: int, line: bytes, reason: str, broken: Reject | None
+    job: LogJob, file: str, number: int, line: bytes, reason: str, broken: Reject | None
 ) -> dict[str, Any]:
     event, envelope, why = _read(job, line) if broken is None else (None, None, broken)
     identity = message_id(event) if event is not None else None
     record = {
-        "identifier": identity or f"{file.path}:{number}",
+        "identifier": identity or f"{file}:{number}",
         "record_payload": _payload(job, line, reason, event),
         "status_message": _message(job, reason, why),
-        "raw_file": file.path,
+        "raw_file": file,
         "raw_line": number,
         "table_name": None,
         "partition": None,

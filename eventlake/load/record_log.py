@@ -1,5 +1,6 @@
 """The format of the record log: Parquet files, whose columns are the same for all batch types."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
@@ -10,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventlake.load.stage_job import RawFile
 from eventlake.rules.clock import now
 from eventlake.rules.names import Naming
 from eventlake.rules.partitions import DatePartition
@@ -154,18 +154,19 @@ class LogJob:
     date_partition: DatePartition
     limits: Limits
     dedup_days: int
+    raw_files: tuple[str, ...]  # by number
+    reasons: tuple[str, ...]  # why rows were not loaded, by number
+    broken: Mapping[int, str]  # why files were not read to their end, by number
     suppression: Suppression | None = None
-    archive: Storage | None = None  # of the raw files, if that is not `storage`
-
-    @property
-    def raw(self) -> Storage:
-        return self.archive or self.storage
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class NotLoaded:
-    """The lines of a file that were not loaded, in order, and why not."""
+    """Positions of rows that were not loaded, in order, and the number of each one's reason."""
 
-    file: RawFile
-    lines: np.ndarray
-    reasons: list[str]
+    positions: np.ndarray
+    reasons: np.ndarray
+
+    def where(self, mask: np.ndarray) -> "NotLoaded":
+        """Some of the rows."""
+        return NotLoaded(self.positions[mask], self.reasons[mask])

@@ -7,6 +7,7 @@ from functools import cache, partial
 from hashlib import sha256
 from itertools import pairwise
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -46,6 +47,7 @@ from eventlake.load.seen import (
     position,
 )
 from eventlake.load.stage_job import RawFile, StageJob
+from eventlake.load.staged_lines import line_chunks
 from eventlake.load.table_fields import BatchFields, TableFields
 from eventlake.load.vocabulary import Vocabulary
 from eventlake.rules.events import Event, Reason, Reject, leaves, open_envelope
@@ -133,6 +135,8 @@ FLUSH_BYTES = 192 << 20  # of raw lines; bounds the memory of a task, not what i
 FLUSH_LINES = 1 << 19  # the same for short lines, each of which takes some 100 bytes of its own
 _UNPACKED = 8  # times the size of a gzipped file: most have less in them
 _NO_ROWS = np.empty(0, np.int64)
+_OF_SUPPRESSED = ("type", "event", "messageId", "receivedAt")  # all that the record log needs
+_encode = msgspec.json.Encoder().encode
 
 
 def stage(job: StageJob, task: int, files: Sequence[RawFile]) -> Iterator[Blob]:
@@ -228,11 +232,13 @@ class _StageTask:
         for row in np.flatnonzero(odd).tolist():
             line = block.line(row)[: self.job.limits.line_bytes + 1]
             if line.strip():
-                self._read_carefully(int(block.files[row]), int(block.numbers[row]), line)
+                self._read_carefully(block, row, line)
             if self.careful.size > FLUSH_BYTES:
                 yield from self._staged_carefully()
-        lines.clear()
         yield from self._staged_carefully()
+        if self.job.keep_lines:
+            yield from line_chunks(block, fresh & self._in_window(block), self.task)
+        lines.clear()
 
     def _staged_carefully(self) -> Iterator[Blob]:
         block = self.careful.taken()
@@ -281,10 +287,7 @@ class _StageTask:
     def _wanted(self, block: CellBlock, fresh: np.ndarray) -> np.ndarray:
         """The plain rows that belong to this unit; those of skipped tables are counted."""
         rows = np.flatnonzero(fresh & (block.table != NONE))
-        if self.job.window is not None:
-            received = block.events.received[rows]
-            first, after = self.job.window
-            rows = rows[(received >= first) & (received < after)]
+        rows = np.asarray(rows[self._in_window(block)[rows]])
         tables = self.vocabulary.tables
         if self.job.tables is not None:
             wanted = np.array([table in self.job.tables for table in tables], np.bool_)
@@ -296,6 +299,14 @@ class _StageTask:
                 self.account.skip(block.files[out], block.numbers[out], block.events.received[out])
                 rows = rows[~skipped[block.table[rows]]]
         return rows
+
+    def _in_window(self, block: CellBlock) -> np.ndarray:
+        """The plain rows that a replay reads again, and all that are not plain."""
+        if self.job.window is None:
+            return np.ones(len(block.table), np.bool_)
+        first, after = self.job.window
+        received = block.events.received
+        return np.asarray((block.table == NONE) | ((received >= first) & (received < after)))
 
     def _with_room(self, block: CellBlock, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The rows whose tables can have all columns of theirs, and those to look at one by one."""
@@ -320,8 +331,9 @@ class _StageTask:
     def _scratch(self) -> np.ndarray:
         return self.writer.scratch(len(self.vocabulary.fields.above))
 
-    def _read_carefully(self, file: int, number: int, line: bytes) -> None:
+    def _read_carefully(self, block: CellBlock, row: int, line: bytes) -> None:
         """Take in one row that is odd, or count why not."""
+        file, number = int(block.files[row]), int(block.numbers[row])
         table: str | None = None
         received: int | None = None
         try:
@@ -332,6 +344,7 @@ class _StageTask:
             if not self.job.wants(table, received):
                 return
             if self.people is not None and self.people.has(event):
+                block.overwrite(row, _encode({k: event[k] for k in _OF_SUPPRESSED if k in event}))
                 return self.account.suppress(table, file, number, received)
             if table in self.job.skip:
                 return self.account.skip([file], [number], [received])

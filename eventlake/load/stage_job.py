@@ -44,6 +44,7 @@ class StageJob:
     archive: Storage | None = None  # of the raw files, if that is not `storage`
     days: tuple[int, ...] | None = None  # since 1970, in order: only rows received on them
     ids_only: bool = False  # nothing is to be loaded
+    keep_lines: bool = True  # for the record log
     room: int | None = None  # new tables for which the catalog has room, if known
 
     @property

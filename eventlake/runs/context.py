@@ -37,7 +37,7 @@ class Dataflow(Protocol):
         """Write each key's rows into one file, or into several if the shares say so."""
         ...
 
-    def log(self, job: LogJob, tasks: Sequence[Sequence[NotLoaded]]) -> None:
+    def log(self, job: LogJob, rows: NotLoaded) -> None:
         """Write the records of what was not loaded."""
         ...
 

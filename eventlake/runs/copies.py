@@ -74,7 +74,8 @@ def _together(days: list[Window], so_far: list[Window], more: list[Window]) -> W
 
 def _raw_events(work: UnitWork, job: StageJob, window: Window) -> Iterator[Events]:
     """All events of a range that could be loaded from the archive, by groups of ids."""
-    files = _raw_ids(work, replace(job, window=window.in_us, ids_only=True), window)
+    job = replace(job, window=window.in_us, ids_only=True, keep_lines=False)
+    files = _raw_ids(work, job, window)
     groups = DedupJob(work.context.storage, "", "", groups_for(sum(f.ids for f in files), 0), 0, ())
     for group in range(groups.groups):
         yield indexed(work.context.storage, files, groups.buckets(group))

@@ -131,6 +131,7 @@ def _stage_job(work: UnitWork) -> StageJob:
         suppression=work.suppression,
         hash_missing_ids=source.load_without_message_id,
         keep_payloads=source.tracking is Tracking.ALL,
+        keep_lines=not work.dry,
         start_us=micros(datetime(*work.start.timetuple()[:3], tzinfo=UTC)) if work.start else None,
         ahead_us=micros(work.context.facts.start_time + timedelta(days=1)),
         window=window.in_us if window else None,

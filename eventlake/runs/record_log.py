@@ -8,13 +8,12 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from eventlake.load.record_log import DUPLICATE, OTHER_PAYLOAD, LogJob, NotLoaded
-from eventlake.load.seen import Seen, split_positions
+from eventlake.load.seen import Seen
 from eventlake.rules import paths
 from eventlake.rules.errors import ConservationError, StateError
 from eventlake.rules.names import STANDARD_COLUMNS
-from eventlake.runs.archive import archive_storage
 from eventlake.runs.dedup import Duplicates
-from eventlake.runs.unit import UnitWork, tasks
+from eventlake.runs.unit import UnitWork
 from eventlake.state.manifest import NewFile
 from eventlake.state.report import RunFacts
 from eventlake.storage import Storage, StoredFile
@@ -28,34 +27,17 @@ def log_records(work: UnitWork, seen: Seen, duplicates: Duplicates) -> tuple[New
     other = duplicates.other_payload
     by_reason[DUPLICATE] = np.setdiff1d(duplicates.positions, other, assume_unique=True)
     by_reason[OTHER_PAYLOAD] = other
-    missing = _not_loaded(
-        work, {r: positions for r, positions in by_reason.items() if len(positions)}
-    )
-    if missing:
-        files = {one.file.number: one for one in missing}
-        shares = tasks([one.file for one in missing], work.flow.slots)
-        work.flow.log(_job(work), [[files[file.number] for file in share] for share in shares])
+    positions = np.concatenate(list(by_reason.values()))
+    if len(positions):
+        # A number for each row, not a text: there may be millions of them.
+        codes = np.repeat(np.arange(len(by_reason)), [*map(len, by_reason.values())])
+        order = np.argsort(positions)
+        job = _job(work, seen, tuple(by_reason))
+        work.flow.log(job, NotLoaded(positions[order], codes[order]))
     return _numbered(work, seen.rows_in)
 
 
-def _not_loaded(work: UnitWork, by_reason: dict[str, np.ndarray]) -> list[NotLoaded]:
-    """By file, the lines that were not loaded, in order, each with its reason."""
-    if not by_reason:
-        return []
-    files, lines = split_positions(np.concatenate(list(by_reason.values())))
-    # A number for each row, not a text: there may be millions of them.
-    names = list(by_reason)
-    codes = np.repeat(np.arange(len(names)), [len(positions) for positions in by_reason.values()])
-    found: list[NotLoaded] = []
-    for number in np.unique(files):
-        mine = np.flatnonzero(files == number)
-        mine = mine[np.argsort(lines[mine])]
-        file = work.unit.files[number]
-        found.append(NotLoaded(file, lines[mine], [names[code] for code in codes[mine].tolist()]))
-    return found
-
-
-def _job(work: UnitWork) -> LogJob:
+def _job(work: UnitWork, seen: Seen, reasons: tuple[str, ...]) -> LogJob:
     source = work.context.source
     return LogJob(
         storage=work.context.storage,
@@ -66,8 +48,10 @@ def _job(work: UnitWork) -> LogJob:
         date_partition=source.date_partition,
         limits=source.limits,
         dedup_days=source.dedup_days,
+        raw_files=tuple(file.path for file in work.unit.files),
+        reasons=reasons,
+        broken={file.number: file.broken for file in seen.files if file.broken},
         suppression=work.suppression,
-        archive=archive_storage(work.context.storage, source),
     )
 
 

@@ -23,6 +23,7 @@ from eventlake.load.dedup import Deduped, DedupJob, dedup
 from eventlake.load.record_log import LogJob, NotLoaded
 from eventlake.load.seen import Seen
 from eventlake.load.stage_job import RawFile, StageJob
+from eventlake.load.staged_lines import by_chunk
 from eventlake.load.write import LoadedFile, LoadJob, TaskInput, decode_files, encode_files, load
 from eventlake.runs.unit import evenly
 from spark_resources.dataflow.blob_store import BlobStore
@@ -74,6 +75,7 @@ class StagedDataflow:
     def __init__(self, runner: Runner, store: BlobStore) -> None:
         self._runner, self._store = runner, store
         self._staged: list[Blob] = []
+        self._task_of: dict[int, int] = {}  # by number of a raw file
 
     @property
     def slots(self) -> int:
@@ -87,6 +89,7 @@ class StagedDataflow:
 
             return store.keep(stage(job, *task))
 
+        self._task_of = {file.number: task for task, some in enumerate(tasks) for file in some}
         results = self._runner.each("stage", work, [*enumerate(tasks)])
         blobs = [blob for kept in results for blob in kept]
         self._staged = [blob for blob in blobs if blob.kind != BlobKind.SEEN]
@@ -127,12 +130,18 @@ class StagedDataflow:
         results = self._runner.each("load", work, [*zip(inputs, tasks, strict=True)])
         return [file for encoded in results for data in encoded for file in decode_files(data)]
 
-    def log(self, job: LogJob, tasks: Sequence[Sequence[NotLoaded]]) -> None:
-        def work(files: Sequence[NotLoaded]) -> None:
+    def log(self, job: LogJob, rows: NotLoaded) -> None:
+        store = self._store
+
+        def work(parts: Sequence[tuple[Sequence[Blob], NotLoaded]]) -> None:
             from eventlake.load.not_loaded import log_not_loaded
 
-            log_not_loaded(job, files)
+            with store.fetching() as fetch:
+                log_not_loaded(job, parts, fetch)
 
+        chunks = [blob for blob in self._staged if blob.kind == BlobKind.LINES]
+        parts = by_chunk(rows, chunks, self._task_of)
+        tasks = evenly(parts, lambda part: sum(map(store.size, part[0])), self.slots)
         self._runner.each("log what was not loaded", work, tasks)
 
     def release(self) -> None:

@@ -15,9 +15,10 @@ import pytest
 
 from eventlake.lake import Lake
 from eventlake.load import record_log
+from eventlake.load.blobs import BlobKind
 from eventlake.load.not_loaded import log_not_loaded
 from eventlake.load.record_log import SCHEMA, BatchType, LogJob, NotLoaded, RecordLog
-from eventlake.load.stage_job import RawFile
+from eventlake.load.seen import position
 from eventlake.records.logs import check_target, download, newest_log, run_log, run_logs, search
 from eventlake.records.payloads import with_payloads
 from eventlake.rules import paths
@@ -33,6 +34,7 @@ from eventlake.storage import LocalStorage, Storage
 from tests.support.lakes.archive import as_line, track
 from tests.support.lakes.recorded import LINES, expire
 from tests.support.lakes.runs import Row, Runs, utc
+from tests.support.lakes.staged import Staged
 
 
 def some(*identifiers: str, payload: str = "{}") -> pa.Table:
@@ -193,12 +195,17 @@ EVENT = (
 
 def logged(root: Path, reason: str) -> tuple[str, dict[str, Any]]:
     """The batch type of the one file, and the one record in it."""
-    (root / "a.json").write_text(f"\n{EVENT}\n")
     partition = DatePartition.DAY_HOUR
     storage = LocalStorage(str(root))
-    job = LogJob(storage, "log", "append", Naming.NATIVE, "web", partition, Limits(), 7)
-    file = RawFile(0, "a.json", 0, "")
-    log_not_loaded(job, [NotLoaded(file, np.array([2]), [reason])])
+    job = LogJob(
+        *(storage, "log", "append", Naming.NATIVE, "web", partition, Limits(), 7),
+        raw_files=("other.json", "a.json"),
+        reasons=("another", reason),
+        broken={},
+    )
+    lines = Staged(root / "raw", [], ["", EVENT]).of(BlobKind.LINES)
+    rows = NotLoaded(np.array([position(1, 2)], np.uint64), np.array([1]))
+    log_not_loaded(job, [(lines, rows)], list)
     [path] = (root / "log").iterdir()
     [record] = pq.read_table(path).to_pylist()
     return path.name.split("-")[0], record

@@ -286,8 +286,8 @@ def test_files_are_synced_by_one_call(runs: Runs, monkeypatch: pytest.MonkeyPatc
 class RenewsTheLease(InProcess):
     """The lease is renewed between the early sync and the commit."""
 
-    def log(self, job: LogJob, tasks: Sequence[Sequence[NotLoaded]]) -> None:
-        super().log(job, tasks)
+    def log(self, job: LogJob, rows: NotLoaded) -> None:
+        super().log(job, rows)
         before = job.storage.read(paths.lease(SOURCE_ID))
         deadline = time.monotonic() + 60
         while job.storage.read(paths.lease(SOURCE_ID)) == before:
