@@ -1,9 +1,11 @@
 """Launches syncs and replays from the command line as Dagster runs, which the UI shows."""
 
+import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from itertools import islice
 from typing import Any
 
 import dagster as dg
@@ -18,18 +20,21 @@ from datalake_assets.assets.keys import (
 )
 from datalake_assets.assets.running import run_error
 from datalake_assets.definitions import build
+from datalake_assets.instance.home import ensure_home
 from datalake_assets.instance.snapshot import (
     Snapshot,
     SourceSnapshot,
     read_snapshot,
     refresh_snapshot,
 )
+from datalake_assets.preflight import before_run, require
 from datalake_assets.sensors.reload import LOCATION
 from eventlake.lake import Lake
 from eventlake.rules.clock import FORM
-from eventlake.rules.errors import UsageError, did_you_mean
+from eventlake.rules.errors import LakeError, UsageError, did_you_mean
 from eventlake.rules.types import TableSchema
 from eventlake.runs.archive import list_archive
+from eventlake.runs.report_history import RunReport, newest_reports
 from eventlake.runs.unit import Window
 from eventlake.settings.models import Source
 from eventlake.state.source_state import SourceState, read_state
@@ -149,6 +154,48 @@ def launch_replay(
 def launch_upkeep(lake: Lake, source: Source) -> Outcome:
     """Run the upkeep of one source in this process."""
     return execute(_definitions(lake).resolve_job_def(upkeep_job_name(source)), source, {})
+
+
+def prepare(lake: Lake, sources: Sequence[Source]) -> None:
+    """Refuse runs that cannot work before anything is written; then create Dagster's home."""
+    require(before_run(lake, sources))
+    ensure_home(lake.settings)
+    # On Ctrl-C, py4j would log three stack traces of broken connections.
+    logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
+
+
+def report_of_run(lake: Lake, source: Source, outcome: Outcome) -> RunReport | None:
+    """The report of a run that has ended; one that failed may have none."""
+    recent = islice(newest_reports(lake.for_source(source), {source.id}), 100)
+    try:
+        return next((run for run in recent if run.dagster_run_id == outcome.dagster_run_id), None)
+    except (LakeError, OSError):
+        if outcome.succeeded:
+            raise
+        return None  # show the error of the run, not this one
+
+
+class DagsterLauncher:
+    """Starts the runs of Python's API as the command line does: as Dagster runs."""
+
+    def sync(self, lake: Lake, source: Source) -> RunReport:
+        prepare(lake, [source])
+        return _ended(lake, source, launch_sync(lake, source))
+
+    def replay(
+        self, lake: Lake, source: Source, window: Window, tables: tuple[str, ...] | None
+    ) -> RunReport:
+        refuse_replay(lake, source, window, tables)
+        prepare(lake, [source])
+        return _ended(lake, source, launch_replay(lake, source, window, tables))
+
+
+def _ended(lake: Lake, source: Source, outcome: Outcome) -> RunReport:
+    report = report_of_run(lake, source, outcome)
+    if report is None or not outcome.succeeded:
+        error = outcome.error or "it has no report"
+        raise LakeError(f"The run {outcome.dagster_run_id} of {source.slug} failed: {error}")
+    return report
 
 
 def _with_first_day(lake: Lake, source: Source, snapshot: Snapshot) -> Snapshot:

@@ -1,7 +1,6 @@
 """`datalake check`: whether a run would work, before it starts."""
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,8 +13,7 @@ from datalake_assets.cli.output import note, out, plain, plural, print_json, say
 from datalake_assets.preflight import Finding, findings
 from datalake_assets.preflight.archive import schedules_of
 from eventlake.catalog.sync_reports import ensure_reports_table
-from eventlake.checks.freshness import check_freshness
-from eventlake.checks.published import TableChecks
+from eventlake.checks.published import source_checks
 from eventlake.lake import Lake
 from eventlake.rules.errors import LakeError
 from eventlake.runs.context import now
@@ -93,18 +91,13 @@ def check_tables(lake: Lake, slug: str | None, as_json: bool) -> int:
     results: list[CheckResult] = []
     for source in sources:
         with working(f"checking {source.slug}"):
-            found = list(_results(lake, source))
+            found = list(source_checks(lake, source, now()))
         results += found
         if not as_json:
             _show_results(source, found)
     if as_json:
         print_json([_check_as_dict(result) for result in results])
     return int(any(not r.passed and r.severity is Severity.ERROR for r in results))
-
-
-def _results(lake: Lake, source: Source) -> Iterator[CheckResult]:
-    yield check_freshness(lake, source, now())
-    yield from TableChecks(lake, source, now()).run()
 
 
 def _show_results(source: Source, results: list[CheckResult]) -> None:

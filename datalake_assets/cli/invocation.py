@@ -3,13 +3,16 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from eventlake.lake import Lake
 from eventlake.settings.file import find_settings, load_settings
 from eventlake.settings.models import Settings, Source
+
+if TYPE_CHECKING:
+    from eventlake.api import EventLake
 
 FROM = typer.Option("--from", metavar="T", help="First hour (UTC).")
 TO = typer.Option("--to", metavar="T", help="Hour after the last one.")
@@ -39,6 +42,12 @@ class Invocation:
 
     def lake(self) -> Lake:
         return Lake.open(self.settings())
+
+    def my(self) -> "EventLake":
+        """The lake as Python's API has it."""
+        from eventlake.api import EventLake
+
+        return EventLake(self.lake())
 
 
 def invocation(context: typer.Context) -> Invocation:

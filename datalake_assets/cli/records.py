@@ -1,7 +1,7 @@
 """`datalake records`: the outcome of every record of a run."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,40 +23,24 @@ from datalake_assets.cli.output import (
     shown,
     warn,
 )
-from eventlake.lake import Lake
-from eventlake.load.record_log import SCHEMA, BatchType
+from eventlake.api import EventLake, Records
+from eventlake.api.records import written
+from eventlake.load.record_log import BatchType
 from eventlake.records import logs
-from eventlake.records.logs import (
-    LogFile,
-    RunLog,
-    check_target,
-    count,
-    download,
-    newest_log,
-    run_log,
-    run_logs,
-    search,
-)
-from eventlake.records.payloads import redacted, with_payloads
+from eventlake.records.logs import RunLog, check_target, download, newest_log
 from eventlake.rules.errors import UsageError
-from eventlake.rules.suppression import People
-from eventlake.runs.archive import archive_storage
-from eventlake.state.suppression import Suppression
 
 SHOWN = 20
 _STATUSES = ("succeeded", "DUPLICATE", "rejected", "NULL")
 
 
-def list_runs(lake: Lake, limit: int | None, as_json: bool) -> None:
+def list_runs(my: EventLake, limit: int | None, as_json: bool) -> None:
     """The runs with a record log, the newest first, with their numbers of records."""
-    logs = [log for source in lake.settings.sources for log in run_logs(lake, source)]
-    logs.sort(key=lambda log: (log.run.started_at, log.run_id), reverse=True)
-    if limit or not as_json:
-        logs = logs[: limit or SHOWN]
-    counted = [(log, count(lake.for_source(log.source).storage, log.files)) for log in logs]
+    found = my.record_logs(None if as_json and not limit else limit or SHOWN)
+    counted = [(records.log, records.counts()) for records in found]
     if as_json:
         return print_json([_as_dict(log, counts) for log, counts in counted])
-    if not logs:
+    if not found:
         return note("No record logs yet: `datalake sync` creates one.")
     left = ("started (UTC)", "source", "kind", "state")
     rows = [_row(log, counts) for log, counts in counted]
@@ -89,11 +73,9 @@ def _row(log: RunLog, counts: dict[BatchType, int]) -> tuple[object, ...]:
     )
 
 
-def show_records(
-    lake: Lake, log: RunLog, chosen: Sequence[LogFile], tables: Iterable[pa.Table]
-) -> None:
+def show_records(records: Records, tables: Iterable[pa.Table]) -> None:
     """Some of the chosen records, one line each."""
-    counts = count(lake.storage, log.files)
+    log, counts = records.log, records.counts()
     kinds = ", ".join(f"{n:,} {t.removeprefix('records_')}" for t, n in counts.items())
     say(
         f"{log.run.kind.capitalize()} {log.run_id} of {log.source.slug}, "
@@ -105,7 +87,9 @@ def show_records(
     if rows:
         names = ("status", "identifier", "table", "partition", f"line in {raw}", "why")
         show(grid(rows, left=names, spare=("partition", "table")))
-    if more := sum(counts[kind] for kind in {file.batch_type for file in chosen}) - len(rows):
+    if more := sum(counts[kind] for kind in {file.batch_type for file in records.files}) - len(
+        rows
+    ):
         note(f"… and {more:,} more; --limit N shows more, --out FILE and --json give all")
 
 
@@ -177,81 +161,53 @@ def records(
       datalake records --run 1790899200000000000 --id 4f1c9a6e
       datalake records --run 1790899200000000000 --sample 1000 --out sample.csv
     """
-    lake = invocation(context).lake()
-    types = logs.batch_types(status or ())
+    my = invocation(context).my()
+    logs.batch_types(status or ())
     if out is not None and as_json:
         raise UsageError("--out and --json exclude each other: choose one.")
     if out is not None:
         check_target(out)
     if not any((run, source, status, id, sample, out)):
-        return list_runs(lake, limit, as_json)
-    log = _chosen(lake, run, source)
-    lake = lake.for_source(log.source)
-    files, people = log.of(types), _suppressed(lake, log)
+        return list_runs(my, limit, as_json)
+    chosen = _chosen(my, run, source).of(*status or ())
     if id is not None:
-        return _one(lake, log, files, id, out, as_json, people)
-    if sample is not None:
-        tables = logs.sample(lake.storage, files, sample)
-    else:
-        tables = logs.read(lake.storage, files)
-    tables = redacted(tables, people)
+        return _one(chosen, id, out, as_json)
+    tables: Iterable[pa.Table] = chosen if sample is None else chosen.sample(sample)
     if limit is not None:
         tables = logs.first(tables, limit)
     if out is not None:
-        return _written(download(tables, out), log, out)
+        return _written(download(tables, out), chosen.log, out)
     if as_json:
         return stream_json(tables)
-    show_records(lake, log, files, logs.first(tables, limit or sample or SHOWN))
+    show_records(chosen, logs.first(tables, limit or sample or SHOWN))
 
 
-def _suppressed(lake: Lake, log: RunLog) -> People | None:
-    """The suppressed people, whose data is never shown."""
-    suppression = Suppression.of(lake.storage, log.source)
-    return suppression.people(lake.storage) if suppression else None
-
-
-def _chosen(lake: Lake, run: str | None, source: str | None) -> RunLog:
-    sources = chosen_sources(lake, source)
+def _chosen(my: EventLake, run: str | None, source: str | None) -> Records:
     if run is not None:
-        return run_log(lake, sources, run)
-    if len(sources) > 1:
+        return my.records(run, source)
+    if source is None and len(my.sources) > 1:
         raise UsageError(
             "Which run? Give --run, or --source for its newest one "
-            f"(sources: {', '.join(s.slug for s in sources)}). `datalake records` lists the runs."
+            f"(sources: {', '.join(s.slug for s in my.sources)}). `datalake records` lists the "
+            "runs."
         )
-    return newest_log(lake, sources[0])
+    log = newest_log(my.lake, chosen_sources(my.lake, source)[0])
+    return Records.of_log(my.lake, log)
 
 
-def _one(
-    lake: Lake,
-    log: RunLog,
-    files: list[LogFile],
-    identifier: str,
-    out: Path | None,
-    as_json: bool,
-    people: People | None,
-) -> None:
+def _one(records: Records, identifier: str, out: Path | None, as_json: bool) -> None:
     """The records with one identifier; payloads of loaded ones come from the archive."""
-    tables = redacted((table for _, table in search(lake.storage, files, identifier)), people)
-    found = [record for table in tables for record in table.to_pylist()]
+    log = records.log
+    found, problems = records.find(identifier)
     if not found:
         warn(
             f"Run {log.run_id} of {log.source.slug} has no such record of {identifier!r}. "
             "`datalake find` searches all runs."
         )
-    logs = run_logs(lake, log.source)
-    found, problems = with_payloads(
-        lake.storage,
-        logs,
-        found,
-        log.source.limits,
-        people,
-        archive_storage(lake.storage, log.source),
-    )
     for problem in problems:
         warn(problem)
     if out is not None:
-        return _written(download([pa.Table.from_pylist(found, SCHEMA)], out), log, out)
+        return _written(written(found, out), log, out)
     if as_json:
         return print_json(found)
     for record in found:

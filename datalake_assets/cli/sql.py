@@ -9,7 +9,6 @@ import typer
 from datalake_assets.cli.invocation import invocation
 from datalake_assets.cli.output import print_csv, print_json, show_answer, unique_names
 from eventlake.rules.errors import UsageError
-from eventlake.sql import LakeSql
 
 
 def sql(
@@ -29,9 +28,8 @@ def sql(
     """
     if as_json and as_csv:
         raise UsageError("--json and --csv exclude each other: choose one.")
-    lake = invocation(context).lake()
     text = sys.stdin.read() if query == "-" else query
-    answer: pa.Table = LakeSql(lake.catalog, lake.storage).query(text)
+    answer: pa.Table = invocation(context).my().sql(text)
     if as_json:
         print_json(unique_names(answer).to_pylist(maps_as_pydicts="strict"))
     elif as_csv:

@@ -1,9 +1,7 @@
 """`datalake sync` and `datalake replay`: runs in this process, through Dagster."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Annotated
 
 import typer
@@ -23,13 +21,18 @@ from datalake_assets.cli.output import (
     working,
 )
 from datalake_assets.cli.reports import what_is_new
-from datalake_assets.instance.home import ensure_home
-from datalake_assets.launch import Outcome, launch_replay, launch_sync, refuse_replay
-from datalake_assets.preflight import before_run, require
+from datalake_assets.launch import (
+    Outcome,
+    launch_replay,
+    launch_sync,
+    prepare,
+    refuse_replay,
+    report_of_run,
+)
 from eventlake.lake import Lake
 from eventlake.rules.clock import parse_range, touched_days
-from eventlake.rules.errors import LakeError, UsageError
-from eventlake.runs.report_history import RunReport, newest_reports
+from eventlake.rules.errors import UsageError
+from eventlake.runs.report_history import RunReport
 from eventlake.runs.unit import Window
 from eventlake.settings.models import Source
 
@@ -142,24 +145,9 @@ class Done:
         return headline(error) if "Traceback" in str(error) else str(error)
 
 
-def prepare(lake: Lake, sources: Sequence[Source]) -> None:
-    """Refuse runs that cannot work before anything is written; then create Dagster's home."""
-    require(before_run(lake, sources))
-    ensure_home(lake.settings)
-    # On Ctrl-C, py4j would log three stack traces of broken connections.
-    logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
-
-
 def reported(lake: Lake, source: Source, outcome: Outcome) -> Done:
     """Find the report of a run that has ended."""
-    recent = islice(newest_reports(lake.for_source(source), {source.id}), 100)
-    mine = (run for run in recent if run.dagster_run_id == outcome.dagster_run_id)
-    try:
-        return Done(source, outcome, next(mine, None))
-    except (LakeError, OSError):
-        if outcome.succeeded:
-            raise
-        return Done(source, outcome, None)  # show the error of the run, not this one
+    return Done(source, outcome, report_of_run(lake, source, outcome))
 
 
 def finish(runs: Sequence[Done], as_json: bool) -> None:

@@ -17,12 +17,8 @@ from datalake_assets.cli.output import (
     show,
     size,
 )
-from eventlake.catalog.base import Catalog, CatalogTable
-from eventlake.lake import Lake
-from eventlake.rules.errors import UsageError, did_you_mean
+from eventlake.api import Table
 from eventlake.rules.names import RESCUED_DATA
-from eventlake.rules.types import LakeType
-from eventlake.state.source_state import read_state
 
 _AT_ONCE = 16  # tables whose partitions are counted in parallel, for remote catalogs
 
@@ -42,16 +38,12 @@ def tables(
       datalake tables ios_prod
       datalake tables ios_prod.track_order_completed --json
     """
-    lake = invocation(context).lake()
-    catalog = lake.catalog
-    database, _, table = (name or "").partition(".")
-    if table:
-        found_table = _table(catalog, database, table)
-        return _columns(found_table, _requested_types(lake, found_table), as_json)
-    databases = [_database(catalog, database)] if database else catalog.databases()
-    listed = [one for place in databases for one in catalog.tables(place)]
+    my = invocation(context).my()
+    if "." in (name or ""):
+        return _columns(my.table(name or ""), as_json)
+    listed = my.tables(name)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        found = list(pool.map(lambda one: _summary(catalog, one), listed))
+        found = list(pool.map(_summary, listed))
     if as_json:
         return print_json(found)
     if not found:
@@ -65,38 +57,33 @@ def tables(
     show(grid(rows, left=("database", "table"), right=(*columns, "size"), spare=spare))
 
 
-def _summary(catalog: Catalog, table: CatalogTable) -> dict[str, Any]:
-    partitions = catalog.partitions(table.database, table.name)
-    # Only event tables count their rows in the catalog.
-    counted = table.format == "parquet"
+def _summary(table: Table) -> dict[str, Any]:
+    size = table.size()
     return {
-        "database": table.database,
-        "table": table.name,
-        "event": table.comment,
-        "columns": len(table.columns) + len(table.partition_keys),
-        "partitions": len(partitions),
-        "rows": sum(p.rows for p in partitions) if counted else None,
-        "files": sum(p.files for p in partitions) if counted else None,
-        "bytes": sum(p.bytes for p in partitions) if counted else None,
-        "location": table.location,
+        "database": table.entry.database,
+        "table": table.entry.name,
+        "event": table.event,
+        "columns": len(table.columns),
+        "partitions": size.partitions,
+        "rows": size.rows if table.is_counted else None,
+        "files": size.files if table.is_counted else None,
+        "bytes": size.bytes if table.is_counted else None,
+        "location": table.entry.location,
     }
 
 
-def _columns(table: CatalogTable, requested_types: dict[str, LakeType], as_json: bool) -> None:
+def _columns(table: Table, as_json: bool) -> None:
+    requested_types = table.requested_types()
     columns: list[dict[str, Any]] = [
-        {"name": c.name, "type": c.type, "path": c.comment, "partition_key": False}
+        {"name": c.name, "type": c.type, "path": c.path, "partition_key": c.is_key}
         for c in table.columns
-    ]
-    columns += [
-        {"name": key, "type": "string", "path": "", "partition_key": True}
-        for key in table.partition_keys
     ]
     for column in columns:
         column["wished_type"] = requested_types.get(column["name"])
     if as_json:
         return print_json(columns)
-    about = f": {plain(table.comment)}" if table.comment else ""
-    say(f"{table.full_name}{about}, {plural(len(columns), 'column')}, in {table.location}")
+    about = f": {plain(table.event)}" if table.event else ""
+    say(f"{table.name}{about}, {plural(len(columns), 'column')}, in {table.entry.location}")
     rows = [(c["name"], c["type"], c["path"] or _not_of_the_event(c)) for c in columns]
     show(grid(rows, left=("column", "type", "path in the event")))
     for name, type in requested_types.items():
@@ -108,32 +95,3 @@ def _not_of_the_event(column: dict[str, Any]) -> str:
     if column["name"] == RESCUED_DATA:
         return "values that fit no column (JSON)"
     return "partition key" if column["partition_key"] else ""
-
-
-def _requested_types(lake: Lake, table: CatalogTable) -> dict[str, LakeType]:
-    """The types requested for columns of the table."""
-    sources = lake.settings.sources
-    states = (read_state(lake.for_source(source).storage, source.id) for source in sources)
-    requested = (state.requested_types.get(table.full_name) for state in states)
-    return next(filter(None, requested), {})
-
-
-def _database(catalog: Catalog, name: str) -> str:
-    known = catalog.databases()
-    if name in known:
-        return name
-    listed = ", ".join(known) or "none yet; `datalake sync` creates them"
-    raise UsageError(
-        f"There is no database {name!r}{did_you_mean(name, known)} (databases: {listed})."
-    )
-
-
-def _table(catalog: Catalog, database: str, name: str) -> CatalogTable:
-    found = catalog.table(_database(catalog, database), name)
-    if found is None:
-        known = [table.name for table in catalog.tables(database)]
-        raise UsageError(
-            f"Database {database} has no table {name!r}{did_you_mean(name, known) or '.'} "
-            f"`datalake tables {database}` lists its tables."
-        )
-    return found

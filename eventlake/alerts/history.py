@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from eventlake.alerts.rules import Observed, horizon, is_late, state_after
 from eventlake.alerts.run_status import (
@@ -30,10 +30,6 @@ from eventlake.runs.open_runs import open_runs
 from eventlake.runs.report_history import RunReport, newest_reports, read_reports
 from eventlake.settings.models import Source
 
-if TYPE_CHECKING:
-    from eventlake.rules.suppression import People
-
-
 _CONTENT = 400  # characters of a record that are shown
 _FILES = 20  # files of a table that are searched for a rescued value
 _RECORDS = 1_000  # records of a log that are searched for one that may be shown
@@ -43,9 +39,10 @@ def first_rejected(lake: Lake, source: Source, run_id: str) -> dict[str, str]:
     """The first rejected record of a run, if its record log still exists."""
     from eventlake.load.record_log import BatchType
     from eventlake.records.logs import first, read, run_log
+    from eventlake.state.suppression import suppressed_people
 
     try:
-        people = _suppressed(lake, source)
+        people = suppressed_people(lake.storage, source)
         files = run_log(lake, [source], run_id).of({BatchType.REJECTED, BatchType.NULL})
         for records in first(read(lake.storage, files), _RECORDS):
             for record in records.to_pylist():
@@ -74,8 +71,10 @@ def first_rescued(lake: Lake, source: Source, report: RunReport) -> dict[str, st
         return {}
     worst = max(tables, key=lambda line: (line.rescued_cells, line.table_name))
     name, database = worst.table_name, worst.database
+    from eventlake.state.suppression import suppressed_people
+
     try:
-        people = _suppressed(lake, source)
+        people = suppressed_people(lake.storage, source)
         for message_id, user, anonymous, rescued in _rescued_rows(
             lake, source, worst, report.run_id
         ):
@@ -126,14 +125,6 @@ def _content(source: Source, text: str | None) -> str:
     if not text or not source.alerts.show_record:
         return ""
     return text if len(text) <= _CONTENT else f"{text[:_CONTENT]} …"
-
-
-def _suppressed(lake: Lake, source: Source) -> "People | None":
-    """The people who are suppressed now."""
-    from eventlake.state.suppression import Suppression
-
-    found = Suppression.of(lake.storage, source)
-    return found.people(lake.storage) if found else None
 
 
 _AT_FIRST = 500  # reports that the first evaluation reads, at most

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from eventlake.catalog.base import CatalogPartition, CatalogTable, partition_day
 from eventlake.checks.drift import check_drift, check_schema_change
+from eventlake.checks.freshness import check_freshness
 from eventlake.checks.partitions import (
     ManifestHistory,
     check_partitions,
@@ -79,6 +80,12 @@ class Loaded:
             days_for_all=0,
             is_partial=True,
         )
+
+
+def source_checks(lake: Lake, source: Source, now: datetime) -> Iterator[CheckResult]:
+    """All checks of a source on what is published."""
+    yield check_freshness(lake, source, now)
+    yield from TableChecks(lake, source, now).run()
 
 
 @dataclass

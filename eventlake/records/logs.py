@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-import duckdb
 import msgspec
 import numpy as np
 import pyarrow as pa
@@ -199,6 +198,75 @@ def read(storage: Storage, files: Iterable[LogFile]) -> Iterator[pa.Table]:
                 yield pa.Table.from_batches([batch]).cast(SCHEMA)
 
 
+class Cursor(msgspec.Struct, frozen=True, array_like=True):
+    """A position among the records of a run: a file, and a row of it."""
+
+    file: int = 0
+    row: int = 0
+
+
+def page(
+    storage: Storage,
+    files: Sequence[LogFile],
+    at: Cursor,
+    size: int,
+    text: str = "",
+    hide: Callable[[Iterable[pa.Table]], Iterator[pa.Table]] = iter,
+) -> tuple[pa.Table, Cursor | None]:
+    """Some records from a position on, and the position of the next; None at the end.
+
+    With a text, only records that have it in their reason or payload, after `hide`. A search looks
+    through at most `MOST_SEARCHED` records, so a page that is not the last may have fewer records.
+    """
+    found, searched = [SCHEMA.empty_table()], 0
+    for number in range(at.file, len(files)):
+        row = at.row if number == at.file else 0
+        with storage.open_input(files[number].path) as stream:
+            for table in hide(_from_row(pq.ParquetFile(stream), row)):
+                hits = _containing(table, text)
+                found.append(table.take(hits[:size]))
+                if len(hits) >= size:
+                    next_row = row + hits[size - 1].as_py() + 1
+                    return pa.concat_tables(found), _existing(storage, files, number, next_row)
+                size, row, searched = size - len(hits), row + len(table), searched + len(table)
+                if searched >= MOST_SEARCHED:
+                    return pa.concat_tables(found), _existing(storage, files, number, row)
+    return pa.concat_tables(found), None
+
+
+MOST_SEARCHED = 200_000
+
+
+def _from_row(parquet: pq.ParquetFile, row: int) -> Iterator[pa.Table]:
+    for group in range(parquet.num_row_groups):
+        rows = parquet.metadata.row_group(group).num_rows
+        if row >= rows:
+            row -= rows
+            continue
+        for batch in parquet.iter_batches(BATCH, row_groups=[group]):
+            if row < len(batch):
+                yield pa.Table.from_batches([batch[row:]]).cast(SCHEMA)
+            row = max(0, row - len(batch))
+
+
+def _containing(table: pa.Table, text: str) -> pa.Array:
+    """The rows with a text, in any case, in their reason or payload."""
+    if not text:
+        return pa.array(range(len(table)), pa.int64())
+    hits = [
+        pc.fill_null(pc.match_substring(table[name], text, ignore_case=True), False)
+        for name in ("status_message", "record_payload")
+    ]
+    return pc.indices_nonzero(pc.or_(*hits)).cast(pa.int64())
+
+
+def _existing(storage: Storage, files: Sequence[LogFile], file: int, row: int) -> Cursor | None:
+    """The cursor at a row, which may be the first one of the next file."""
+    if row < files[file].rows(storage):
+        return Cursor(file, row)
+    return Cursor(file + 1) if file + 1 < len(files) else None
+
+
 def first(records: Iterable[pa.Table], most: int) -> Iterator[pa.Table]:
     """At most a number of records."""
     for table in records:
@@ -259,6 +327,8 @@ def _search_folder(
     Arrow's reader has no Bloom filters and takes six times as long, but DuckDB needs downloaded
     extensions for anything other than folders.
     """
+    import duckdb
+
     columns = ", ".join(f'"{name}"' for name in SCHEMA.names)
     with closing(duckdb.connect()) as connection:
         connection.execute("SET TimeZone = 'UTC'")

@@ -1,5 +1,5 @@
 """SQL over the lake, by DuckDB: the tables and files are those of the catalog, never a glob."""
 
-from eventlake.sql.engine import LakeSql
+from eventlake.sql.engine import LakeSql, SqlLimits
 
-__all__ = ["LakeSql"]
+__all__ = ["LakeSql", "SqlLimits"]

@@ -1,18 +1,18 @@
 """Runs a SQL statement over the lake."""
 
-import time
-from collections.abc import Collection
-from contextlib import closing
+from collections.abc import Collection, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from threading import Timer
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlake.catalog.base import Catalog, CatalogPartition, CatalogTable
+from eventlake.catalog.base import Catalog, CatalogTable
 from eventlake.rules.errors import LakeError, StateError, UsageError
-from eventlake.sql.scan import column_types, scan
+from eventlake.sql.scan import column_types, scan, snapshot
 from eventlake.sql.statement import Statement, needed_partitions, parse, resolve, unknown_table
 from eventlake.storage import Storage
 
@@ -25,7 +25,15 @@ _SETTINGS = {
 _ONLY_OUR_SCANS: dict[str, Any] = {"enable_external_access": "false"}
 _SCAN = "__scan_"
 _EMPTY = "__empty"
-_WAITS = (0.1, 0.2, 0.4, 0.8, 1.6, *[2.0] * 10)  # seconds, while types are changing
+
+
+@dataclass(frozen=True, slots=True)
+class SqlLimits:
+    """Bounds of a query; more rows than `rows` are not read. Nothing is written to disk."""
+
+    seconds: float = 30
+    memory: str = "1GB"
+    rows: int = 10_000
 
 
 @dataclass(frozen=True)
@@ -35,22 +43,30 @@ class LakeSql:
     catalog: Catalog
     storage: Storage
 
-    def query(self, sql: str) -> pa.Table:
+    def query(self, sql: str, limits: SqlLimits | None = None) -> pa.Table:
         """The rows of one read-only statement; raises UsageError if it is wrong."""
         # DuckDB prints warnings if a connection is open when the program ends.
         with closing(duckdb.connect(config=_ONLY_OUR_SCANS)) as connection:
             for name, value in _SETTINGS.items():
                 connection.execute(f"SET {name} = '{value}'")
+            if limits is not None:
+                connection.execute(f"SET memory_limit = '{limits.memory}'")
+                connection.execute("SET max_temp_directory_size = '0B'")
             databases = self.catalog.databases()
             for database in databases:
                 connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{database}"')
             if databases:
                 connection.execute(f"SET search_path = '{','.join(databases)}'")
             connection.execute("SET lock_configuration = true")
-            return self._run(connection, parse(connection, sql), databases)
+            with _interrupted_after(connection, limits):
+                return self._run(connection, parse(connection, sql), databases, limits)
 
     def _run(
-        self, connection: duckdb.DuckDBPyConnection, statement: Statement, databases: list[str]
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        statement: Statement,
+        databases: list[str],
+        limits: SqlLimits | None,
     ) -> pa.Table:
         meant = {m: resolve(self.catalog, databases, m) for m in statement.mentions}
         tables = {table.full_name: table for table in meant.values() if table}
@@ -59,12 +75,14 @@ class LakeSql:
         if statement.lists_tables:
             self._make_empty_tables(connection, databases, tables)
         try:
-            return _whole_numbers(connection.sql(statement.sql).to_arrow_table())
+            return _whole_numbers(_rows(connection.sql(statement.sql), limits))
         except duckdb.CatalogException as error:
             # Only now, as the name may have been that of one of DuckDB's own tables.
             for mention in (m for m, table in meant.items() if table is None):
                 raise unknown_table(self.catalog, databases, mention) from error
             raise _refused(error) from error
+        except (duckdb.InterruptException, duckdb.OutOfMemoryException):
+            raise
         except duckdb.Error as error:
             raise _refused(error) from error
 
@@ -72,29 +90,12 @@ class LakeSql:
         self, connection: duckdb.DuckDBPyConnection, statement: Statement, table: CatalogTable
     ) -> None:
         """Create a view of the partitions that the statement may need."""
-        table, lying = self._as_one(table)
-        partitions = needed_partitions(connection, statement, table, lying)
+        table, partitions = snapshot(self.catalog, table)
+        partitions = needed_partitions(connection, statement, table, partitions)
         source = f"{_SCAN}{table.full_name}"
         connection.register(source, scan(self.storage, table, partitions))
         columns = ", ".join(f'"{name}"' for name in column_types(table).names)
         connection.execute(f'CREATE VIEW {_name(table)} AS SELECT {columns} FROM "{source}"')
-
-    def _as_one(self, table: CatalogTable) -> tuple[CatalogTable, list[CatalogPartition]]:
-        """A consistent snapshot of columns and partitions: types change together with all files."""
-        for wait in _WAITS:
-            if table.retyped >= 0:
-                partitions = self.catalog.partitions(table.database, table.name)
-                now = self.catalog.table(table.database, table.name) or table
-                if now.retyped == table.retyped:
-                    return table, partitions
-            else:
-                time.sleep(wait)
-                now = self.catalog.table(table.database, table.name) or table
-            table = now
-        raise StateError(
-            f"Columns of {table.full_name} are changing their types. Try again in a moment; if the "
-            "run that changes them has crashed, `datalake recover` completes it."
-        )
 
     def _make_empty_tables(
         self,
@@ -108,6 +109,45 @@ class LakeSql:
             connection.register(_EMPTY, column_types(table).empty_table())
             connection.execute(f'CREATE TABLE {_name(table)} AS FROM "{_EMPTY}"')
             connection.unregister(_EMPTY)
+
+
+@contextmanager
+def _interrupted_after(
+    connection: duckdb.DuckDBPyConnection, limits: SqlLimits | None
+) -> Iterator[None]:
+    if limits is None:
+        yield
+        return
+    timer = Timer(limits.seconds, connection.interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except duckdb.InterruptException:
+        raise UsageError(
+            f"The query was stopped after {limits.seconds:g} seconds. Select fewer days, for "
+            "example `WHERE day >= '2026-10-01'`, or fewer columns."
+        ) from None
+    except duckdb.OutOfMemoryException:
+        raise UsageError(
+            f"The query needs more than {limits.memory} of memory. Select fewer days or columns."
+        ) from None
+    finally:
+        timer.cancel()
+
+
+def _rows(relation: duckdb.DuckDBPyRelation, limits: SqlLimits | None) -> pa.Table:
+    """All rows; with limits, one more than is allowed at most, so that the caller can tell."""
+    if limits is None:
+        return relation.to_arrow_table()
+    batches, found = list[pa.RecordBatch](), 0
+    reader = relation.to_arrow_reader(1_024)
+    for batch in reader:
+        batches.append(batch[: limits.rows + 1 - found])
+        found += len(batches[-1])
+        if found > limits.rows:
+            break
+    return pa.Table.from_batches(batches, reader.schema)
 
 
 def _name(table: CatalogTable) -> str:

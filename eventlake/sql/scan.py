@@ -2,6 +2,7 @@
 
 import functools
 import operator
+import time
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,13 +12,33 @@ import msgspec
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from eventlake.catalog.base import CatalogPartition, CatalogTable
+from eventlake.catalog.base import Catalog, CatalogPartition, CatalogTable
 from eventlake.catalog.hive_types import arrow_type
 from eventlake.rules.errors import StateError
 from eventlake.storage import Storage, StoredFile
 
 _MANY = 50
 """With this many partitions below one folder, listing the whole folder is cheaper."""
+
+_WAITS = (0.1, 0.2, 0.4, 0.8, 1.6, *[2.0] * 10)  # seconds, while types are changing
+
+
+def snapshot(catalog: Catalog, table: CatalogTable) -> tuple[CatalogTable, list[CatalogPartition]]:
+    """A consistent snapshot of columns and partitions: types change together with all files."""
+    for wait in _WAITS:
+        if table.retyped >= 0:
+            partitions = catalog.partitions(table.database, table.name)
+            now = catalog.table(table.database, table.name) or table
+            if now.retyped == table.retyped:
+                return table, partitions
+        else:
+            time.sleep(wait)
+            now = catalog.table(table.database, table.name) or table
+        table = now
+    raise StateError(
+        f"Columns of {table.full_name} are changing their types. Try again in a moment; if the "
+        "run that changes them has crashed, `datalake recover` completes it."
+    )
 
 
 def partition_files(

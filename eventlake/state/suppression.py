@@ -206,6 +206,12 @@ class Suppression:
         return _known[self.fingerprint]
 
 
+def suppressed_people(storage: Storage, source: Source) -> People | None:
+    """The people suppressed now for a source, whose data is never shown."""
+    found = Suppression.of(storage, source)
+    return found.people(storage) if found else None
+
+
 _KEPT = 4
 _known: dict[str, People] = {}  # by fingerprint, the oldest first
 

@@ -10,7 +10,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-import eventlake.sql.engine
+import eventlake.sql.scan
 from eventlake.catalog.base import CatalogColumn, CatalogPartition, CatalogTable
 from eventlake.catalog.local import LocalCatalog
 from eventlake.rules.errors import StateError
@@ -154,7 +154,7 @@ class Switching(LocalCatalog):
 
 @pytest.fixture
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SmallLake:
-    monkeypatch.setattr(eventlake.sql.engine, "_WAITS", (0, 0, 0, 0, 0))
+    monkeypatch.setattr(eventlake.sql.scan, "_WAITS", (0, 0, 0, 0, 0))
     small = SmallLake(tmp_path)
     small.table("shop", "orders")
     return small

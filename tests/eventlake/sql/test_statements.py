@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from eventlake.rules.errors import StateError, UsageError
+from eventlake.sql import SqlLimits
 from tests.support.lakes.small_lake import (
     FAILURES,
     LAST_SUCCESS,
@@ -253,3 +254,27 @@ def test_a_damaged_report_is_named(lake: SmallLake) -> None:
         StateError, match=r"run_id=2/report\.json does not have one JSON object per line"
     ):
         lake.ask("FROM sync_reports")
+
+
+@pytest.mark.parametrize(
+    ("sql", "limits", "message"),
+    [
+        (
+            "SELECT count(*) FROM range(10000000000) a, range(10000) b",
+            SqlLimits(0.2),
+            "0.2 seconds",
+        ),
+        ("SELECT DISTINCT range FROM range(90000000)", SqlLimits(60, "30MB"), "30MB of memory"),
+    ],
+)
+def test_a_query_beyond_its_limits_is_stopped(
+    lake: SmallLake, sql: str, limits: SqlLimits, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        lake.sql.query(sql, limits)
+
+
+def test_limits_on_rows_show_that_there_are_more(lake: SmallLake) -> None:
+    assert lake.sql.query("FROM range(5000)", SqlLimits(rows=3_000)).num_rows == 3_001
+    assert lake.sql.query("FROM range(3000)", SqlLimits(rows=3_000)).num_rows == 3_000
+    assert lake.sql.query("FROM range(0)", SqlLimits()).column_names == ["range"]

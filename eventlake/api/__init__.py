@@ -1,0 +1,18 @@
+"""The public Python API: what `eventlake.open` returns, and all that this leads to."""
+
+from eventlake.api.health import Health, SourceHealth
+from eventlake.api.lake import EventLake, Launcher
+from eventlake.api.records import Records
+from eventlake.api.tables import Scan, Table, TableColumn, TableSize
+
+__all__ = [
+    "EventLake",
+    "Health",
+    "Launcher",
+    "Records",
+    "Scan",
+    "SourceHealth",
+    "Table",
+    "TableColumn",
+    "TableSize",
+]

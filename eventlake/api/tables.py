@@ -1,0 +1,202 @@
+"""Tables of the lake as Python sees them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventlake.catalog.base import CatalogPartition, CatalogTable
+from eventlake.lake import Lake
+from eventlake.rules.errors import UsageError, did_you_mean
+from eventlake.rules.types import LakeType
+from eventlake.state.source_state import read_state
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow.dataset as ds
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A column; `type` is spelled as in SQL, `path` is the JSON pointer to its field."""
+
+    name: str
+    type: str
+    path: str = ""
+    is_key: bool = False  # of the partitions
+
+
+@dataclass(frozen=True, slots=True)
+class TableSize:
+    """The size of a table by its catalog."""
+
+    partitions: int
+    rows: int
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of the lake, as it was when it was asked for.
+
+    >>> table = my.table("web_shop.page")
+    >>> table.event, len(table.columns), table.size().rows
+    ('page', 47, 35)
+    """
+
+    lake: Lake
+    entry: CatalogTable
+
+    @property
+    def name(self) -> str:
+        """The full name: `database.table`."""
+        return self.entry.full_name
+
+    @property
+    def event(self) -> str:
+        """The event that the table has, as it was sent."""
+        return self.entry.comment
+
+    @property
+    def location(self) -> str:
+        """The folder of its data files, as a path or URI."""
+        return self.lake.storage.full(self.entry.location)
+
+    @property
+    def columns(self) -> tuple[TableColumn, ...]:
+        """The columns in the order of the catalog, then the keys of the partitions."""
+        keys = (TableColumn(key, "string", is_key=True) for key in self.entry.partition_keys)
+        own = (TableColumn(one.name, one.type, one.comment) for one in self.entry.columns)
+        return (*own, *keys)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns as Arrow types."""
+        from eventlake.sql.scan import column_types
+
+        return column_types(self.entry)
+
+    def partitions(self) -> list[CatalogPartition]:
+        """Where its rows lie, by the values of its keys."""
+        return self.lake.catalog.partitions(self.entry.database, self.entry.name)
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the catalog counts its rows: only those of events, not the sync reports."""
+        return self.entry.format == "parquet"
+
+    def size(self) -> TableSize:
+        found = self.partitions()
+        return TableSize(
+            len(found),
+            sum(one.rows for one in found),
+            sum(one.files for one in found),
+            sum(one.bytes for one in found),
+        )
+
+    def requested_types(self) -> dict[str, LakeType]:
+        """Types requested by `datalake retype` that wait for a replay, by column."""
+        sources = self.lake.settings.sources
+        states = (read_state(self.lake.for_source(one).storage, one.id) for one in sources)
+        requested = (state.requested_types.get(self.name) for state in states)
+        return next(filter(None, requested), {})
+
+    def scan(
+        self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None
+    ) -> "Scan":
+        """Some columns and rows; files of partitions that cannot match are not opened.
+
+        >>> import pyarrow.compute as pc
+        >>> first_day = pc.field("day") == "2026-10-01"
+        >>> my.table("web_shop.page").scan(["message_id", "hr"], first_day).arrow().num_rows
+        20
+        """
+        import pyarrow.dataset as ds
+
+        from eventlake.sql.scan import scan, snapshot
+
+        known = self.schema.names
+        for column in columns or ():
+            if column not in known:
+                raise UsageError(
+                    f"Table {self.name} has no column {column!r}"
+                    f"{did_you_mean(column, known) or '.'} `Table.columns` lists them."
+                )
+        entry, partitions = snapshot(self.lake.catalog, self.entry)
+        found = scan(self.lake.storage, entry, partitions)
+        rows = ds.dataset(found) if isinstance(found, pa.Table) else found
+        return Scan(rows, tuple(columns or known), filter)
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Chosen columns and rows of a table; each method reads them."""
+
+    dataset: "ds.Dataset"
+    columns: tuple[str, ...]
+    filter: pc.Expression | None = None
+
+    def _scanner(self) -> "ds.Scanner":
+        return self.dataset.scanner(columns=list(self.columns), filter=self.filter)
+
+    def reader(self) -> pa.RecordBatchReader:
+        """The rows batch by batch, without holding all of them."""
+        return self._scanner().to_reader()
+
+    def arrow(self) -> pa.Table:
+        """All rows in memory."""
+        return self._scanner().to_table()
+
+    def duckdb(
+        self, connection: "duckdb.DuckDBPyConnection | None" = None
+    ) -> "duckdb.DuckDBPyRelation":
+        """A DuckDB relation that reads the rows when it is executed.
+
+        >>> my.table("web_shop.page").scan().duckdb().count("*").fetchall()
+        [(35,)]
+        """
+        import duckdb
+
+        rows = self.dataset if self.filter is None else self.dataset.filter(self.filter)
+        relation = (connection or duckdb.default_connection()).from_arrow(rows)
+        return relation.project(", ".join(f'"{column}"' for column in self.columns))
+
+    def pandas(self) -> Any:
+        """A pandas DataFrame."""
+        return self.arrow().to_pandas()
+
+    def polars(self) -> Any:
+        """A Polars DataFrame, if Polars is installed."""
+        try:
+            import polars  # type: ignore[import-not-found, unused-ignore]
+        except ImportError:
+            raise UsageError(
+                "Polars is not installed. Install it (`pip install polars`), or use `arrow()` or "
+                "`pandas()`."
+            ) from None
+        return polars.from_arrow(self.arrow())
+
+
+def find_table(lake: Lake, database: str, name: str) -> Table:
+    """A table; raises `UsageError` with similar names."""
+    found = lake.catalog.table(known_database(lake, database), name)
+    if found is None:
+        known = [table.name for table in lake.catalog.tables(database)]
+        raise UsageError(
+            f"Database {database} has no table {name!r}{did_you_mean(name, known) or '.'} "
+            f"`datalake tables {database}` lists its tables."
+        )
+    return Table(lake, found)
+
+
+def known_database(lake: Lake, name: str) -> str:
+    known = lake.catalog.databases()
+    if name in known:
+        return name
+    listed = ", ".join(known) or "none yet; `datalake sync` creates them"
+    raise UsageError(
+        f"There is no database {name!r}{did_you_mean(name, known)} (databases: {listed})."
+    )
