@@ -261,11 +261,11 @@ def check_job(lake: Lake) -> dg.JobDefinition:
     """The findings of `datalake check`, where scheduled syncs run; fails if one is an error."""
 
     @dg.op(
-        name="look",
+        name="find_problems",
         description="Tests settings, roles, storage, archives, catalog and engine.",
         out=dg.Out(dg.Nothing),
     )
-    def look(context: dg.OpExecutionContext) -> None:
+    def find_problems(context: dg.OpExecutionContext) -> None:
         schedules = Schedules(lambda: context.instance)
         found: list[Finding] = []
         for finding in findings(lake, lake.settings.sources, schedules):
@@ -279,7 +279,10 @@ def check_job(lake: Lake) -> dg.JobDefinition:
         context.add_output_metadata(shown)
 
     return op_job(
-        look, "check", "Whether syncs and replays can work, and why data may be missing.", lake
+        find_problems,
+        "check",
+        "Whether syncs and replays can work, and why data may be missing.",
+        lake,
     )
 
 

@@ -77,7 +77,7 @@ def test_for_a_python_without_venv_the_package_is_named(machine: Machine) -> Non
     assert "apt-get install python3.11-venv" in refused(machine)
 
 
-def test_without_java_and_without_a_package_manager_the_message_says_how(machine: Machine) -> None:
+def test_without_java_and_package_manager_the_message_explains_how(machine: Machine) -> None:
     said = refused(machine)
     assert "Java 17 or newer is needed; found: none" in said
     assert "apt-get install openjdk-17-jre-headless" in said

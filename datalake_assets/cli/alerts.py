@@ -155,9 +155,9 @@ def _show_test(one: ChannelTest) -> None:
 
 def _tried_as_dict(one: ChannelTest) -> dict[str, Any]:
     return {
-        "way": one.channel,
+        "channel": one.channel,
         "address": one.address,
         "source": one.source,
-        "taken": not one.error,
-        "told": one.error or one.remark,
+        "accepted": not one.error,
+        "message": one.error or one.remark,
     }

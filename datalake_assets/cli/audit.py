@@ -140,8 +140,8 @@ def _show_remarks(found: Audit) -> None:
     raw = found.raw
     if raw.waiting:
         note(f"Waiting for the next sync: {_listed(raw.waiting)}")
-    if raw.early:
-        note(f"In day folders before the source's start, which no sync loads: {_listed(raw.early)}")
+    if raw.before_start:
+        note(f"Before the source's start, so that no sync loads them: {_listed(raw.before_start)}")
     if raw.changed:
         warn(f"Changed after being loaded: {_listed(raw.changed)}. A replay takes the new content.")
     if raw.gone:
@@ -197,7 +197,7 @@ def _as_dict(found: Audit) -> dict[str, Any]:
         "raw_files": {
             "read": len(found.raw.read),
             "waiting": found.raw.waiting,
-            "before_start": found.raw.early,
+            "before_start": found.raw.before_start,
             "changed": found.raw.changed,
             "gone": [entry.path for entry in found.raw.gone],
         },

@@ -91,7 +91,7 @@ def require(found: Iterable[Finding]) -> None:
     if len(errors) == 1:
         raise errors[0]
     if errors:
-        raise UsageError("\n".join([f"{len(errors)} things are in the way.", *map(str, errors)]))
+        raise UsageError("\n".join([f"{len(errors)} problems prevent the run.", *map(str, errors)]))
 
 
 def java_finding() -> Finding:

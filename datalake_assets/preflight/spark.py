@@ -83,11 +83,11 @@ def _steps(access: AwsAccess, cluster_id: str) -> str:
             emr.describe_step(ClusterId=cluster_id, StepId=step["Id"])
     _try_to_submit_nothing(emr, cluster_id)
     at_work = sum(step["Status"]["State"] in _AT_WORK for step in steps)
-    return f"may be submitted and looked at; {at_work} pending or running"
+    return f"may be submitted and read; {at_work} pending or running"
 
 
 def _try_to_submit_nothing(emr: Any, cluster_id: str) -> None:
-    """Anything but a refusal is an answer to somebody who may ask."""
+    """Any error but a denied permission shows that steps may be submitted."""
     from botocore.exceptions import ClientError
 
     try:
@@ -97,20 +97,20 @@ def _try_to_submit_nothing(emr: Any, cluster_id: str) -> None:
         return
 
 
-_WAIT_SECONDS = 30.0  # less than runs do: somebody looks on
+_WAIT_SECONDS = 30.0  # less than runs: a person waits
 
 
 def spark_cluster_findings(lake: Lake) -> Iterator[Finding]:
     """The findings in order; each needs the one before it."""
     with ClusterSession(lake.settings, lake.storage, Silent(), _WAIT_SECONDS) as session:
-        looks = {
+        checks = {
             "Spark master": _master,
             "Spark executors": _executors,
             "Python of the workers": _python,
             "storage, from there": _storage,
         }
-        for what, look in looks.items():
-            found = finding_of(what, partial(look, session))
+        for what, check in checks.items():
+            found = finding_of(what, partial(check, session))
             yield found
             if found.level != "ok":
                 return

@@ -60,10 +60,9 @@ def _bucket(storage: S3Storage) -> str:
 
 
 def bucket_region(storage: S3Storage) -> str:
-    """Where the bucket is, which S3 tells with its refusal, too.
+    """The region of the bucket, which S3 returns also when it denies access.
 
-    To look at the bucket as a whole is more than the role of infra/aws may do: it may list the
-    lake's folders only.
+    The role of infra/aws may not list the whole bucket, only the lake's folders.
     """
     from botocore.exceptions import ClientError
 
@@ -76,12 +75,12 @@ def bucket_region(storage: S3Storage) -> str:
             with aws_call(storage.bucket):
                 raise
     region = answer["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region")
-    # Servers other than AWS's may not tell.
+    # Servers other than AWS's may not return it.
     return str(region or storage.access.region_name() or "us-east-1")
 
 
 def _staging_stays(storage: S3Storage) -> bool:
-    """Whether no rule of the bucket removes staging; False also where we may not look."""
+    """Whether no rule of the bucket removes staging; False also without permission to read them."""
     from eventlake.aws.lifecycle import read_lifecycle
 
     stage = f"{storage.prefix}/segment-stage/".lstrip("/")

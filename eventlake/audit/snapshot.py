@@ -27,7 +27,7 @@ class AuditedFiles:
     loaded_lines: dict[str, int]  # of files that are not loaded to their end
     hours: dict[str, frozenset[str]]  # of files that are loaded and have not changed
     waiting: tuple[str, ...] = ()  # for the next sync, completely or from some line on
-    early: tuple[str, ...] = ()  # in folders before the source's start, which no sync reads
+    before_start: tuple[str, ...] = ()  # in folders before the source's start, which no sync reads
     changed: tuple[str, ...] = ()  # since they were loaded
     gone: tuple[LedgerEntry, ...] = ()  # since they were loaded
 
@@ -43,7 +43,7 @@ def audited_files(raw: RawFiles, start: date | None, scope: Scope) -> AuditedFil
     loaded_lines: dict[str, int] = {}
     hours: dict[str, frozenset[str]] = {}
     waiting: list[str] = []
-    early: list[str] = []
+    before_start: list[str] = []
     changed: list[str] = []
     for folder, files in raw.archive.folders.items():
         for file in files:
@@ -53,7 +53,9 @@ def audited_files(raw: RawFiles, start: date | None, scope: Scope) -> AuditedFil
             read.append(file)
             if entry is None:
                 loaded_lines[file.path] = 0
-                (early if start is not None and folder < start else waiting).append(file.path)
+                (before_start if start is not None and folder < start else waiting).append(
+                    file.path
+                )
             elif entry.matches(file):
                 hours[file.path] = frozenset(entry.hours)
             elif entry.broken:
@@ -71,7 +73,7 @@ def audited_files(raw: RawFiles, start: date | None, scope: Scope) -> AuditedFil
         loaded_lines,
         hours,
         tuple(waiting),
-        tuple(early),
+        tuple(before_start),
         tuple(changed),
         tuple(raw.ledger[path] for path in gone),
     )

@@ -13,7 +13,7 @@ _UPLOAD = "upload objects to S3 bucket {bucket}"
 _STAGE = "upload staging data to S3 bucket {bucket}"
 _LIST = "list objects of S3 bucket {bucket}"
 _DELETE = "delete objects from S3 bucket {bucket}"
-_INSPECT_BUCKET = "look at the settings of S3 bucket {bucket}"
+_INSPECT_BUCKET = "read the settings of S3 bucket {bucket}"
 _START_CLUSTER = "start an EMR cluster"
 
 
@@ -63,7 +63,7 @@ _TABLE: dict[str, list[tuple[str, str, str]]] = {
         ("check the status of an EMR job on cluster {resource}", "DescribeStep ListSteps", ""),
         ("cancel an EMR job on cluster {resource}", "CancelSteps", ""),
         (
-            "look at EMR cluster {resource}",
+            "read EMR cluster {resource}",
             "DescribeCluster ListInstanceGroups ListInstanceFleets ListBootstrapActions "
             "GetManagedScalingPolicy",
             "",
@@ -97,7 +97,7 @@ _TABLE: dict[str, list[tuple[str, str, str]]] = {
     ],
     "sns": [
         ("publish to SNS topic {resource}", "Publish", ""),
-        ("look at SNS topic {resource}", "GetTopicAttributes", ""),
+        ("read SNS topic {resource}", "GetTopicAttributes", ""),
     ],
     "sts": [("assume role {resource}", "AssumeRole", "")],
 }

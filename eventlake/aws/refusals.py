@@ -41,7 +41,7 @@ def role_refused(
     wrong = "invalid" if is_set else "not set"
     return InvalidSetting(
         f"External ID is {wrong}, or the role does not trust us: sts:AssumeRole on {role}"
-        f"{_sent(external_id, is_set)} was refused to {principal}; AWS does not tell which it is. "
+        f"{_sent(external_id, is_set)} was refused to {principal}; AWS does not say which. "
         "Add the external ID to the list `sts:ExternalId` in the trust policy of the role, or "
         f"correct `external_id`; and see that this policy names {principal} as principal, and that "
         "the role of `iam_role_arn` exists."
@@ -240,6 +240,6 @@ def _trouble(answer: Answer, service: str) -> ServiceTrouble:
     call = f" to {answer.operation}" if answer.operation else ""
     said = f": {answer.code}: {answer.said}" if answer.said else f": {answer.code}"
     return ServiceTrouble(
-        f"{service} did not answer as it should{call}, also when asked again{said[:400]}. "
-        "There is nothing to correct; the next sync tries again and goes on from what is published."
+        f"{service} did not answer as it should{call}, also after retries{said[:400]}. "
+        "There is nothing to correct; the next sync tries again."
     )

@@ -61,7 +61,7 @@ class CellBlock:
         self.memory[start:end] = np.frombuffer(line[: end - start].ljust(end - start), np.uint8)
 
     def texts(self, cells: np.ndarray) -> list[str | None]:
-        """What stands in some cells, None where it is not plain text."""
+        """The texts of some cells, None where it is not plain text."""
         plain = (self.cells.kind[cells] < ESCAPED).tolist()
         starts, ends = self.cells.start[cells].tolist(), self.cells.end[cells].tolist()
         view = self.memory.data

@@ -113,7 +113,7 @@ class RecordLog:
                     out,
                     compression="zstd",
                     store_schema=False,
-                    # Who looks for one identifier passes over nearly all files that lack it.
+                    # A search for one identifier skips nearly all files that lack it.
                     bloom_filter_options={"identifier": {"ndv": len(filled), "fpp": _MISTAKEN}},
                 )
             self._written[batch_type] = number + 1

@@ -69,7 +69,7 @@ class Seen(msgspec.Struct):
     rejected: dict[str, dict[str, int]] = {}  # table ("" where it has none) → reason → rows
     skipped: int = 0
     suppressed: dict[str, int] = {}  # by table
-    early: int = 0  # received before the source's start
+    before_start: int = 0  # rows
     ahead: int = 0  # received more than a day after the run began
     samples: list[RejectedSample] = []
     not_loaded: dict[str, list[int]] = {}  # reason → positions of rows
@@ -90,7 +90,7 @@ class Seen(msgspec.Struct):
             whole.files += part.files
             whole.samples += part.samples
             whole.skipped += part.skipped
-            whole.early += part.early
+            whole.before_start += part.before_start
             whole.ahead += part.ahead
             for table, reasons in part.rejected.items():
                 totals = whole.rejected.setdefault(table, {})

@@ -116,7 +116,7 @@ class Account:
         for file, hour in zip(of_file[first].tolist(), hours[first].tolist(), strict=True):
             self._files[file].hours.add(hour_of(hour * HOUR_US))
         if self._start_us is not None:
-            self.seen.early += int(np.count_nonzero(times < self._start_us))
+            self.seen.before_start += int(np.count_nonzero(times < self._start_us))
         if self._ahead_us is not None:
             self.seen.ahead += int(np.count_nonzero(times > self._ahead_us))
 
@@ -172,7 +172,7 @@ class _StageTask:
     task: int
     tables: dict[str, TableFields] = field(default_factory=dict)
     skip_lines: dict[int, int] = field(default_factory=dict)
-    people: People | None = None  # who are suppressed
+    people: People | None = None  # suppressed
 
     def __post_init__(self) -> None:
         self.vocabulary = Vocabulary(self.job.naming)
@@ -245,11 +245,11 @@ class _StageTask:
         yield from self._staged(block, np.arange(len(block.table)))
 
     def _may_be_suppressed(self, block: CellBlock, people: People) -> np.ndarray:
-        """The rows that name one of these people, or somebody in an unusual way."""
+        """The rows that name one of these people, or an id in an unusual form."""
         named = np.zeros(len(block.table), np.bool_)
-        for who, ids in ((USER, people.users), (ANONYMOUS, people.anonymous)):
-            rows = np.flatnonzero(block.events.envelope[:, who] != NONE)
-            texts = block.texts(block.events.envelope[rows, who])
+        for column, ids in ((USER, people.users), (ANONYMOUS, people.anonymous)):
+            rows = np.flatnonzero(block.events.envelope[:, column] != NONE)
+            texts = block.texts(block.events.envelope[rows, column])
             named[rows] |= np.array([text is None or text in ids for text in texts], np.bool_)
         return np.flatnonzero(named)
 
@@ -309,7 +309,7 @@ class _StageTask:
         return np.asarray((block.table == NONE) | ((received >= first) & (received < after)))
 
     def _with_room(self, block: CellBlock, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The rows whose tables can have all columns of theirs, and those to look at one by one."""
+        """The rows whose tables can have all columns of theirs, and those to check one by one."""
         if not len(rows):
             return rows, rows
         rows = rows[np.argsort(block.table[rows], kind="stable")]

@@ -78,7 +78,7 @@ class LoadJob:
 
 
 class LoadedFile(msgspec.Struct, frozen=True):
-    """A written file, as its own footer tells it, and what happened on the way.
+    """A written file, as described by its footer, and what happened on the way.
 
     Of files of a table that were written together the first has the casts and rescued cells of all.
     """

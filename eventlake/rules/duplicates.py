@@ -81,7 +81,7 @@ def find_twins(events: Events, in_lake: Events, window: int) -> np.ndarray:
 
 def have_twins(events: Events, others: Events, window: int) -> np.ndarray:
     """Of which events there is another one with the same id within the window."""
-    # Usually it is the same event: all but a few are settled by this.
+    # Usually it is the same event, so this decides all but a few.
     found: np.ndarray = np.isin(_mixed(events), _mixed(others))
     doubtful = np.flatnonzero(~found)
     doubtful = doubtful[np.isin(events.ids[doubtful, 0], others.ids[:, 0])]

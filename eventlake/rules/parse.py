@@ -2,7 +2,7 @@
 
 Objects are `dict`, arrays `list`, text `str`; integers are `int`, and every number that an `int`
 cannot give back as it was written (a fraction, an exponent, `-0`, thousands of digits) is
-`msgspec.Raw`, its text. A key that stands twice in one object has its last value.
+`msgspec.Raw`, its text. A key that occurs twice in one object has its last value.
 """
 
 import json

@@ -87,7 +87,7 @@ def _raw_ids(work: UnitWork, job: StageJob, window: Window) -> tuple[IndexFile, 
     key = (window, job.tables, raw)
     if key in work.made_ids or not raw:
         return work.made_ids.get(key, ())
-    work.context.listener.log(f"{work.unit.label}: looks for copies of lost rows in {window}")
+    work.context.listener.log(f"{work.unit.label}: searches for copies of lost rows in {window}")
     flow = work.context.dataflow()
     try:
         seen = flow.stage(job, tasks(raw, flow.slots))

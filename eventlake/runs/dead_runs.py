@@ -28,7 +28,7 @@ from eventlake.storage import Storage
 INTERRUPTED = Failure(
     "Segment.Internal",
     "The run was interrupted: its process ended without a report. What it had published stays; "
-    "the next run goes on from there.",
+    "the next run continues from there.",
 )
 
 

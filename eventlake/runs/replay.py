@@ -146,12 +146,12 @@ def progress(
         why = f"{lost[0]} no longer exists in the requested types"
     if why is not None:
         listener.warn(
-            f"The replay that run {current.begun} began was interrupted, and cannot go on: {why}. "
-            "It begins anew at its first day."
+            f"The replay that run {current.begun} began was interrupted and cannot be resumed: "
+            f"{why}. It begins anew at its first day."
         )
         return anew
     listener.log(
-        f"Goes on with the replay that run {current.begun} began: {len(current.days)} of "
+        f"Resumes the replay that run {current.begun} began: {len(current.days)} of "
         f"{len(days)} days are in the lake ({_by_run(current)})."
     )
     done = takewhile(current.days.__contains__, units)  # a day compares with those before it

@@ -134,7 +134,7 @@ class Switches:
                 partitions,
                 (shadows.get(partition_name(p.values)) for p in partitions),
             )
-            return [p for p, stands in zip(partitions, ready, strict=True) if not stands]
+            return [p for p, is_ready in zip(partitions, ready, strict=True) if not is_ready]
 
     def _moved(self, schema: TableSchema, state: SourceState) -> Iterator[PartitionChange]:
         """All partitions of a table, each to where its shadow lies."""

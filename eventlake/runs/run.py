@@ -105,7 +105,7 @@ class Run:
         try:
             done = clean_up(context.storage, context.catalog, context.source, self.state, now())
         except (LakeError, OSError) as error:
-            context.listener.warn(f"Clean-up broke off; the next run goes on with it. {error}")
+            context.listener.warn(f"Clean-up failed; the next run continues it. {error}")
             return
         if removed := done.replaced + done.abandoned:
             context.listener.log(

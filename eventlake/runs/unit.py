@@ -20,14 +20,14 @@ T = TypeVar("T")
 DAY = timedelta(days=1)
 
 
-def evenly(things: Iterable[T], weight: Callable[[T], int], count: int) -> list[list[T]]:
+def evenly(items: Iterable[T], weight: Callable[[T], int], count: int) -> list[list[T]]:
     """Distribute items over at most `count` shares: heaviest first, each to the lightest share."""
     shares: list[tuple[int, int, list[T]]] = [(0, number, []) for number in range(count)]
     heapify(shares)
-    for thing in sorted(things, key=weight, reverse=True):
+    for item in sorted(items, key=weight, reverse=True):
         load, number, share = shares[0]
-        share.append(thing)
-        heapreplace(shares, (load + weight(thing), number, share))
+        share.append(item)
+        heapreplace(shares, (load + weight(item), number, share))
     return [share for _, _, share in sorted(shares, reverse=True) if share]
 
 

@@ -118,8 +118,8 @@ def _warnings(unit: Unit, seen: Seen) -> Iterable[str]:
                 "put the whole file there and the next sync loads the rest."
             )
     yield from rejections(unit, seen)
-    if seen.early:
-        yield f"{seen.early} rows were received before the source's start; they were loaded."
+    if seen.before_start:
+        yield f"{seen.before_start} rows were received before the source's start; they were loaded."
     if seen.ahead:
         yield f"{seen.ahead} rows claim to be received more than a day ahead; they were loaded."
 

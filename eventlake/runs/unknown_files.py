@@ -197,7 +197,7 @@ def _problem(file: HeldFile, footer: pq.FileMetaData, folder: Folder, layout: Da
 
 
 def _time_problem(work: UnitWork, path: str, folder: Folder) -> str:
-    """Rows of another partition: the file was copied here by somebody."""
+    """Rows of another partition: the file was copied here by hand."""
     source = work.context.source
     layout, column = source.date_partition, RECEIVED_AT.name(source.naming)
     with work.context.storage.open_input(path) as stream:

@@ -207,9 +207,9 @@ def _instead(model: type[BaseModel], loc: Loc) -> str:
     """What to write instead of an unknown setting."""
     key, owner = str(loc[-1]), _model_at(model, loc[:-1])
     if owner is Source and key in Settings.model_fields:
-        return "it stands at the top of the file, not in a source"
+        return "it belongs at the top of the file, not in a source"
     if owner is Settings and key in Source.model_fields:
-        return "it stands in a source, not at the top of the file"
+        return "it belongs in a source, not at the top of the file"
     known = [name for name in owner.model_fields if name not in _NOT_FROM_THE_FILE]
     return did_you_mean(key, known).removeprefix("; ") or f"allowed: {', '.join(known)}"
 

@@ -114,7 +114,7 @@ def misplaced(
     try:
         root = _real(storage_root(storage_place(str(storage)), Path(folder or "")))
     except ValueError:
-        return  # said where `storage` stands
+        return  # reported with `storage`
     archives: list[tuple[str, str, str]] = []
     for index, source in sources:
         named, slug = str(source.get("id")), str(source.get("slug"))

@@ -18,7 +18,7 @@ class RawVersion(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Replay(msgspec.Struct, frozen=True):
-    """What a replay is: launched again with all of this the same, it goes on where it was."""
+    """What a replay is: launched again with all of this the same, it resumes."""
 
     start: datetime
     end: datetime

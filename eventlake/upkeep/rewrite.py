@@ -246,7 +246,7 @@ def rewrite(
 ) -> Rewritten:
     """Rewrite a partition into a folder; file names begin with `stem`."""
     files = _published(storage, candidate)
-    # Those that were small from the beginning first; names tell which came before which.
+    # Those that were small from the beginning first; names show their order.
     small = sorted(sorted(files, key=lambda file: file.size)[:MOST_FILES], key=lambda f: f.path)
     kept = tuple(file for file in files if file not in small)
     before = prove(storage, source, candidate.schema, small)

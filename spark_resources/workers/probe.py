@@ -24,7 +24,7 @@ class Worker(NamedTuple):
     kernels: tuple[int, int] | None  # from the cache, compiled; None: its daemon has none
 
 
-def look(
+def report(
     packages: Sequence[str], file: str | None, numbers: Iterable[int] = ()
 ) -> Iterator[Worker]:
     """A task of an RDD, whatever numbers it is given."""
@@ -52,7 +52,7 @@ def workers_of(
     slots = context.defaultParallelism
     context.setJobDescription("start the workers")
     rdd = context.parallelize(range(slots), slots)
-    return rdd.mapPartitions(lambda numbers: look(packages, file, numbers)).collect()
+    return rdd.mapPartitions(lambda numbers: report(packages, file, numbers)).collect()
 
 
 def log_kernels(workers: Sequence[Worker], listener: "Listener") -> None:

@@ -122,7 +122,7 @@ def test_a_table_shows_its_rows_its_columns_and_plots(look: Look) -> None:
     picture(page, "plots")
 
 
-def test_a_check_says_its_rule_and_shows_its_numbers(look: Look) -> None:
+def test_a_check_shows_its_rule_and_its_numbers(look: Look) -> None:
     page = look("/assets/web_shop/track_order_completed?view=checks")
     for name in CHECKS:
         expect(page.get_by_text(name, exact=True).first).to_be_visible()

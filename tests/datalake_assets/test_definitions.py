@@ -134,7 +134,7 @@ def test_the_snapshot_never_forgets_a_table(platform: Platform) -> None:
     assert read_snapshot(platform.lake) == before
 
 
-def test_definitions_without_settings_say_what_to_do(
+def test_definitions_without_settings_explain_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""Calls to Glue: the account's catalog in each, every page, trouble of the moment tried again."""
+"""Calls to Glue: with the account's catalog, all pages, and retries of transient errors."""
 
 import random
 import time
@@ -36,7 +36,7 @@ BUSY = frozenset(
         "ResourceNotReadyException",
     }
 )
-"""What Glue refuses for the moment only; after trouble of any service, botocore asks again."""
+"""Transient errors of Glue alone; botocore retries those that all services have."""
 
 Fields = dict[str, Any]
 

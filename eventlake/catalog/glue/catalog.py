@@ -51,7 +51,7 @@ class GlueCatalog:
     Of databases these are the ones that the lake has made and those that its settings name; of
     tables, those that lie below the lake's root. Others are never shown, nor changed.
 
-    Everything that manifests must know of each other stands in Glue: each partition has the
+    Everything that manifests must know of each other is in Glue: each partition has the
     number of the manifest that put it there, each table that of the last one which dropped
     partitions. Manifests are applied in order, so what such a one finds missing was there once.
     Glue has no condition on the change of a single partition: of two that move the same one in
@@ -115,7 +115,7 @@ class GlueCatalog:
                 "create_table", table.full_name, DatabaseName=table.database, TableInput=wanted
             )
         except ClientError as error:
-            if code_of(error) != EXISTS:  # since we looked, or by an answer that got lost
+            if code_of(error) != EXISTS:  # created meanwhile, or the response was lost
                 raise
             return False
         return True
@@ -222,9 +222,9 @@ class GlueCatalog:
             if not wanted:
                 return made
         raise ServiceTrouble(
-            f"Partitions of {table['DatabaseName']}.{table['Name']} were made and removed by "
-            "somebody else, again and again, while they were to be changed. The next run tries "
-            "once more."
+            f"Partitions of {table['DatabaseName']}.{table['Name']} were created and "
+            "removed by another program during every attempt to change them. The next run tries "
+            "again."
         )
 
     def _take_back(self, database: str, name: str, made: list[CatalogPartition]) -> None:

@@ -54,7 +54,7 @@ def test_a_test_message_goes_to_every_recipient_once(mail_box: MailBox, hook: Ho
 def test_a_channel_that_refuses_the_test_is_reported_and_fails_the_command(hook: Hook) -> None:
     hook.status = 404
     sent = datalake("alerts", "--test", "--json", code=1).json
-    taken = {one["way"]: (one["taken"], one["told"]) for one in sent}
+    taken = {one["channel"]: (one["accepted"], one["message"]) for one in sent}
     assert taken["email"] == (True, "")
     assert taken["webhook"][0] is False
     assert "answered 404 (invalid_token)" in taken["webhook"][1]

@@ -55,7 +55,7 @@ def test_a_range(filled: SampleLake) -> None:
     assert datalake(*IOS, *one).out.startswith("ios_prod, 2026-10-01T00 to 2026-10-01T01: ")
 
 
-def test_a_range_without_rows_says_so(filled: SampleLake) -> None:
+def test_a_range_without_rows_is_reported(filled: SampleLake) -> None:
     result = datalake(*IOS, "--from", "2020-01-01", "--to", "2020-01-02")
     assert result.out.endswith(
         "Nothing to compare: neither the archive nor the lake has rows in this range.\n"

@@ -92,7 +92,7 @@ def backfills(filled: SampleLake, monkeypatch: pytest.MonkeyPatch) -> Iterator[B
         yield Backfills(instance, workspace)
 
 
-def test_days_of_several_tables_are_one_run_which_goes_on_in_the_next_backfill(
+def test_days_of_several_tables_are_one_run_which_the_next_backfill_resumes(
     backfills: Backfills,
 ) -> None:
     recorded = backfills.instance.get_materialized_partitions

@@ -56,7 +56,7 @@ def test_a_missing_archive_is_named_and_nothing_is_written(settings_file: Path) 
 
 
 @pytest.mark.usefixtures("no_java")
-def test_without_java_it_says_how_to_install_it(unsynced: SampleLake) -> None:
+def test_without_java_the_message_explains_how_to_install_it(unsynced: SampleLake) -> None:
     before = everything_below(unsynced.folder)
     result = datalake("check", code=2)
     assert signs(result)["Java"] == "✗"

@@ -76,7 +76,7 @@ def test_every_command_shows_examples(words: tuple[str, ...]) -> None:
         ("check --config", "--config check"),
     ],
 )
-def test_options_of_the_program_may_stand_anywhere(words: str, ordered: str) -> None:
+def test_options_of_the_program_may_be_anywhere(words: str, ordered: str) -> None:
     assert globals_first(words.split()) == ordered.split()
 
 
@@ -161,7 +161,7 @@ def test_wrong_words_are_refused_and_change_nothing(
     assert everything_below(filled.folder) == before
 
 
-def test_without_settings_the_message_says_how_to_get_some() -> None:
+def test_without_settings_the_message_explains_how_to_create_them() -> None:
     result = datalake("tables", code=2)
     assert f"There are no settings at {Path.cwd()}/lake.yaml" in result.err
     assert "datalake init" in result.err

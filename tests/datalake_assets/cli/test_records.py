@@ -134,7 +134,7 @@ def test_a_rejected_event_with_the_reason(filled: SampleLake) -> None:
     assert f"  why    {rejected['status_message']}" in result.out
 
 
-def test_without_logs_it_says_so_and_still_finds(filled: SampleLake) -> None:
+def test_missing_logs_are_reported_and_events_still_found(filled: SampleLake) -> None:
     loaded = record("succeeded")
     shutil.rmtree(filled.folder / "data" / "sync_tracking_datasets")
     result = datalake("find", loaded["identifier"])
@@ -144,7 +144,7 @@ def test_without_logs_it_says_so_and_still_finds(filled: SampleLake) -> None:
     assert f"written by run {run}" in result.err
 
 
-def test_an_unknown_id_ends_with_1_and_says_what_was_searched(filled: SampleLake) -> None:
+def test_an_unknown_id_exits_with_1_and_shows_what_was_searched(filled: SampleLake) -> None:
     result = datalake("find", "nobody", code=1)
     assert result.out == ""
     assert "No event has the id 'nobody'. Searched:" in result.err

@@ -123,7 +123,7 @@ def test_the_replay_it_names_switches_the_table(filled: SampleLake) -> None:
 
 
 @pytest.mark.usefixtures("in_process")
-def test_a_replay_of_some_days_says_that_the_type_stays(filled: SampleLake) -> None:
+def test_a_replay_of_some_days_warns_that_the_type_stays(filled: SampleLake) -> None:
     datalake("retype", COLUMN, "string", "--yes")
     day = ("--from", "2026-10-01", "--to", "2026-10-02")
     result = datalake("replay", "--source", "web_shop", *day)

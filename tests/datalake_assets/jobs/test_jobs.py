@@ -84,7 +84,7 @@ def test_a_sync_with_nothing_new_succeeds_and_touches_no_table(platform: Platfor
     assert platform.lake.storage.files("segment-data/data") == before
 
 
-def test_a_failed_check_is_recorded_stops_publication_and_says_why(
+def test_a_failed_check_is_recorded_and_stops_publication_with_the_reason(
     make_platform: MakePlatform,
 ) -> None:
     platform = make_platform(engine_with(flow(after_load=lambda _, files: files[1:])))

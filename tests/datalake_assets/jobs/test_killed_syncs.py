@@ -64,7 +64,7 @@ class Platform:
         with self._dagster() as instance:
             return [run.status.value for run in instance.get_runs()]
 
-    def look(self) -> None:
+    def evaluate(self) -> None:
         """What the daemon does every minute."""
         with self._dagster() as instance:
             close_dead(self.lake)(dg.build_sensor_context(instance=instance))
@@ -104,7 +104,7 @@ def test_a_sync_whose_process_is_killed_is_closed_and_repeated(tmp_path: Path) -
     ended = platform.sync("create segment-data/_state/catalog/shop/identify")
     assert ended.returncode == -signal.SIGKILL, ended.stderr[-2000:]
     assert platform.statuses() == ["STARTED"]  # Dagster by itself does not notice
-    platform.look()
+    platform.evaluate()
     assert platform.statuses() == ["FAILURE"]
     assert platform.sync().returncode == 0
     assert platform.statuses() == ["SUCCESS", "FAILURE"]

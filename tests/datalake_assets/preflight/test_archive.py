@@ -24,30 +24,30 @@ def lake_in(folder: Path, **source: Any) -> Lake:
     return Lake.open(settings_of(folder, {"id": SOURCE_ID, "slug": "ios_prod", **source}))
 
 
-def look(lake: Lake, schedules: Schedules | None = None) -> dict[str, str]:
+def findings_of(lake: Lake, schedules: Schedules | None = None) -> dict[str, str]:
     return shown(archive_findings(lake, lake.settings.sources[0], schedules))
 
 
 def test_no_raw_files_and_no_raw_folder(tmp_path: Path) -> None:
     lake, folder = lake_in(tmp_path), tmp_path / f"segment-logs/{SOURCE_ID}"
     shutil.rmtree(folder)
-    said = look(lake)["archive of ios_prod"]
+    said = findings_of(lake)["archive of ios_prod"]
     assert said.startswith("✗ The raw archive of source 'ios_prod' is not there")
     folder.mkdir()
-    assert look(lake)["archive of ios_prod"] == f"! {folder} holds no raw files yet"
+    assert findings_of(lake)["archive of ios_prod"] == f"! {folder} holds no raw files yet"
 
 
 def test_only_files_from_before_the_start(tmp_path: Path) -> None:
-    said = look(lake_in(tmp_path, start="2026-11-01"))["archive of ios_prod"]
+    said = findings_of(lake_in(tmp_path, start="2026-11-01"))["archive of ios_prod"]
     assert said.startswith("!")
     assert "up to 2026-10-01, which syncs ignore: `start` is 2026-11-01" in said
 
 
 def test_files_that_wait_and_files_that_are_loaded(tmp_path: Path) -> None:
     lake = lake_in(tmp_path)
-    assert look(lake)["archive of ios_prod"].endswith("; 1 wait for a sync")
+    assert findings_of(lake)["archive of ios_prod"].endswith("; 1 wait for a sync")
     drained(lake.settings)
-    found = look(lake)
+    found = findings_of(lake)
     assert found["archive of ios_prod"].endswith("days 2026-10-01 to 2026-10-01")
     assert found["tables of ios_prod"] == "✓ 1 in database ios_prod"
     assert len(found) == 2
@@ -62,7 +62,7 @@ def test_files_that_wait_and_files_that_are_loaded(tmp_path: Path) -> None:
         (page(None, "2026-10-01T07:00"), "`messageId` is missing"),
     ],
 )
-def test_a_sample_of_lines_says_what_would_be_rejected(tmp_path: Path, line: Any, why: str) -> None:
+def test_a_sample_of_lines_shows_the_rejected_ones(tmp_path: Path, line: Any, why: str) -> None:
     lake = lake_in(tmp_path)
     found = archive_findings(lake, lake.settings.sources[0], sample=True)
     assert [f.message for f in found][-1] == "1 lines of a sample can be loaded"
@@ -76,7 +76,7 @@ def test_a_sample_of_lines_says_what_would_be_rejected(tmp_path: Path, line: Any
 
 
 def test_a_source_that_is_not_enabled(tmp_path: Path) -> None:
-    said = look(lake_in(tmp_path, enabled=False))["schedule of ios_prod"]
+    said = findings_of(lake_in(tmp_path, enabled=False))["schedule of ios_prod"]
     assert said.startswith("! no syncs by schedule, since the source is not enabled")
 
 
@@ -88,29 +88,29 @@ def test_the_last_sync_failed(tmp_path: Path) -> None:
     lake = lake_in(tmp_path)
     with pytest.raises(Exception, match="does not have permissions"):
         drained(lake.settings, flow=flow(before_stage=Raises(refused)))
-    said = look(lake)["last sync of ios_prod"]
+    said = findings_of(lake)["last sync of ios_prod"]
     assert said.startswith("! failed at ")
     assert (
         " UTC with Segment.InsufficientPermissions: Datalake does not have permissions to" in said
     )
     drained(lake.settings)
-    assert "last sync of ios_prod" not in look(lake)
+    assert "last sync of ios_prod" not in findings_of(lake)
 
 
 def test_a_schedule_that_is_off_while_files_wait(tmp_path: Path) -> None:
     lake = lake_in(tmp_path)
     (tmp_path / "home").mkdir()
     with dg.DagsterInstance.local_temp(str(tmp_path / "home")) as instance:
-        found = look(lake, Schedules(lambda: instance))
+        found = findings_of(lake, Schedules(lambda: instance))
         assert found["schedule of ios_prod"].startswith("! off, and files wait")
         instance.add_instigator_state(switched_on("sync_ios_prod_schedule"))
-        assert "schedule of ios_prod" not in look(lake, Schedules(lambda: instance))
+        assert "schedule of ios_prod" not in findings_of(lake, Schedules(lambda: instance))
 
 
-def test_dagster_is_not_asked_where_nothing_waits(tmp_path: Path) -> None:
+def test_dagster_is_not_queried_where_nothing_waits(tmp_path: Path) -> None:
     def instance() -> dg.DagsterInstance:
         raise AssertionError("asked")
 
     lake = lake_in(tmp_path)
     drained(lake.settings)
-    assert len(look(lake, Schedules(instance))) == 2
+    assert len(findings_of(lake, Schedules(instance))) == 2

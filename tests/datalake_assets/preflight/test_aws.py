@@ -112,12 +112,12 @@ def lake(aws: AwsServer, make_lake: MakeLake) -> Lake:
     return make_lake(catalog="glue")
 
 
-def look(lake: Lake) -> dict[str, str]:
+def findings_of(lake: Lake) -> dict[str, str]:
     return shown([catalog_finding(lake), *glue_findings(lake, lake.settings.sources)])
 
 
 def test_the_check_creates_only_the_table_of_reports(aws: AwsServer, lake: Lake) -> None:
-    assert look(lake) == {
+    assert findings_of(lake) == {
         "catalog": "✓ glue, 0 databases, 0 tables",
         REPORTS: "✓ tables may be made and changed; there are 1",
         "database ios_prod": "✓ not there yet; the first sync makes it",
@@ -127,7 +127,7 @@ def test_the_check_creates_only_the_table_of_reports(aws: AwsServer, lake: Lake)
         "__segment_datalake": ["sync_reports"]
     }
     aws.client("glue").create_database(DatabaseInput={"Name": "ios_prod"})
-    assert look(lake)["database ios_prod"] == "✓ tables may be made and changed; there are 0"
+    assert findings_of(lake)["database ios_prod"] == "✓ tables may be made and changed; there are 0"
     assert everything(aws) == before | {"ios_prod": []}
 
 
@@ -150,7 +150,7 @@ def test_a_missing_permission_is_reported_with_the_statement_to_grant(
 ) -> None:
     become(denied)
     with enforced(aws):
-        said = look(lake)[what]
+        said = findings_of(lake)[what]
     assert said.startswith(f"✗ Datalake does not have permissions to {words}: {denied} on arn:")
     granted = granted_by(said)
     assert granted is not None
@@ -160,9 +160,9 @@ def test_a_missing_permission_is_reported_with_the_statement_to_grant(
 def test_a_missing_database_needs_the_permission_to_create_it(
     aws: AwsServer, lake: Lake, become: Become
 ) -> None:
-    look(lake)  # makes the one of the reports
+    findings_of(lake)  # makes the one of the reports
     become("glue:CreateDatabase")
     with enforced(aws):
-        found = look(lake)
+        found = findings_of(lake)
     assert found[REPORTS].startswith("✓")
     assert found["database ios_prod"].startswith("✗ Datalake does not have permissions to create")

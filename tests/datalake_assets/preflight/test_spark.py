@@ -14,25 +14,25 @@ from tests.support.servers.emr_cluster import start_cluster
 NONE = "j-NONESUCH"
 
 
-Look = Callable[[str], dict[str, str]]
+FindingsOf = Callable[[str], dict[str, str]]
 
 
 @pytest.fixture
-def look(make_lake: MakeLake) -> Look:
+def findings_of(make_lake: MakeLake) -> FindingsOf:
     """The findings about a cluster."""
 
-    def look(cluster_id: str) -> dict[str, str]:
+    def findings_of(cluster_id: str) -> dict[str, str]:
         lake = make_lake(engine="emr", emr_cluster_id=cluster_id)
         return shown(cluster_findings(lake, lake.settings.sources))
 
-    return look
+    return findings_of
 
 
-def test_a_healthy_cluster(aws: AwsServer, look: Look) -> None:
+def test_a_healthy_cluster(aws: AwsServer, findings_of: FindingsOf) -> None:
     cluster = start_cluster(aws, LAKE)
-    assert look(cluster) == {
+    assert findings_of(cluster) == {
         f"cluster {cluster}": "✓ WAITING, emr-spark-8.0.0, tagged vendor=segment",
-        f"steps of {cluster}": "✓ may be submitted and looked at; 0 pending or running",
+        f"steps of {cluster}": "✓ may be submitted and read; 0 pending or running",
     }
     assert aws.client("emr").list_steps(ClusterId=cluster)["Steps"] == []
 
@@ -59,24 +59,24 @@ def test_a_healthy_cluster(aws: AwsServer, look: Look) -> None:
     ids=["tag", "release", "logs", "region"],
 )
 def test_a_cluster_with_a_wrong_setting(
-    aws: AwsServer, look: Look, changed: dict[str, Any], sign: str, words: str
+    aws: AwsServer, findings_of: FindingsOf, changed: dict[str, Any], sign: str, words: str
 ) -> None:
     cluster = start_cluster(aws, LAKE, **changed)
-    said = look(cluster)[f"cluster {cluster}"]
+    said = findings_of(cluster)[f"cluster {cluster}"]
     assert said.startswith(sign)
     assert words in said
 
 
-def test_a_cluster_that_was_terminated(aws: AwsServer, look: Look) -> None:
+def test_a_cluster_that_was_terminated(aws: AwsServer, findings_of: FindingsOf) -> None:
     cluster = start_cluster(aws, LAKE)
     aws.client("emr").terminate_job_flows(JobFlowIds=[cluster])
-    found = look(cluster)
+    found = findings_of(cluster)
     assert found.keys() == {f"cluster {cluster}"}
     assert "is TERMINATED" in found[f"cluster {cluster}"]
 
 
-def test_a_cluster_that_does_not_exist(look: Look) -> None:
-    said = look(NONE)[f"cluster {NONE}"]
+def test_a_cluster_that_does_not_exist(findings_of: FindingsOf) -> None:
+    said = findings_of(NONE)[f"cluster {NONE}"]
     assert said.startswith(
         "✗ Data lake has invalid configuration for `emr_cluster_id`: there is no"
     )
@@ -85,20 +85,20 @@ def test_a_cluster_that_does_not_exist(look: Look) -> None:
 @pytest.mark.parametrize(
     ("denied", "what", "words"),
     [
-        ("elasticmapreduce:DescribeCluster", "cluster", "look at EMR cluster"),
+        ("elasticmapreduce:DescribeCluster", "cluster", "read EMR cluster"),
         ("elasticmapreduce:ListSteps", "steps of", "check the status of an EMR job on cluster"),
         ("elasticmapreduce:DescribeStep", "steps of", "check the status of an EMR job on cluster"),
         ("elasticmapreduce:AddJobFlowSteps", "steps of", "submit an EMR job to cluster"),
     ],
 )
 def test_a_missing_permission(
-    aws: AwsServer, look: Look, become: Become, denied: str, what: str, words: str
+    aws: AwsServer, findings_of: FindingsOf, become: Become, denied: str, what: str, words: str
 ) -> None:
     step = {"Name": "x", "HadoopJarStep": {"Jar": "command-runner.jar"}}
     cluster = start_cluster(aws, LAKE, Steps=[step])
     become(denied)
     with enforced(aws):
-        said = look(cluster)[f"{what} {cluster}"]
+        said = findings_of(cluster)[f"{what} {cluster}"]
     assert said.startswith(
         f"✗ Datalake does not have permissions to {words} {cluster}: {denied} on"
     )

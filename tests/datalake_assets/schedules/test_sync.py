@@ -147,7 +147,7 @@ def test_every_source_has_its_own_schedule_and_zone_or_none(tmp_path: Path) -> N
     }
 
 
-def test_a_new_source_waits_for_two_hours_and_says_so(clock: Clock) -> None:
+def test_a_new_source_waits_for_two_hours_and_gives_the_reason(clock: Clock) -> None:
     assert "shop is new: its first sync is at 2026-10-20 14:00 UTC" in clock.tick()
     clock.now += HOUR
     assert "2026-10-20 14:00" in clock.tick()

@@ -46,7 +46,7 @@ def begun(
     return run.run_id
 
 
-def look(platform: Platform) -> str:
+def evaluate(platform: Platform) -> str:
     """What the sensor says."""
     context = dg.build_sensor_context(instance=platform.instance)
     said = platform.definitions().resolve_sensor_def("dead_runs")(context)
@@ -68,12 +68,12 @@ def test_a_run_whose_process_is_gone_fails_with_a_report_and_a_remedy(
     platform: Platform, dead_pid: int
 ) -> None:
     run = begun(platform, dead_here(dead_pid))
-    assert "crashed" in look(platform)
+    assert "crashed" in evaluate(platform)
     assert status(platform, run) is FAILURE
     last = [log.message for log in platform.instance.all_logs(run) if log.dagster_event][-1]
     assert f"process {dead_pid} on " in last and "launch it again" in last
     assert reports(platform.lake) == {run: "failed"}
-    assert look(platform) == "Every run that has begun is alive or has ended."
+    assert evaluate(platform) == "Every run that has begun is alive or has ended."
     assert platform.sync("web_shop").success
 
 
@@ -83,7 +83,7 @@ def test_a_run_that_the_lake_has_closed_already_still_fails_in_dagster(
     run = begun(platform, dead_here(dead_pid))
     platform.sync("web_shop")  # closes the dead run in the lake, not in Dagster
     assert status(platform, run) is STARTED
-    look(platform)
+    evaluate(platform)
     assert status(platform, run) is FAILURE
 
 
@@ -100,7 +100,7 @@ def test_a_run_that_died(
     in_lake: bool,
 ) -> None:
     run = begun(platform, dead_here(dead_pid), before, in_lake)
-    look(platform)
+    evaluate(platform)
     assert status(platform, run) is after
     assert in_lake or reports(platform.lake) == {}
 
@@ -119,8 +119,8 @@ def test_a_run_is_closed_only_if_its_process_is_dead(
     platform: Platform, holder: Callable[[], Holder], dead: bool
 ) -> None:
     run = begun(platform, holder())
-    assert dead or look(platform) == "Every run that has begun is alive or has ended."
-    look(platform)
+    assert dead or evaluate(platform) == "Every run that has begun is alive or has ended."
+    evaluate(platform)
     assert status(platform, run) is (FAILURE if dead else STARTED)
     assert reports(platform.lake) == ({run: "failed"} if dead else {})
 
@@ -131,7 +131,7 @@ def test_a_source_that_cannot_be_read_does_not_stop_the_others(
     run = begun(platform, dead_here(dead_pid))
     other = platform.lake.settings.sources[1]
     platform.lake.storage.write(paths.open_run(other.id, "1"), b"{}")
-    said = look(platform)
+    said = evaluate(platform)
     assert f"Runs of {other.slug} could not be read" in said
     assert status(platform, run) is FAILURE
 

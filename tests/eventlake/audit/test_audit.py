@@ -319,7 +319,7 @@ LEFT_BEHIND = Story(
 @settings(max_examples=30)
 @given(stories())
 @example(LEFT_BEHIND)
-def test_what_syncs_and_replays_make_is_what_the_archive_asks_for(story: Story) -> None:
+def test_syncs_and_replays_make_what_the_archive_implies(story: Story) -> None:
     with TemporaryDirectory() as folder:
         runs = Runs(Path(folder), **story.settings)
         reference = ReferenceStory(runs)

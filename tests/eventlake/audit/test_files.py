@@ -109,7 +109,7 @@ def test_folders_before_the_start_are_not_required(runs: Runs, audited: Audited)
     runs.archive.day("2026-09-30").file("z", track("Order", "m0", "2026-09-30T07:00"))
     found = audited()
     assert found.agrees
-    assert (len(found.raw.early), len(found.raw.waiting), found.total.waiting) == (1, 0, 1)
+    assert (len(found.raw.before_start), len(found.raw.waiting), found.total.waiting) == (1, 0, 1)
     runs.replay("2026-09-30", "2026-10-01")
     found = audited()
     assert found.agrees

@@ -108,7 +108,7 @@ REFUSALS = [
     emr("submit an EMR job to cluster", "AddJobFlowSteps", JobFlowId=CLUSTER, Steps=[STEP]),
     emr("check the status of an EMR job on cluster", "DescribeStep", **ON_CLUSTER, StepId="s-1"),
     emr("cancel an EMR job on cluster", "CancelSteps", **ON_CLUSTER, StepIds=["s-1"]),
-    emr("look at EMR cluster", "DescribeCluster", **ON_CLUSTER),
+    emr("read EMR cluster", "DescribeCluster", **ON_CLUSTER),
     emr("terminate EMR cluster", "TerminateJobFlows", JobFlowIds=[CLUSTER]),
     Refused(
         "",

@@ -305,7 +305,7 @@ def test_what_was_broken_by_hand_is_mended(checked: Checked, broken: str) -> Non
     assert not mend(checked)
 
 
-def test_runs_go_on_after_it(checked: Checked) -> None:
+def test_runs_continue_after_it(checked: Checked) -> None:
     checked.hand.unregister("track_order", ("2026-10-01", "07"))
     mend(checked)
     checked.runs.archive.day("2026-10-04").file(

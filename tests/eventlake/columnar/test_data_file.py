@@ -34,7 +34,7 @@ def test_what_goes_to_many_files_is_small_in_each() -> None:
     assert FileEncoding.of(rows, files=100).various == set()
 
 
-def test_a_file_says_the_same_to_every_reader() -> None:
+def test_every_reader_sees_the_same_in_a_file() -> None:
     schema = pa.schema(
         [
             ("text", pa.string()),
@@ -97,7 +97,7 @@ def file(*columns: str, rows: int) -> bytes:
 
 
 @pytest.mark.parametrize("rows", [0, 1, 63, 64, 8191, 8192, 100_000])
-def test_files_of_the_same_columns_are_looked_into_once(rows: int) -> None:
+def test_footers_of_the_same_columns_are_parsed_once(rows: int) -> None:
     seen = Seen()
     footers = Footers(seen)
     for _ in range(3):

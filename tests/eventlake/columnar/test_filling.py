@@ -70,7 +70,7 @@ def assert_same(texts: list[str], into: LakeType) -> None:
 @settings(max_examples=300)
 @given(texts=st.lists(st.one_of(ANY.map(text_of), TEXTS, PLAIN_NUMBERS, EXPONENTS, DATES)))
 @example(texts=["truE", "FALSE", "true ", "tru", "\u017false"])
-def test_every_text_is_cast_as_the_rules_say(into: LakeType, texts: list[str]) -> None:
+def test_every_text_is_cast_by_the_rules(into: LakeType, texts: list[str]) -> None:
     assert_same([text for text in texts if text], into)
 
 

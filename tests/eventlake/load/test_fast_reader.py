@@ -202,7 +202,7 @@ def test_more_cells_than_were_expected_find_room() -> None:
 
 
 @given(COLUMNS)
-def test_kinds_of_values_are_those_that_the_rules_say(
+def test_kinds_of_values_follow_the_rules(
     tmp_path_factory: pytest.TempPathFactory, values: list[Any]
 ) -> None:
     root = tmp_path_factory.mktemp("archive")

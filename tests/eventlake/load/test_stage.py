@@ -188,7 +188,7 @@ def test_what_is_far_from_now_is_counted_and_staged(tmp_path: Path) -> None:
     ]
     start, ahead = (int(utc(day).timestamp()) * 1_000_000 for day in ("2026-10-01", "2026-10-02"))
     staged = Staged(tmp_path, lines, start_us=start, ahead_us=ahead)
-    assert (staged.seen.early, staged.seen.ahead) == (1, 1)
+    assert (staged.seen.before_start, staged.seen.ahead) == (1, 1)
     assert staged.seen.days() == ["0001-01-01", "2026-10-01", "9999-12-31"]
     assert staged.seen.staged_rows() == {"track_order": 3}
 
@@ -243,7 +243,7 @@ def test_a_blob_of_one_partition_stays_as_it_is(tmp_path: Path) -> None:
     assert divided(one) == [one]
 
 
-def test_a_blob_of_several_says_what_it_has_of_each_and_can_be_divided(tmp_path: Path) -> None:
+def test_a_blob_of_several_lists_its_parts_and_can_be_divided(tmp_path: Path) -> None:
     lines = [
         track("Order", f"m{n}", f"2026-10-01T0{7 + n % 2}:00", note="x" * (250 + n), n=n)
         for n in range(9)

@@ -156,7 +156,7 @@ def test_keys_of_other_layouts_are_columns_like_any(take: Any) -> None:
     assert [name for name, _, _ in take({"year": 1, "month": 2}).columns] == ["year", "month"]
 
 
-def test_in_warehouse_naming_properties_stand_bare_and_cannot_hide_standard_columns(
+def test_in_warehouse_naming_properties_have_no_prefix_and_cannot_hide_standard_columns(
     take: Any,
 ) -> None:
     event = {

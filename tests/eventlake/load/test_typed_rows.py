@@ -150,7 +150,7 @@ def test_a_column_is_cast_as_each_of_its_values(
         assert kept[at] == (json_of({"/n": event["n"]}) if lost else None)
 
 
-def test_more_text_than_offsets_can_tell_is_refused(
+def test_more_text_than_offsets_can_address_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(typing, "_MOST", 100)

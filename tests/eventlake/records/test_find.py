@@ -49,7 +49,7 @@ def files(found: Found) -> list[str]:
         ("", [], 0),
     ],
 )
-def test_every_occurrence_is_found_with_its_fate(
+def test_every_occurrence_is_found_with_its_outcome(
     search: Search, message_id: str, occurrences: list[object], rows: int
 ) -> None:
     found = search(message_id)

@@ -256,7 +256,7 @@ def test_long_table_names_are_cut_with_a_hash() -> None:
     assert len(catalog_table("a" * 242, "ios_production")) == 250
 
 
-def test_the_sixteen_standard_columns_stand_in_order() -> None:
+def test_the_sixteen_standard_columns_are_in_order() -> None:
     assert " ".join(column.name(NATIVE) for column in STANDARD_COLUMNS) == (
         "message_id anonymous_id user_id group_id previous_id event name category type channel "
         "project_id version received_at sent_at timestamp original_timestamp"

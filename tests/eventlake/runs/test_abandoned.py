@@ -271,7 +271,7 @@ def test_a_table_without_rows_of_its_own_is_not_made(runs: Runs) -> None:
     assert (report.rows_in, report.row_count, report.duplicates, report.rejected) == (3, 1, 1, 1)
 
 
-def test_rows_stand_in_order_of_time_then_place(runs: Runs) -> None:
+def test_rows_are_in_order_of_time_then_position(runs: Runs) -> None:
     day = runs.archive.day("2026-10-01")
     day.file("b", *orders("m4", "m1"), *orders("m2", at="2026-10-01T07:00:01"))
     day.file("a", *orders("m3", at="2026-10-01T07:00:01"), *orders("m5"))

@@ -98,7 +98,7 @@ def test_a_day_folder_before_the_first_day_of_the_source_is_not_silent(runs: Run
     assert runs.warnings == []
 
 
-def test_a_changed_slug_says_that_tables_move(runs: Runs) -> None:
+def test_a_changed_slug_warns_that_tables_move(runs: Runs) -> None:
     runs.archive.day(DAY).file("a", order("m1"))
     runs.sync()
     runs.set(slug="store")
@@ -241,7 +241,7 @@ def test_a_sync_that_rejects_most_rows_fails_and_reads_them_again(
     assert runs.sync().row_count == 200
 
 
-def test_a_rejected_share_stands_in_status_until_a_sync_loads_without(runs: Runs) -> None:
+def test_a_rejected_share_is_in_status_until_a_sync_without(runs: Runs) -> None:
     day = runs.archive.day(DAY)
     day.file("a", *lines(2, 100))
     runs.sync()

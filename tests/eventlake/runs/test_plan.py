@@ -194,7 +194,7 @@ def test_a_copied_archive_has_not_changed(runs: Runs) -> None:
         runs.replay("2026-10-01", "2026-10-02", accept=False)
 
 
-def test_a_replay_of_a_copied_archive_goes_on(runs: Runs) -> None:
+def test_a_replay_of_a_copied_archive_resumes(runs: Runs) -> None:
     days = ("2026-10-01", "2026-10-02")
     for day in days:
         runs.archive.day(day).file("a", order(day, f"{day}T07:00"))
@@ -205,7 +205,7 @@ def test_a_replay_of_a_copied_archive_goes_on(runs: Runs) -> None:
     for day in days:
         os.utime(runs.archive.day(day).folder / "a.gz", (1, 1))
     runs.replay(days[0], "2026-10-03", accept=False)
-    assert any("Goes on with the replay" in text for text in runs.logged)
+    assert any("Resumes the replay" in text for text in runs.logged)
 
 
 def test_a_broken_file_that_is_replaced_loads_only_the_rest(runs: Runs) -> None:

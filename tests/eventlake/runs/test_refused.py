@@ -37,7 +37,7 @@ def refuse(*_: object, **__: object) -> NoReturn:
     raise InsufficientPermissions("No right to do it.")
 
 
-def test_refusals_are_made_good(archived: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused_requests_are_repeated(archived: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     """A catalog that refuses is reported, and what was committed is published later."""
     with monkeypatch.context() as patch:
         patch.setattr(LocalCatalog, "create_tables", refuse)

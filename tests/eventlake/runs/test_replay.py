@@ -511,7 +511,7 @@ def test_thirty_days_interrupted_three_times_cost_little_more_than_once(tmp_path
     source = broken.reports()["R5"][0]
     assert (source["replay_from"][:10], source["replay_to"][:10]) == span
     assert (
-        "Goes on with the replay that run R2 began: 23 of 30 days are in the lake (2026-09-01 to "
+        "Resumes the replay that run R2 began: 23 of 30 days are in the lake (2026-09-01 to "
         "2026-09-08 by run R2, 2026-09-09 to 2026-09-15 by run R3, 2026-09-16 to 2026-09-23 by "
         "run R4)." in broken.logged
     )
@@ -621,7 +621,7 @@ def test_files_that_syncs_bring_meanwhile_do_not_begin_it_anew(runs: Runs) -> No
     assert "new" in runs.ids("track_order")
 
 
-def test_begun_anew_and_interrupted_again_it_goes_on_from_the_new_beginning(runs: Runs) -> None:
+def test_begun_anew_and_interrupted_again_it_resumes_from_the_new_beginning(runs: Runs) -> None:
     span = load_days(runs, 4)
     cancel(runs, 4, *span)
     runs.archive.day("2026-09-02").file("a", track("Order", "other", "2026-09-02T07:00", n=9))

@@ -82,7 +82,7 @@ def test_a_row_that_moves_to_a_later_day_is_never_missing(runs: Runs) -> None:
     assert any("Rows move to other days" in line for line in runs.logged)
 
 
-def test_a_replay_that_frees_a_copy_outside_its_range_says_which_range_to_replay(
+def test_a_replay_that_frees_a_copy_outside_its_range_names_the_range_to_replay(
     runs: Runs,
 ) -> None:
     without_its_first_file(runs)

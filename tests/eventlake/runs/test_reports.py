@@ -128,7 +128,7 @@ def test_fields_are_columns_of_the_table_of_reports_or_its_keys(runs: Runs) -> N
     assert partition.location == "segment-data/reports/day=2026-10-20/source=S1"
 
 
-def test_new_columns_stand_only_where_there_are_some(runs: Runs) -> None:
+def test_new_columns_are_listed_only_where_there_are_some(runs: Runs) -> None:
     day = runs.archive.day("2026-10-01")
     day.file("a", track("Order", "m1", "2026-10-01T07:00"), identify("m2", "2026-10-01"))
     runs.sync()
@@ -262,7 +262,7 @@ def close_dead(runs: Runs) -> list[str]:
     return close_dead_runs(runs.storage, runs.catalog, SOURCE_ID, NOW)
 
 
-def test_a_run_is_known_while_it_goes_on(runs: Runs) -> None:
+def test_a_run_is_known_while_it_is_in_progress(runs: Runs) -> None:
     facts = runs.context().facts
     with opened_run(runs.storage, facts, 3):
         [file] = runs.storage.files(paths.open_runs(SOURCE_ID))

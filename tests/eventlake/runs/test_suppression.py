@@ -139,7 +139,7 @@ def test_the_record_log_has_their_events_without_their_ids(runs: Runs) -> None:
     assert [told[n]["record_payload"] is None for n in range(1, 7)] == [True] * 5 + [False]
 
 
-def test_a_run_goes_on_with_the_lists_as_it_found_them(runs: Runs) -> None:
+def test_a_run_keeps_the_lists_that_it_began_with(runs: Runs) -> None:
     for day in ("2026-10-01", "2026-10-02"):
         runs.archive.day(day).file("a", page(f"m{day}", f"{day}T07:00") | ZOE)
     units = sync_units(runs.context())
@@ -160,7 +160,7 @@ def test_a_replay_that_was_interrupted_begins_anew_if_others_are_suppressed(runs
     cancel(runs, 2, *span)
     suppress(runs.storage, "somebody", source="another source")
     cancel(runs, 4, *span)  # the rest of it: nobody of this source
-    assert any("Goes on with the replay" in told for told in runs.logged)
+    assert any("Resumes the replay" in told for told in runs.logged)
     suppress(runs.storage, "zoe")
     before = Counting.units
     runs.replay(*span)

@@ -432,7 +432,7 @@ def test_a_full_catalog_rejects_new_tables(tmp_path: Path, tasks: type[InProcess
     assert runs.ids("identify") == ["m4"]
 
 
-def test_known_tables_go_on_when_the_catalog_is_full(tmp_path: Path) -> None:
+def test_known_tables_are_loaded_when_the_catalog_is_full(tmp_path: Path) -> None:
     runs = Runs(tmp_path, limits={"catalog_tables": 1})
     runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
     runs.sync()

@@ -136,7 +136,7 @@ def test_requested_duplicates_are_spread_over_the_days(tmp_path: Path) -> None:
     assert set(days_later) == {0, 1, 2, 3, 4, 5, 6}
 
 
-def test_a_part_of_an_archive_has_its_own_account(written: Written, tmp_path: Path) -> None:
+def test_a_part_of_an_archive_has_its_own_results(written: Written, tmp_path: Path) -> None:
     two_syncs = write_archive(tmp_path, written.spec, arrived=2)
     for source_id in SOURCES:
         assert two_syncs.per_sync(source_id) == written.generated.per_sync(source_id)[:2]

@@ -185,7 +185,7 @@ def test_a_wrong_setting_of_spark_has_its_line(tmp_path: Path, conf: str, expect
     assert expected in problem
 
 
-def test_schedules_stand_at_the_top_or_in_a_source(tmp_path: Path) -> None:
+def test_schedules_are_set_at_the_top_or_in_a_source(tmp_path: Path) -> None:
     lake = load(tmp_path, f"schedule: off\n{GOOD}    schedule: 5 4 * * *\n")
     assert (lake.schedule, lake.sources[0].schedule) == ("off", "5 4 * * *")
     assert lake.sources[0].is_scheduled
@@ -254,7 +254,7 @@ def test_storage_is_a_folder_or_a_bucket(tmp_path: Path, storage: str, expected:
     ("line", "expected"),
     [
         ("regoin: eu-west-1", "regoin: unknown setting; did you mean 'region'?"),
-        ("slug: x", "slug: unknown setting; it stands in a source, not at the top of the file"),
+        ("slug: x", "slug: unknown setting; it belongs in a source, not at the top of the file"),
         ("config_folder: /x", "config_folder: unknown setting; leave it out"),
         ("region: europe", "region: seen 'europe'; allowed: an AWS region such as eu-west-1"),
         ("emr_cluster_id: J-1", "emr_cluster_id: seen 'J-1'; allowed: `j-` and capitals or digits"),
@@ -279,7 +279,7 @@ def test_storage_is_a_folder_or_a_bucket(tmp_path: Path, storage: str, expected:
         ("first_sync_hours: -1", "allowed: a whole number of hours from 0 to 8760"),
         ("suppression: perhaps", "allowed: true | false"),
         # In a source.
-        ("    storage: ./x", "unknown setting; it stands at the top of the file, not in a source"),
+        ("    storage: ./x", "unknown setting; it belongs at the top of the file, not in a source"),
         ("    datebase: x", "sources[0].datebase: unknown setting; did you mean 'database'?"),
         ("    start: 2026-02-30", "start: seen '2026-02-30'; allowed: a day, YYYY-MM-DD"),
         ("    start: 2026-10-01T00:00:00", "seen '2026-10-01T00:00:00'; allowed: a day, YYYY-MM-D"),
@@ -338,7 +338,7 @@ def test_a_slug_that_sql_keeps_for_itself_needs_a_database(tmp_path: Path) -> No
         ("s3://bucket/x", "s3://bucket/xy", None),
     ],
 )
-def test_archives_lie_apart_from_each_other_and_from_what_the_lake_writes(
+def test_archives_are_apart_from_each_other_and_from_what_the_lake_writes(
     tmp_path: Path, first: str, second: str | None, seen: str | None
 ) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "lake" / "segment-stage" / "x")

@@ -253,7 +253,7 @@ def test_a_task_that_runs_twice_at_once_writes_its_file_whole(storage: Storage) 
     assert [file.path for file in storage.files("")] == ["o/x"]
 
 
-def test_what_a_killed_task_left_is_gone_once_its_file_is_settled(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_task_are_removed_with_its_file(tmp_path: Path) -> None:
     storage = LocalStorage(str(tmp_path))
     put(storage, "o/x", "o/y", "o/.x.0123", "o/.z.0123", "o/.lock")
     storage.make_durable(["o/x", "o/y"])

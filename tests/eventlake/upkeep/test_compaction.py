@@ -148,7 +148,7 @@ def test_a_run_has_a_limit_of_units(runs: Runs, monkeypatch: pytest.MonkeyPatch)
     assert held(runs) == rows
 
 
-def test_later_syncs_and_replays_go_on_from_there(runs: Runs) -> None:
+def test_later_syncs_and_replays_continue_from_there(runs: Runs) -> None:
     scattered(runs)
     runs.compact()
     runs.archive.day("2026-10-03").file("z", track("Order", "late", "2026-10-01T07:59", n=1))

@@ -123,7 +123,7 @@ def test_record_logs_go_when_their_days_are_over(runs: Runs) -> None:
     assert (removed.files, logs(runs)) == (2, [])
 
 
-def test_the_log_of_a_run_that_goes_on_stays(runs: Runs) -> None:
+def test_the_log_of_a_running_run_stays(runs: Runs) -> None:
     days(runs, "2026-10-01")
     living = OpenRun(runs.context().facts, 0, myself())
     runs.storage.write(paths.open_run(SOURCE_ID, "R1"), encode(living))

@@ -145,9 +145,7 @@ def test_machines_that_are_lost_on_the_way_change_nothing(
     injected["machine of a cluster killed"] += len(phases)
 
 
-def test_the_check_looks_at_the_cluster_as_runs_will_use_it(
-    cluster: Standalone, tmp_path: Path
-) -> None:
+def test_the_check_tests_the_cluster_as_runs_use_it(cluster: Standalone, tmp_path: Path) -> None:
     write_archive(tmp_path, SAMPLE)
     lake = Lake.open(settings(cluster, str(tmp_path)))
     found = {one.what: one.message for one in findings(lake, lake.settings.sources)}

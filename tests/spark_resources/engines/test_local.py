@@ -118,7 +118,7 @@ class _Cancelled:
         return getattr(self._flow, name)
 
 
-def test_a_replay_goes_on_after_the_day_that_was_published(
+def test_a_replay_resumes_after_the_published_day(
     lake: Lake, generated: SampleArchive, engine: LocalEngine
 ) -> None:
     window = Window(*parse_range("2026-10-01", "2026-10-03"))

@@ -64,7 +64,7 @@ def test_values_at_their_limits_are_the_same_to_all(hive: Hive, tmp_path: Path) 
         assert content(answer) == [(*row, DAY, "12") for row in EDGES], read.__name__
 
 
-def test_a_moved_partition_is_read_where_it_lies_now(hive: Hive, tmp_path: Path) -> None:
+def test_a_moved_partition_is_read_from_its_new_location(hive: Hive, tmp_path: Path) -> None:
     few = pa.schema([SCHEMA.field("message_id"), SCHEMA.field("n")])
     table = SharedTable(hive, LocalStorage(str(tmp_path)), "moved", few)
     table.put("12", rows(few, ("old1", 1), ("old2", 2)))

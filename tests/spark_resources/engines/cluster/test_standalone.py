@@ -19,7 +19,7 @@ from spark_resources.engines.cluster.executors import Executors
 from spark_resources.engines.cluster.master import masters, reach
 from spark_resources.engines.cluster.workers import packages_to_ship, refuse_blind
 from spark_resources.shipping.environment import Target, pins
-from spark_resources.workers.probe import Worker, log_kernels, look
+from spark_resources.workers.probe import Worker, log_kernels, report
 from tests.support.lakes.on_emr import Heard
 from tests.support.repo import reserved_port
 
@@ -44,7 +44,7 @@ def test_the_first_master_that_answers_is_used(listening: int, unused: int) -> N
     assert reach(f"spark://127.0.0.1:{unused},127.0.0.1:{listening}") == "127.0.0.1"
 
 
-def test_without_a_master_the_error_says_what_to_do(unused: int) -> None:
+def test_without_a_master_the_error_explains_what_to_do(unused: int) -> None:
     engine = f"spark://127.0.0.1:{unused}"
     with pytest.raises(ServiceTrouble) as caught:
         reach(engine)
@@ -83,7 +83,7 @@ MASTER = "spark://m:7077"
         ),
     ],
 )
-def test_it_says_what_to_do(said: str, told: str) -> None:
+def test_the_message_explains_what_to_do(said: str, told: str) -> None:
     error = of_workers(said, MASTER)
     assert isinstance(error, InvalidSetting)
     assert told in str(error)
@@ -159,13 +159,13 @@ OLDER = LIKE_US._replace(host="c", versions=OURS | {"pyarrow": "1.0"})
 ENGINE = "spark://m:7077"
 
 
-def test_this_machine_looked_at_by_itself(tmp_path: Path) -> None:
+def test_this_machine_probed_by_itself(tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     seen.touch()
-    [found] = look(["pyarrow", "no-such-package"], str(seen))
+    [found] = report(["pyarrow", "no-such-package"], str(seen))
     assert found.versions == {"pyarrow": OURS["pyarrow"], "no-such-package": None}
     assert (found.machine, found.sees_file) == (os.uname().machine, True)
-    assert [one.sees_file for one in look([], str(tmp_path / "missing"))] == [False]
+    assert [one.sees_file for one in report([], str(tmp_path / "missing"))] == [False]
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_workers_that_have_another_folder_of_that_name_are_refused(tmp_path: Pat
         ([LIKE_US, LIKE_US._replace(kernels=None)], "Kernels of 1 workers", 1),
     ],
 )
-def test_the_log_says_how_many_kernels_were_compiled(
+def test_the_log_has_the_number_of_compiled_kernels(
     workers: list[Worker], logged: str, warnings: int
 ) -> None:
     heard = Heard()

@@ -110,7 +110,7 @@ def asked(standing: Cluster) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("standing", [GROUPS, FLEETS], ids=["groups", "fleets"])
-def test_emr_takes_what_is_asked_of_it(standing: Cluster) -> None:
+def test_emr_accepts_our_requests(standing: Cluster) -> None:
     shape = botocore.session.get_session().get_service_model("emr").operation_model("RunJobFlow")
     validate_parameters(asked(standing), shape.input_shape)
 

@@ -132,7 +132,7 @@ def test_a_run_may_take_as_long_as_it_takes(emr_lake: EmrLake, tmp_path: Path) -
     assert pace.now() > 40 * 60
 
 
-def test_while_emr_does_not_answer_the_run_goes_on(
+def test_while_emr_does_not_respond_the_run_continues(
     emr_lake: EmrLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     emr_lake.put_day("2026-10-01", 1)
@@ -257,7 +257,9 @@ def test_while_a_job_may_be_at_work_what_it_staged_stays(
     assert len(emr_lake.files(paths.open_runs("S1"))) == 1  # the next run finds it, and closes it
 
 
-def test_a_step_that_says_nothing_is_a_failure_even_if_emr_is_content(emr_lake: EmrLake) -> None:
+def test_a_step_without_messages_is_a_failure_whatever_emr_reports(
+    emr_lake: EmrLake,
+) -> None:
     emr_lake.put_day("2026-10-01", 1)
     emr_lake.emr.command = shell("exit 0")
 
