@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from datalake_assets.sensors.alerts import alert
 from datalake_assets.sensors.dead_runs import close_dead
 from datalake_assets.sensors.reload import reload_for_new_tables
 from eventlake.lake import Lake
-from eventlake.settings.file import load_settings
+from eventlake.settings.file import FILE_VARIABLE, find_settings, load_settings
 from eventlake.settings.models import Source
 from spark_resources.engines.base import SparkEngine, engine_of
 
@@ -39,11 +40,42 @@ HOURLY = "10 * * * *"
 @dg.definitions
 def defs() -> dg.Definitions:
     """Read the settings and the snapshot of tables, and nothing at import."""
-    lake = Lake.open(load_settings(None, os.environ, Path.cwd()))
+    file = settings_file(os.environ, Path.cwd())
+    if file is None:
+        return no_lake_yet(Path.cwd())
+    lake = Lake.open(load_settings(file, os.environ, Path.cwd()))
     if home := os.environ.get(VARIABLE):
         reserve_names(lake.settings, Path(home))
     running = os.environ.get(SCHEDULES_VARIABLE) == "on"
     return build(lake, read_snapshot(lake), schedules_running=running)
+
+
+DEMO = Path("demo/lake.yaml")
+"""The default settings file of the demo."""
+
+
+def settings_file(env: Mapping[str, str], folder: Path) -> Path | None:
+    """`lake.yaml`, else that of the demo; None: neither is there, and no variable names one."""
+    file = find_settings(None, env, folder)
+    if env.get(FILE_VARIABLE) or file.exists():
+        return file
+    return next((demo for demo in [folder / DEMO] if demo.exists()), None)
+
+
+def no_lake_yet(folder: Path) -> dg.Definitions:
+    """A code location that loads without settings, and says what to do."""
+    steps = f"""There is no `lake.yaml` in `{folder}`, so there are no event tables to show.
+
+- To look around: `datalake demo` creates a lake from sample data in `demo/`.
+- To use your own archive: `datalake init` writes a commented `lake.yaml`; fill it in, then run
+  `datalake check`.
+
+If the file is elsewhere, set `${FILE_VARIABLE}` to its path. Then choose **Reload definitions** in
+**Deployment**.
+"""
+    return dg.Definitions(
+        assets=[dg.AssetSpec("no_lake_yaml_yet", description=steps, group_name="start_here")]
+    )
 
 
 def build(

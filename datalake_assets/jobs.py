@@ -3,11 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
-from dagster._core.storage.dagster_run import FINISHED_STATUSES
 
 from datalake_assets.assets.events import RunEvents, check_evaluation
 from datalake_assets.assets.keys import run_tags, sync_job_name, upkeep_job_name, upkeep_key
@@ -19,6 +17,10 @@ from datalake_assets.assets.running import (
     new_job,
     op_job,
     record_process,
+)
+from datalake_assets.instance.dagster_private import (
+    latest_run_storage_ids,
+    sqlite_files_of_run,
 )
 from datalake_assets.instance.snapshot import refresh_snapshot
 from datalake_assets.preflight import Finding, findings
@@ -134,6 +136,7 @@ def upkeep_job(lake: Lake, source: Source) -> dg.JobDefinition:
 
 DAGSTER_JOB = "upkeep_dagster"
 _PAGE = 100
+_FINISHED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 MOST_RUNS = 2_000
 """Runs per upkeep; the rest follows on the next day."""
 
@@ -203,10 +206,7 @@ class _Latest:
         return self.known[key]
 
     def _runs(self, key: dg.AssetKey) -> Iterator[str]:
-        found = self.instance.event_log_storage.get_latest_storage_id_by_partition(
-            key, dg.DagsterEventType.ASSET_MATERIALIZATION
-        )
-        ids = sorted(found.values())
+        ids = sorted(latest_run_storage_ids(self.instance, key))
         for first in range(0, len(ids), _PAGE):
             some = dg.AssetRecordsFilter(key, storage_ids=ids[first : first + _PAGE])
             for record in self.instance.fetch_materializations(some, limit=_PAGE).records:
@@ -220,7 +220,7 @@ def _old_runs(
     instance: dg.DagsterInstance, lake: Lake, before: datetime, most: int
 ) -> Iterator[str]:
     """The oldest first; listed before any is deleted, because a cursor is a run."""
-    chosen = dg.RunsFilter(statuses=FINISHED_STATUSES, created_before=before, tags=run_tags(lake))
+    chosen = dg.RunsFilter(statuses=_FINISHED, created_before=before, tags=run_tags(lake))
     found: list[str] = []
     cursor: str | None = None
     while len(found) < most:
@@ -250,11 +250,8 @@ def _is_needed(instance: dg.DagsterInstance, run_id: str, latest: _Latest) -> bo
 def _delete(instance: dg.DagsterInstance, run_id: str) -> None:
     instance.delete_run(run_id)
     instance.compute_log_manager.delete_logs(prefix=[run_id])
-    # On SQLite each run has a database of its own, which Dagster empties but does not delete.
-    shard = getattr(instance.event_log_storage, "path_for_shard", None)
-    if shard is not None:
-        for path in Path(shard(run_id)).parent.glob(f"{run_id}.db*"):
-            path.unlink(missing_ok=True)
+    for path in sqlite_files_of_run(instance, run_id):
+        path.unlink(missing_ok=True)
 
 
 def check_job(lake: Lake) -> dg.JobDefinition:

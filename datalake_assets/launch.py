@@ -3,9 +3,11 @@
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -20,7 +22,8 @@ from datalake_assets.assets.keys import (
 )
 from datalake_assets.assets.running import run_error
 from datalake_assets.definitions import build
-from datalake_assets.instance.home import ensure_home
+from datalake_assets.instance.dagster_private import NO_COMPUTE_LOGS
+from datalake_assets.instance.home import ensure_home, opened_instance
 from datalake_assets.instance.snapshot import (
     Snapshot,
     SourceSnapshot,
@@ -239,17 +242,12 @@ def execute(
     return Outcome(result.run_id, False, error.message, error.exit_code)
 
 
-def _instance() -> dg.DagsterInstance:
+def _instance() -> AbstractContextManager[dg.DagsterInstance]:
     """The instance of $DAGSTER_HOME, without capture of the output of runs.
 
     With capture, output would reach the terminal late, and not at all after an interrupt.
     """
-    no_files = {
-        "module": "dagster._core.storage.noop_compute_log_manager",
-        "class": "NoOpComputeLogManager",
-    }
-    # The only public way to an instance with overrides; nothing about it is temporary.
-    return dg.DagsterInstance.local_temp(os.environ["DAGSTER_HOME"], {"compute_logs": no_files})
+    return opened_instance(Path(os.environ["DAGSTER_HOME"]), compute_logs=NO_COMPUTE_LOGS)
 
 
 def _was_interrupted(result: dg.ExecuteInProcessResult) -> bool:

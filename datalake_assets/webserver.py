@@ -12,13 +12,13 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from dagster_webserver import app as dagster_app
 from dagster_webserver.webserver import DagsterWebserver
 from starlette.datastructures import Headers
 from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from datalake_assets.instance.dagster_private import run_dev, run_webserver
 from datalake_assets.sensors.reload import WEBSERVER_VARIABLE
 
 HOSTS_VARIABLE = "DATALAKE_UI_HOSTS"
@@ -86,26 +86,9 @@ class GuardedWebserver(DagsterWebserver[Any, Any]):
 def main() -> None:
     """`dagster-webserver`, or `dagster dev` if that is the first argument, with the guard."""
     if sys.argv[1:2] == ["dev"]:
-        return _dev()
-    from dagster_webserver import cli
-
-    vars(dagster_app)["DagsterWebserver"] = GuardedWebserver
-    vars(cli)["main"]()
-
-
-def _dev() -> None:
-    """Dagster starts its webserver as a process of its own: that of this module instead."""
-    from dagster import _cli
-    from dagster._cli import dev
-
-    start = vars(dev)["open_ipc_subprocess"]
-
-    def guarded(command: list[str], **options: Any) -> Any:
-        ours = [__spec__.name if part == "dagster_webserver" else part for part in command]
-        return start(ours, **options)
-
-    vars(dev)["open_ipc_subprocess"] = guarded
-    vars(_cli)["main"]()
+        run_dev(__spec__.name)
+    else:
+        run_webserver(GuardedWebserver)
 
 
 if __name__ == "__main__":

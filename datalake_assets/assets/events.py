@@ -14,6 +14,7 @@ from datalake_assets.assets.keys import (
     schema_key,
     table_key,
 )
+from datalake_assets.instance.dagster_private import latest_evaluations
 from eventlake.checks.freshness import check_freshness
 from eventlake.checks.published import PARTIAL_CHECKS, Loaded, TableChecks
 from eventlake.checks.view import SOURCE_RULES, TABLE_RULES
@@ -140,12 +141,8 @@ def _failed_before(
 ) -> dict[dg.AssetCheckKey, dg.AssetCheckEvaluation]:
     """Failures that only the daily job can clear: it also reads files and older partitions."""
     keys = [one.asset_check_key for one in evaluations if one.check_name in PARTIAL_CHECKS]
-    latest = instance.event_log_storage.get_latest_asset_check_execution_by_key(keys)
-    return {
-        key: evaluation
-        for key, record in latest.items()
-        if (evaluation := record.evaluation) is not None and not evaluation.passed
-    }
+    latest = latest_evaluations(instance, keys)
+    return {key: evaluation for key, evaluation in latest.items() if not evaluation.passed}
 
 
 def check_evaluation(check: CheckResult) -> dg.AssetCheckEvaluation:

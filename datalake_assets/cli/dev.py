@@ -13,7 +13,8 @@ import typer
 
 from datalake_assets.cli.invocation import Invocation, invocation
 from datalake_assets.cli.output import note, say, warn
-from datalake_assets.instance.home import claim, ensure_home, leave_home
+from datalake_assets.instance.dagster_private import DAEMON_MODULE
+from datalake_assets.instance.home import claim, ensure_home, leave_home, opened_instance
 from datalake_assets.jobs import SCHEDULES_VARIABLE
 from datalake_assets.sensors.reload import WEBSERVER_VARIABLE
 from eventlake.rules.errors import LakeError, UsageError
@@ -131,7 +132,8 @@ def serve(
     """
     chosen = invocation(context)
     settings = chosen.settings()
-    ensure_home(settings)
+    with opened_instance(ensure_home(settings)):
+        pass  # the parts of a deployment start at once, and one of them creates the databases
     environ = {**os.environ, FILE_VARIABLE: str(chosen.file())}
     command = _command(part, host, port or _PORTS.get(part, 0), environ)
     exec_module(command, environ)
@@ -145,7 +147,7 @@ def _command(part: Part, host: str, port: int, environ: dict[str, str]) -> list[
     workspace = ["-w", str(_workspace(environ))]
     if part is Part.WEBSERVER:
         return [WEBSERVER, *workspace, *listening]
-    return ["dagster._daemon", "run", *workspace]
+    return [DAEMON_MODULE, "run", *workspace]
 
 
 def _workspace(environ: dict[str, str]) -> Path:

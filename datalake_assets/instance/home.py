@@ -2,21 +2,42 @@
 
 import fcntl
 import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from eventlake.rules.errors import UsageError
+from eventlake.rules.errors import ServiceTrouble, UsageError
 from eventlake.settings.models import Settings
 from eventlake.storage import LocalStorage
 from eventlake.storage.documents import decode, encode
+
+if TYPE_CHECKING:
+    import dagster as dg
 
 VARIABLE = "DAGSTER_HOME"
 URL_VARIABLE = "DAGSTER_PG_URL"
 """`postgresql://user:password@host:port/database`: it contains a password, so no file has it."""
 _INSTANCE_FILE = Path(__file__).parents[1] / "dagster.yaml"
-_NAME, _SHIPPED = "dagster.yaml", ".dagster.yaml.shipped"
-_STORAGE_MODULE = b"module: datalake_assets.instance.storage\n"
+_NAME, _SHIPPED, _LOCK = "dagster.yaml", ".dagster.yaml.shipped", "storage.lock"
+_POSTGRES = b"""
+# Written because $DAGSTER_PG_URL is set; without the variable it is removed again.
+storage:
+  postgres:
+    postgres_url: {env: DAGSTER_PG_URL}
+"""
+_OLD_STORAGE = re.compile(
+    rb"^storage:\n  custom:\n    module: datalake_assets\S*\n    class: Bookkeeping\n"
+    rb"    config: {}\n",
+    re.MULTILINE,
+)
+"""The storage of earlier releases, a class of our own that chose between SQLite and Postgres."""
+_DRIVER = "postgresql+psycopg2"
+_KINDS = ("postgresql", "postgres", _DRIVER)
 
 
 def home_of(settings: Settings) -> Path:
@@ -36,7 +57,7 @@ def ensure_home(settings: Settings) -> Path:
     """Create the home with its `dagster.yaml`, and set it in the environment."""
     home = home_of(settings)
     home.mkdir(parents=True, exist_ok=True)
-    _ensure_instance_file(home)
+    ensure_instance_file(home)
     reserve_names(settings, home)
     os.environ[VARIABLE] = str(home)
     return home
@@ -79,21 +100,73 @@ def reserve_names(settings: Settings, home: Path) -> None:
         LocalStorage(str(home)).write(_NAMES, encode(reserved))
 
 
-def _ensure_instance_file(home: Path) -> None:
-    """Install the file of this release; keep an edited one, except for names of moved modules."""
-    ours = _INSTANCE_FILE.read_bytes()
+def ensure_instance_file(home: Path) -> None:
+    """Install the file of this release; of an edited one, change only the storage."""
+    url = _postgres_url()
+    ours = _with_storage(_INSTANCE_FILE.read_bytes(), url)
     found, shipped = _read(home / _NAME), _read(home / _SHIPPED)
     wanted = {_NAME: ours, _SHIPPED: ours}
     if found is not None and found not in (ours, shipped):
-        wanted = {_NAME: _moved(found)}
+        wanted = {_NAME: _with_storage(found, url)}
     for name, content in wanted.items():
         if content != _read(home / name):
             LocalStorage(str(home)).write(name, content)  # atomic: other processes read it
+    if url is not None:
+        os.environ[URL_VARIABLE] = url
 
 
-def _moved(file: bytes) -> bytes:
-    """An edited file of an older release, with the current module of the storage class."""
-    return file.replace(b"module: datalake_assets.bookkeeping\n", _STORAGE_MODULE)
+def _with_storage(file: bytes, url: str | None) -> bytes:
+    """The file with Postgres if there is a URL, else with Dagster's SQLite; a storage that someone
+    else has written stays."""
+    file = _OLD_STORAGE.sub(b"", file.replace(_POSTGRES, b""))
+    is_written = re.search(rb"^storage:", file, re.MULTILINE)
+    return file if url is None or is_written else file + _POSTGRES
+
+
+def _postgres_url() -> str | None:
+    """The URL with its driver: that of dagster-postgres is not the default of SQLAlchemy 2.1."""
+    url = os.environ.get(URL_VARIABLE)
+    if not url:
+        return None
+    kind, _, place = url.partition("://")
+    if kind not in _KINDS:
+        raise UsageError(
+            f"${URL_VARIABLE} does not begin with postgresql:// (it may hold a password, so it is "
+            "not shown here). Set it to postgresql://user:password@host:port/database, or unset "
+            "it to keep Dagster's runs in SQLite."
+        )
+    if find_spec("dagster_postgres") is None:
+        raise UsageError(
+            f"${URL_VARIABLE} is set, but dagster-postgres is not installed. Install the extra "
+            "`postgres` (pip install 'datalake[postgres]'), or unset the variable."
+        )
+    return f"{_DRIVER}://{place}"
+
+
+@contextmanager
+def opened_instance(home: Path, **overrides: object) -> "Iterator[dg.DagsterInstance]":
+    """The instance of a home, which several processes may open at the same time."""
+    import dagster as dg
+
+    # If two processes created the databases of SQLite at the same time, both would write the
+    # version, and Dagster would refuse to open them.
+    with open(home / _LOCK, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            # The only public way to an instance with overrides; nothing about it is temporary.
+            instance = dg.DagsterInstance.local_temp(str(home), overrides)
+        except Exception as error:
+            url = os.environ.get(URL_VARIABLE)
+            if not url:
+                raise
+            where = url.rpartition("@")[2]
+            said = str(error.__cause__ or error).splitlines()[0]
+            raise ServiceTrouble(
+                f"Dagster's database cannot be used ({where}, from ${URL_VARIABLE}): {said}. Check "
+                "that Postgres runs there, and that user, password and database are right."
+            ) from error
+    with instance:
+        yield instance
 
 
 def _read(file: Path) -> bytes | None:

@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from datalake_assets.instance.home import VARIABLE, home_of
+from datalake_assets.instance.home import VARIABLE, ensure_instance_file, home_of
 from datalake_assets.preflight.finding import Finding, Remark, finding_of
 from eventlake.columnar.raw_lines import RawLines
 from eventlake.lake import Lake
@@ -55,6 +55,7 @@ def schedules_of(lake: Lake) -> Schedules | None:
         import dagster as dg
 
         os.environ[VARIABLE] = str(home)
+        ensure_instance_file(home)
         return dg.DagsterInstance.from_config(str(home))
 
     return Schedules(instance)

@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from datalake_assets.assets.metadata import as_code, as_text
-from datalake_assets.definitions import build, defs
+from datalake_assets.definitions import build, defs, settings_file
 from datalake_assets.instance.snapshot import Snapshot, SourceSnapshot, read_snapshot
 from eventlake.lake import Lake
 from eventlake.rules.errors import UsageError
@@ -139,8 +139,22 @@ def test_definitions_without_settings_explain_what_to_do(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DATALAKE_CONFIG", raising=False)
-    with pytest.raises(UsageError, match="datalake init"):
+    graph = defs().resolve_asset_graph()
+    [asset] = [graph.get(key) for key in graph.get_all_asset_keys()]
+    assert "`datalake init`" in str(asset.description) and not asset.is_executable
+
+    monkeypatch.setenv("DATALAKE_CONFIG", "mine.yaml")
+    with pytest.raises(UsageError, match="no settings at .*mine.yaml"):
         defs()
+
+
+def test_without_settings_the_demo_is_shown_if_there_is_one(tmp_path: Path) -> None:
+    assert settings_file({}, tmp_path) is None
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "demo/lake.yaml").touch()
+    assert settings_file({}, tmp_path) == tmp_path / "demo/lake.yaml"
+    (tmp_path / "lake.yaml").touch()
+    assert settings_file({}, tmp_path) == tmp_path / "lake.yaml"
 
 
 def test_ten_sources_of_two_hundred_tables_load_in_seconds(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from botocore import xform_name
 from datalake_assets.cli import dev
 from datalake_assets.cli.app import load
 from datalake_assets.instance.home import URL_VARIABLE, VARIABLE
-from datalake_assets.instance.storage import Bookkeeping
 from datalake_assets.jobs import SCHEDULES_VARIABLE
 from datalake_assets.sensors.reload import WEBSERVER_VARIABLE
 from eventlake.settings.file import FILE_VARIABLE, load_settings
@@ -212,8 +211,3 @@ def test_the_command_of_every_part_starts_it(
     [(_, command, _)] = [call.args for call in execve.mock_calls]
     assert command[1] == "-m"
     assert (tmp_path / "home/dagster.yaml").read_bytes() == (ROOT / "dagster.yaml").read_bytes()
-
-
-def test_the_instance_file_names_our_storage() -> None:
-    custom = yaml.safe_load((ROOT / "dagster.yaml").read_text())["storage"]["custom"]
-    assert (custom["module"], custom["class"]) == (Bookkeeping.__module__, Bookkeeping.__name__)

@@ -1,4 +1,4 @@
-"""One `dagster.yaml` for laptop and production: a variable decides where runs are kept."""
+"""A variable decides where runs are kept: the copy of `dagster.yaml` in the home follows it."""
 
 import os
 import shutil
@@ -9,11 +9,17 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+import yaml
 
-from datalake_assets.instance.home import URL_VARIABLE, VARIABLE, ensure_home
+from datalake_assets.instance.home import (
+    URL_VARIABLE,
+    VARIABLE,
+    ensure_home,
+    opened_instance,
+)
 from eventlake.rules.errors import ServiceTrouble, UsageError
 from tests.support.lakes.settings import settings_of
-from tests.support.repo import reserved_port
+from tests.support.repo import ROOT, reserved_port
 from tests.support.servers.postgres import Postgres, running_postgres
 
 SETTINGS = settings_of("x")
@@ -43,12 +49,12 @@ def do_nothing() -> None:
 
 
 def run(home: Path) -> str:
-    with dg.DagsterInstance.from_config(str(home)) as instance:
+    with opened_instance(home) as instance:
         return do_nothing.execute_in_process(instance=instance).run_id
 
 
 def known(home: Path) -> list[str]:
-    with dg.DagsterInstance.from_config(str(home)) as instance:
+    with opened_instance(ensure_home(SETTINGS)) as instance:
         return [run.run_id for run in instance.get_runs()]
 
 
@@ -63,6 +69,7 @@ def test_with_it_they_are_kept_in_postgres_only(
     home: Path, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(URL_VARIABLE, postgres.url)
+    ensure_home(SETTINGS)
     run_id = run(home)
     assert known(home) == [run_id]
     assert postgres.ask("SELECT run_id FROM runs") == [(run_id,)]
@@ -107,27 +114,51 @@ def test_an_unedited_instance_file_follows_the_release(home: Path) -> None:
     assert file.read_bytes() == ours + b"# mine\n"
 
 
-def test_an_edited_instance_file_of_an_older_release_finds_its_storage(home: Path) -> None:
+OLD_STORAGE = """storage:
+  custom:
+    module: datalake_assets.{}
+    class: Bookkeeping
+    config: {{}}
+"""
+
+
+@pytest.mark.parametrize("module", ["bookkeeping", "instance.storage"])
+def test_an_edited_instance_file_of_an_older_release_loses_our_storage_class(
+    home: Path, monkeypatch: pytest.MonkeyPatch, module: str
+) -> None:
     file = home / "dagster.yaml"
-    edited = file.read_bytes() + b"# mine\n"
-    moved = b"datalake_assets.instance.storage"
-    assert moved in edited
-    file.write_bytes(edited.replace(moved, b"datalake_assets.bookkeeping"))
-    ensure_home(SETTINGS)
-    assert file.read_bytes() == edited
+    edited = file.read_text() + "# mine\n"
+    file.write_text(OLD_STORAGE.format(module) + edited)
     assert known(home) == []
+    assert file.read_text() == edited
+    monkeypatch.setenv(URL_VARIABLE, "postgres://me@host/db")
+    ensure_home(SETTINGS)
+    assert os.environ[URL_VARIABLE] == "postgresql+psycopg2://me@host/db"
+    assert yaml.safe_load(file.read_text())["storage"] == {
+        "postgres": {"postgres_url": {"env": URL_VARIABLE}}
+    }
+
+
+def test_a_storage_of_the_users_own_stays(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = home / "dagster.yaml"
+    own = "storage:\n  sqlite:\n    base_dir: /somewhere\n"
+    file.write_text(own)
+    monkeypatch.setenv(URL_VARIABLE, "postgresql://me@host/db")
+    ensure_home(SETTINGS)
+    assert file.read_text() == own
 
 
 def test_several_processes_may_open_a_new_home_at_the_same_time(home: Path) -> None:
     """Without a lock, about every second attempt leaves databases that no process can open."""
     program = (
-        "import sys, dagster as dg; print('ready', flush=True); sys.stdin.read(); "
-        "dg.DagsterInstance.get().get_runs()"
+        "import sys, pathlib, dagster; from datalake_assets.instance.home import opened_instance\n"
+        "print('ready', flush=True); home = pathlib.Path(sys.stdin.read())\n"
+        "with opened_instance(home) as instance: instance.get_runs()"
     )
     processes = [
         subprocess.Popen(
             [sys.executable, "-c", program],
-            env=os.environ | {VARIABLE: str(home)},
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -139,6 +170,7 @@ def test_several_processes_may_open_a_new_home_at_the_same_time(home: Path) -> N
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
     for process in processes:
         assert process.stdin is not None
+        process.stdin.write(str(home))
         process.stdin.close()
         process.stdin = None
     errors = [process.communicate()[1] for process in processes]
