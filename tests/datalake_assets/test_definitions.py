@@ -144,7 +144,7 @@ def test_definitions_without_settings_explain_what_to_do(
     assert "`datalake init`" in str(asset.description) and not asset.is_executable
 
     monkeypatch.setenv("DATALAKE_CONFIG", "mine.yaml")
-    with pytest.raises(UsageError, match="no settings at .*mine.yaml"):
+    with pytest.raises(UsageError, match=r"no settings at .*mine\.yaml"):
         defs()
 
 
