@@ -18,13 +18,6 @@ class SparseColumn:
     def type(self) -> pa.DataType:
         return self.values.type
 
-    def without_nulls(self) -> "SparseColumn":
-        """The same without rows whose values turned out to be none."""
-        if not self.values.null_count:
-            return self
-        valid = self.values.is_valid().to_numpy(zero_copy_only=False)
-        return SparseColumn(self.rows[valid], self.values.drop_null())
-
     def whole(self, length: int) -> pa.Array:
         """The same, with this number of rows."""
         if not len(self.rows):

@@ -12,8 +12,7 @@ LakeError                  exit 1, Segment.Internal
 ├── StateError             `_state/` is damaged or has a newer format
 ├── ConservationError      input rows and accounted rows do not balance
 ├── CheckFailed            a check before publication found something wrong
-├── CommitConflict         another run committed the same manifest number first
-└── LeaseHeld              another run holds the lease of the source
+└── CommitConflict         another run committed the same manifest number first
 """
 
 import re
@@ -112,10 +111,6 @@ class CheckFailed(LakeError):
 
 class CommitConflict(LakeError):
     """The next manifest exists already: plan again on top of it."""
-
-
-class LeaseHeld(LakeError):
-    """Another run is working on the source."""
 
 
 _WORD = re.compile(r"[^\W_]+")

@@ -130,8 +130,3 @@ def leaves(event: Event, above: Path = ()) -> Iterator[tuple[Path, Any]]:
             yield from leaves(value, (*above, key))
         elif value is not None:
             yield (*above, key), value
-
-
-def rescued_members(values: dict[str, Any]) -> list[str]:
-    """Rescued values as members of the JSON object in `rescued_data`: `"<pointer>":<value>`."""
-    return [msgspec.json.encode({at: value}).decode()[1:-1] for at, value in values.items()]

@@ -251,7 +251,3 @@ def catalog_months(database: str, table: str, retyped: int = 0) -> str:
     """The partition files of a table; changed column types start a new folder."""
     folder = f"partitions-{retyped}" if retyped else "partitions"
     return f"{catalog_table(database, table)}/{folder}"
-
-
-def catalog_month_file(database: str, table: str, month: str, retyped: int = 0) -> str:
-    return f"{catalog_months(database, table, retyped)}/{month}.json"

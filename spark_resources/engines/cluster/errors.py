@@ -9,7 +9,6 @@ HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 _NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)"(?: \(in directory "[^"]*"\))?: ([^\n]*)')
 _OTHER_PYTHON = re.compile(r"PYTHON_VERSION_MISMATCH\][^\n]*?version: ?(\d+\.\d+)")
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
-_NO_FILE = re.compile(r"FileNotFoundError: [^\n]*'([^'\n]+)'")
 
 
 def unusable(problem: str) -> InvalidSetting:

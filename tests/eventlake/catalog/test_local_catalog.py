@@ -28,7 +28,7 @@ def catalog(tmp_path: Path) -> LocalCatalog:
     "path",
     [
         paths.catalog_table_file("shop", "track_order"),
-        paths.catalog_month_file("shop", "track_order", "2026-10"),
+        paths.catalog_months("shop", "track_order") + "/2026-10.json",
     ],
 )
 def test_a_newer_format_is_refused_and_left_as_it_is(catalog: LocalCatalog, path: str) -> None:

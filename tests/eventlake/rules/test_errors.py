@@ -43,7 +43,6 @@ def test_the_drawing_shows_every_error_below_its_parent() -> None:
         ("ConservationError", 1, "Segment.Internal"),
         ("CheckFailed", 1, "Segment.Internal"),
         ("CommitConflict", 1, "Segment.Internal"),
-        ("LeaseHeld", 1, "Segment.Internal"),
     ],
 )
 def test_an_error_has_its_codes(name: str, exit_code: int, error_code: str) -> None:

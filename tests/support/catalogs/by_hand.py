@@ -58,7 +58,7 @@ class HandOnFiles:
 
     def _month(self, table: str, values: Values, change: Callable[[Held], Held]) -> None:
         retyped = self.runs.table(table).retyped
-        path = paths.catalog_month_file("shop", table, values[0][:7], retyped)
+        path = f"{paths.catalog_months('shop', table, retyped)}/{values[0][:7]}.json"
         month = decode(self.runs.storage.read(path) or b"", Month, path)
         partitions = tuple(change(list(month.partitions)))
         self.runs.storage.write(path, encode(msgspec.structs.replace(month, partitions=partitions)))
