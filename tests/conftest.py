@@ -10,6 +10,7 @@ import pytest
 import trustme
 
 from eventlake.aws.access import forget_sessions
+from eventlake.storage import LocalStorage, Storage
 from tests.support.aws.enforced import Become, User
 from tests.support.repo import injected
 from tests.support.servers.alerts import PASSWORD, Hook, MailBox, mail_server, web_hook
@@ -33,6 +34,17 @@ def aws(aws_server: AwsServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsS
     aws_server.reset()
     with fresh_sessions():
         yield aws_server
+
+
+@pytest.fixture(params=["folder", "bucket"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    """A lake's storage in a folder, and in a bucket."""
+    if request.param == "folder":
+        return LocalStorage(str(tmp_path))
+    from eventlake.storage.s3 import S3Storage
+
+    aws: AwsServer = request.getfixturevalue("aws")
+    return S3Storage(f"s3://{aws.bucket()}/lake")
 
 
 @pytest.fixture

@@ -14,9 +14,13 @@ from hypothesis import settings
 
 from eventlake.runs import placement
 from eventlake.runs.clean_up import CleanUp, clean_up
+from eventlake.storage import Storage
+from tests.support.lakes.glue_runs import GlueRuns
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.retyping import load_three_days
 from tests.support.lakes.runs import Runs
+from tests.support.servers.aws import AwsServer
+from tests.support.servers.glue import strict_glue
 
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
@@ -25,6 +29,23 @@ settings.load_profile("patient")
 @pytest.fixture
 def runs(tmp_path: Path) -> Runs:
     return Runs(tmp_path)
+
+
+@pytest.fixture
+def anywhere(storage: Storage, tmp_path: Path) -> Runs:
+    """A lake in a folder, and one in a bucket."""
+    return Runs(tmp_path, store=storage)
+
+
+@pytest.fixture(params=["embedded", "glue"])
+def in_each_catalog(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Runs:
+    if request.param == "embedded":
+        return Runs(tmp_path)
+    aws: AwsServer = request.getfixturevalue("aws")
+    strict_glue(aws, monkeypatch)
+    return GlueRuns(tmp_path, aws)
 
 
 @pytest.fixture(autouse=True)

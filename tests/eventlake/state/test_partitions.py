@@ -1,29 +1,13 @@
 """The state has every partition with its files; lakes of earlier releases are carried over."""
 
-from pathlib import Path
-
 import msgspec
-import pytest
 
 from eventlake.rules import paths
 from eventlake.state.partitions import Partitions, held_files
 from tests.support.lakes.archive import track
-from tests.support.lakes.glue_runs import GlueRuns, story
+from tests.support.lakes.glue_runs import story
 from tests.support.lakes.runs import SOURCE_ID, Runs
 from tests.support.oracles.invariants import check_invariants
-from tests.support.servers.aws import AwsServer
-from tests.support.servers.glue import strict_glue
-
-
-@pytest.fixture(params=["embedded", "glue"])
-def anywhere(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Runs:
-    if request.param == "embedded":
-        return Runs(tmp_path)
-    aws: AwsServer = request.getfixturevalue("aws")
-    strict_glue(aws, monkeypatch)
-    return GlueRuns(tmp_path, aws)
 
 
 def check_pages(runs: Runs) -> None:
@@ -58,13 +42,13 @@ def as_an_earlier_release_left_it(runs: Runs) -> None:
             storage.write(file.path, msgspec.json.encode(old))
 
 
-def test_every_lake_has_pages_with_its_files(anywhere: Runs) -> None:
-    story(anywhere)
-    check_pages(anywhere)
+def test_every_lake_has_pages_with_its_files(in_each_catalog: Runs) -> None:
+    story(in_each_catalog)
+    check_pages(in_each_catalog)
 
 
-def test_a_lake_of_an_earlier_release_is_carried_over(anywhere: Runs) -> None:
-    runs = anywhere
+def test_a_lake_of_an_earlier_release_is_carried_over(in_each_catalog: Runs) -> None:
+    runs = in_each_catalog
     story(runs)
     before = {table: runs.rows(table) for table in runs.tables()}
     as_an_earlier_release_left_it(runs)

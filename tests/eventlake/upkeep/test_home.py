@@ -4,7 +4,6 @@ import threading
 import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,24 +11,14 @@ import pytest
 
 from eventlake.rules import paths
 from eventlake.runs.clean_up import clean_up
-from eventlake.storage.s3 import S3Storage
 from tests.support.faults.cases import scattered
 from tests.support.lakes.archive import track
 from tests.support.lakes.retyping import request_type
 from tests.support.lakes.runs import SOURCE_ID, Runs
 from tests.support.oracles.invariants import check_invariants, check_sweep
-from tests.support.servers.aws import AwsServer
 
 TABLE = paths.table_folder(SOURCE_ID, "track_order")
 VERSIONS = paths.versions(SOURCE_ID)
-
-
-@pytest.fixture(params=["folder", "bucket"])
-def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Runs:
-    if request.param == "folder":
-        return Runs(tmp_path)
-    aws: AwsServer = request.getfixturevalue("aws")
-    return Runs(tmp_path, store=S3Storage(f"s3://{aws.bucket()}/lake"))
 
 
 def by_path(runs: Runs) -> list[str]:

@@ -1,7 +1,6 @@
 """A lost state is made again from the data, and is equal to it in all that matters."""
 
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,27 +9,14 @@ from eventlake.checks.published import TableChecks
 from eventlake.rules.clock import now
 from eventlake.upkeep.rebuild import Rebuilt, rebuild
 from tests.support.lakes.archive import Line, identify, track
-from tests.support.lakes.glue_runs import GlueRuns, story
+from tests.support.lakes.glue_runs import story
 from tests.support.lakes.retyping import lake_of, request_type
 from tests.support.lakes.runs import Runs
 from tests.support.oracles.invariants import check_invariants, check_sweep
 from tests.support.repo import injected
-from tests.support.servers.aws import AwsServer
-from tests.support.servers.glue import strict_glue
 
 STATE = "segment-data/_state"
 DAYS = ("2026-10-01", "2026-10-02", "2026-10-03")
-
-
-@pytest.fixture(params=["embedded", "glue"])
-def anywhere(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Runs:
-    if request.param == "embedded":
-        return Runs(tmp_path)
-    aws: AwsServer = request.getfixturevalue("aws")
-    strict_glue(aws, monkeypatch)
-    return GlueRuns(tmp_path, aws)
 
 
 def recover(runs: Runs) -> Rebuilt:
@@ -115,8 +101,8 @@ def test_random_lakes_come_back(runs: Runs, seed: int) -> None:
     check_recovered(runs, wanted)
 
 
-def test_a_story_with_other_types_comes_back(anywhere: Runs) -> None:
-    runs = anywhere
+def test_a_story_with_other_types_comes_back(in_each_catalog: Runs) -> None:
+    runs = in_each_catalog
     story(runs)
     check_sweep(runs)
     wanted = all_that_matters(runs)

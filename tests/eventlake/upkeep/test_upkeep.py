@@ -1,7 +1,6 @@
 """The whole upkeep of a source: what it does, what it tells, and what it leaves alone."""
 
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from eventlake.state.lease import Holder
 from eventlake.state.manifest import RunKind
 from eventlake.status import source_status
 from eventlake.storage.documents import encode
-from eventlake.storage.s3 import S3Storage
 from eventlake.upkeep import upkeep
 from eventlake.upkeep import upkeep as upkeep_report
 from eventlake.upkeep.upkeep import UpkeepFailed, newest_upkeeps, planned_upkeep
@@ -23,15 +21,6 @@ from tests.support.faults.cases import scattered
 from tests.support.lakes.archive import track
 from tests.support.lakes.runs import SOURCE_ID, Runs, utc
 from tests.support.oracles.invariants import check_invariants, check_sweep
-from tests.support.servers.aws import AwsServer
-
-
-@pytest.fixture(params=["folder", "bucket"])
-def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Runs:
-    if request.param == "folder":
-        return Runs(tmp_path)
-    aws: AwsServer = request.getfixturevalue("aws")
-    return Runs(tmp_path, store=S3Storage(f"s3://{aws.bucket()}/lake"))
 
 
 def listed(runs: Runs) -> dict[str, str]:

@@ -1,27 +1,15 @@
 """Staged blobs in a folder and in a bucket."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from eventlake.load.blobs import Blob, BlobKind
-from eventlake.storage import LocalStorage, Storage
+from eventlake.storage import Storage
 from spark_resources.dataflow.blob_store import BlobStore
-from tests.support.servers.aws import AwsServer
 
 ROWS = Blob(BlobKind.ROWS, "page\nday=2026-10-01", 3, 2, b"r" * 10_000)
 IDS = Blob(BlobKind.IDS, "7", 3, 2, b"i" * 5_000)
-
-
-@pytest.fixture(params=["folder", "bucket"])
-def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
-    if request.param == "folder":
-        return LocalStorage(str(tmp_path))
-    from eventlake.storage.s3 import S3Storage
-
-    aws: AwsServer = request.getfixturevalue("aws")
-    return S3Storage(f"s3://{aws.bucket()}/lake")
 
 
 @pytest.fixture
