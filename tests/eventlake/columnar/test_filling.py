@@ -13,7 +13,7 @@ from eventlake.columnar.memory import address
 from eventlake.columnar.text import PADDING
 from eventlake.rules.casts import Outcome, cast, text_of
 from eventlake.rules.types import LakeType
-from tests.support.oracles.leaves import ANY, DATES, EXPONENTS, PLAIN_NUMBERS, TEXTS
+from tests.support.json_values import ANY, DATES, EXPONENTS, PLAIN_NUMBERS, TEXTS
 
 CODES = {
     LakeType.BIGINT: filling.BIGINT,

@@ -24,7 +24,7 @@ from eventlake.columnar.parquet.data_file import ROW_GROUP, Footer, Footers, Tab
 from eventlake.columnar.parquet.pages import REPEATING, TINY
 from eventlake.columnar.parquet.writer import PAGE, KernelFiles, LargeFiles, table_files
 from eventlake.columnar.typed import SparseColumn, TypedColumns
-from tests.support.oracles.leaves import check_chunks, page_at
+from tests.support.oracles.parquet_pages import check_chunks, page_at
 
 MOMENT, EXACT = pa.timestamp("us", tz="UTC"), pa.decimal128(38, 6)
 LONGEST_BOUND = 64

@@ -23,9 +23,9 @@ from eventlake.rules.inference import kind_of
 from eventlake.rules.names import Naming
 from eventlake.rules.parse import parse_line
 from eventlake.settings.models import Limits
+from tests.support.json_values import ANY, COLUMNS, DATES, TEXTS, spelled
 from tests.support.lakes.archive import Line
 from tests.support.lakes.staged import Staged
-from tests.support.oracles.leaves import ANY, COLUMNS, DATES, TEXTS, spelled
 
 KEYS = st.sampled_from(
     ["a", "b", "B", "c d", "", "注", "day", "properties", "a\\b", 'q"', "long" * 9]

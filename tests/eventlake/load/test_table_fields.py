@@ -12,8 +12,8 @@ from eventlake.load.seen import SeenTable
 from eventlake.rules.events import Reason, leaves
 from eventlake.rules.names import Naming, pointer
 from eventlake.settings.models import Limits
+from tests.support.json_values import ANY, json_of
 from tests.support.lakes.staged import Staged, StagedRow
-from tests.support.oracles.leaves import ANY, json_of
 
 Event = dict[str, Any]
 HEAD = {"type": "identify", "messageId": "m", "receivedAt": "2026-10-01T07:00:00Z"}

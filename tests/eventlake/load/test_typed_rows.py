@@ -20,8 +20,8 @@ from eventlake.load.write import type_problems
 from eventlake.rules.casts import Outcome, cast
 from eventlake.rules.counts import CastCounts
 from eventlake.rules.types import Column, LakeType, TableSchema
+from tests.support.json_values import COLUMNS, json_of
 from tests.support.lakes.staged import Staged
-from tests.support.oracles.leaves import COLUMNS, json_of
 
 PRICE = Column("price", LakeType.DECIMAL, "/price")
 COUNT = Column("n", LakeType.BIGINT, "/n")

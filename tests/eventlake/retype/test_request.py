@@ -26,10 +26,10 @@ from eventlake.rules.errors import SettingsError, UsageError
 from eventlake.rules.types import LakeType
 from eventlake.state.lease import Lease, held_lease
 from eventlake.state.manifest import RunKind, read_manifest
+from tests.support.json_values import ANY, COLUMNS
 from tests.support.lakes.archive import track
 from tests.support.lakes.retyping import lake_of, request_type, target
 from tests.support.lakes.runs import SOURCE_ID, Runs
-from tests.support.oracles.leaves import ANY, COLUMNS
 
 
 def load_at(runs: Runs, *times: str) -> None:

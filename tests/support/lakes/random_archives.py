@@ -7,8 +7,8 @@ import msgspec
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from tests.support.json_values import ANY
 from tests.support.lakes.archive import Line
-from tests.support.oracles.leaves import ANY
 
 DAYS = ("2026-10-01", "2026-10-02", "2026-10-09")
 TIMES = st.one_of(

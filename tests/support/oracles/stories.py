@@ -13,12 +13,12 @@ from eventlake.rules.names import RESCUED_DATA
 from eventlake.rules.parse import parse_value
 from eventlake.runs.resolve import RESCUED
 from eventlake.state.id_index import day_of
+from tests.support.json_values import json_of
 from tests.support.lakes.archive import as_line
 from tests.support.lakes.random_archives import Replay, Suppressed, Sync
 from tests.support.lakes.retyping import suppress_only
 from tests.support.lakes.runs import Row, Runs, utc
 from tests.support.oracles.invariants import is_indexed
-from tests.support.oracles.leaves import json_of
 from tests.support.oracles.reference import Account, ReferenceLake, Scope
 
 DAY = timedelta(days=1)
