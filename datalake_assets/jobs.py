@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 
 from datalake_assets.assets.events import RunEvents, check_evaluation
-from datalake_assets.assets.keys import run_tags, sync_job_name, upkeep_job_name, upkeep_key
+from datalake_assets.assets.keys import run_tags, upkeep_job_name, upkeep_key
 from datalake_assets.assets.metadata import as_text, upkeep_numbers
 from datalake_assets.assets.running import (
     DagsterListener,
@@ -22,9 +22,9 @@ from datalake_assets.instance.dagster_private import (
     latest_run_storage_ids,
     sqlite_files_of_run,
 )
+from datalake_assets.instance.schedules import Schedules, running_schedules, sync_job_name
 from datalake_assets.instance.snapshot import refresh_snapshot
 from datalake_assets.preflight import Finding, findings
-from datalake_assets.preflight.archive import Schedules
 from eventlake.catalog.sync_reports import ensure_reports_table
 from eventlake.checks.published import Loaded
 from eventlake.lake import Lake
@@ -263,7 +263,7 @@ def check_job(lake: Lake) -> dg.JobDefinition:
         out=dg.Out(dg.Nothing),
     )
     def find_problems(context: dg.OpExecutionContext) -> None:
-        schedules = Schedules(lambda: context.instance)
+        schedules = Schedules(lambda: running_schedules(context.instance))
         found: list[Finding] = []
         for finding in findings(lake, lake.settings.sources, schedules):
             found.append(finding)

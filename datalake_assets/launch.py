@@ -16,7 +16,6 @@ from datalake_assets.assets.keys import (
     replay_job_name,
     reports_key,
     schema_key,
-    sync_job_name,
     table_key,
     upkeep_job_name,
 )
@@ -24,6 +23,7 @@ from datalake_assets.assets.running import run_error
 from datalake_assets.definitions import build
 from datalake_assets.instance.dagster_private import NO_COMPUTE_LOGS
 from datalake_assets.instance.home import ensure_home, opened_instance
+from datalake_assets.instance.schedules import sync_job_name
 from datalake_assets.instance.snapshot import (
     Snapshot,
     SourceSnapshot,

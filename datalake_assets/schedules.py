@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 import msgspec
 
-from datalake_assets.assets.keys import sync_job_name
 from datalake_assets.assets.running import is_dead
+from datalake_assets.instance.schedules import sync_job_name, sync_schedule_name
 from eventlake.lake import Lake
 from eventlake.runs.context import now
 from eventlake.settings.models import Source
@@ -49,7 +49,7 @@ def sync_schedule(
     """Syncs a source by the schedule in its settings."""
 
     @dg.schedule(
-        name=f"{sync_job_name(source)}_schedule",
+        name=sync_schedule_name(source),
         job=job,
         cron_schedule=source.schedule,
         execution_timezone=source.schedule_timezone,

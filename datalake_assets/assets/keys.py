@@ -60,10 +60,6 @@ def is_table_of(source: Source, key: dg.AssetKey) -> bool:
     return len(path) > 1 and path[0] == source.database and path[-1].startswith(begins)
 
 
-def sync_job_name(source: Source) -> str:
-    return f"sync_{source.name}"
-
-
 def replay_job_name(source: Source) -> str:
     return f"replay_{source.name}"
 

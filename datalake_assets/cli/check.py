@@ -10,8 +10,8 @@ from rich.text import Text
 
 from datalake_assets.cli.invocation import AsJson, chosen_sources, invocation
 from datalake_assets.cli.output import note, out, plain, plural, print_json, say, working
+from datalake_assets.instance.schedules import schedules_of
 from datalake_assets.preflight import Finding, findings
-from datalake_assets.preflight.archive import schedules_of
 from eventlake.catalog.sync_reports import ensure_reports_table
 from eventlake.checks.published import source_checks
 from eventlake.lake import Lake

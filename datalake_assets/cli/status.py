@@ -19,7 +19,7 @@ from datalake_assets.cli.output import (
     size,
     span,
 )
-from datalake_assets.preflight.archive import schedules_of
+from datalake_assets.instance.schedules import schedules_of
 from eventlake.lake import Lake
 from eventlake.status import Interrupted, RunInProgress, SourceStatus, source_status
 

@@ -115,6 +115,12 @@ def ensure_instance_file(home: Path) -> None:
         os.environ[URL_VARIABLE] = url
 
 
+def is_in_sqlite(home: Path) -> bool:
+    """Whether Dagster's databases are where it puts them by itself."""
+    own = re.search(rb"^(schedule_)?storage:", _read(home / _NAME) or b"", re.MULTILINE)
+    return not (own or os.environ.get(URL_VARIABLE))
+
+
 def _with_storage(file: bytes, url: str | None) -> bytes:
     """The file with Postgres if there is a URL, else with Dagster's SQLite; a storage that someone
     else has written stays."""

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from datalake_assets.preflight.archive import Schedules, archive_findings
+from datalake_assets.instance.schedules import Schedules
+from datalake_assets.preflight.archive import archive_findings
 from datalake_assets.preflight.aws import account_findings, catalog_finding, glue_findings, uses_aws
 from datalake_assets.preflight.finding import Finding, finding_of
 from datalake_assets.preflight.storage import folder_finding

@@ -1,13 +1,10 @@
 """The raw archive of a source and what became of it: why there is data, or none."""
 
-import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property, partial
+from collections.abc import Iterator
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
 
-from datalake_assets.instance.home import VARIABLE, ensure_instance_file, home_of
+from datalake_assets.instance.schedules import Schedules
 from datalake_assets.preflight.finding import Finding, Remark, finding_of
 from eventlake.columnar.raw_lines import RawLines
 from eventlake.lake import Lake
@@ -18,47 +15,6 @@ from eventlake.runs.plan import freed_warnings, plan_sync
 from eventlake.runs.report_history import newest_reports
 from eventlake.settings.models import Source
 from eventlake.state.source_state import read_state, refuse_changed_layout
-
-if TYPE_CHECKING:
-    import dagster as dg
-
-
-@dataclass(frozen=True)
-class Schedules:
-    """The schedules of an instance of Dagster, which is asked only when it matters."""
-
-    instance: "Callable[[], dg.DagsterInstance]"
-
-    def is_on(self, source: Source) -> bool:
-        from datalake_assets.assets.keys import sync_job_name
-
-        running = self._running
-        return running is None or f"{sync_job_name(source)}_schedule" in running
-
-    @cached_property
-    def _running(self) -> frozenset[str] | None:
-        """Those that were switched on, by hand or by how the UI was started; None: not known."""
-        instance = self.instance()
-        if instance.schedule_storage is None:
-            return None
-        states = instance.all_instigator_state()
-        return frozenset(state.instigator_name for state in states if state.is_running)
-
-
-def schedules_of(lake: Lake) -> Schedules | None:
-    """The schedules of the Dagster instance here, if there is one."""
-    home = home_of(lake.settings)
-    if not (home / "dagster.yaml").exists():
-        return None
-
-    def instance() -> "dg.DagsterInstance":
-        import dagster as dg
-
-        os.environ[VARIABLE] = str(home)
-        ensure_instance_file(home)
-        return dg.DagsterInstance.from_config(str(home))
-
-    return Schedules(instance)
 
 
 def archive_findings(

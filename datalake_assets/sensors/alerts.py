@@ -16,10 +16,10 @@ from datalake_assets.assets.keys import (
     raw_archive_key,
     replay_job_name,
     reports_key,
-    sync_job_name,
     upkeep_key,
 )
 from datalake_assets.assets.running import RunError, run_error
+from datalake_assets.instance.schedules import sync_job_name
 from datalake_assets.sensors.reload import WEBSERVER_VARIABLE
 from eventlake.alerts.delivery import Evaluation
 from eventlake.alerts.run_status import CheckRun, EndedRun, Outcome, RunStatus, Verdict

@@ -9,8 +9,9 @@ import pytest
 from dagster_pyspark import LazyPySparkResource
 from pyspark.sql import SparkSession
 
-from datalake_assets.assets.keys import check_tables_job_name, sync_job_name, upkeep_job_name
+from datalake_assets.assets.keys import check_tables_job_name, upkeep_job_name
 from datalake_assets.definitions import build
+from datalake_assets.instance.schedules import sync_job_name
 from datalake_assets.instance.snapshot import read_snapshot
 from datalake_assets.sensors.alerts import evaluate
 from eventlake.audit.audit import audit

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.scheduler.instigation import InstigatorStatus
 
 from datalake_assets.assets.running import new_job
 from datalake_assets.instance.home import ensure_home
@@ -128,7 +129,9 @@ def test_the_progress_of_a_replay_is_shown_also_when_it_was_interrupted(filled: 
     assert datalake("status", "--json").json[1]["interrupted_replays"] == []
 
 
-def test_the_next_sync_is_shown_by_the_schedule(tmp_path: Path) -> None:
+def test_the_next_sync_is_shown_by_the_schedule(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     berlin = {"schedule": "30 2 1 1 *", "schedule_timezone": "Europe/Berlin"}
     off = {"id": "b2", "slug": "never", "schedule": "off"}
     lake = lake_in(tmp_path, {"id": "a1", "slug": "yearly", **berlin}, off)
@@ -147,8 +150,19 @@ def test_the_next_sync_is_shown_by_the_schedule(tmp_path: Path) -> None:
     assert "none" in result.rows[0]
     assert "yearly: its schedule is off in Dagster" in result.err
     assert [one["next_sync"] for one in datalake("status", "--json").json] == [None, None]
+    state = switched_on("sync_yearly_schedule")
     with dg.DagsterInstance.from_config(str(home)) as instance:
-        instance.add_instigator_state(switched_on("sync_yearly_schedule"))
+        instance.add_instigator_state(state.with_status(InstigatorStatus.STOPPED))
+        with monkeypatch.context() as patch:
+            # Dagster takes seconds to load: its database is read directly, unless it is elsewhere.
+            patch.delattr(dg.DagsterInstance, "from_config")
+            assert [one["next_sync"] for one in datalake("status", "--json").json] == [None, None]
+        instance.update_instigator_state(state)
+    [yearly, _] = datalake("status", "--json").json
+    assert yearly["next_sync"] == f"{due:%Y-%m-%dT%H:%M:%S.%f}Z"
+    yaml = (home / "dagster.yaml").read_text().split("storage:")[0]
+    sqlite = f"storage: {{sqlite: {{base_dir: {home}}}}}"
+    (home / "dagster.yaml").write_text(f"{yaml}{sqlite}\n")
     [yearly, _] = datalake("status", "--json").json
     assert yearly["next_sync"] == f"{due:%Y-%m-%dT%H:%M:%S.%f}Z"
 

@@ -1,13 +1,15 @@
 """What `check` finds of an archive and of its syncs: why do I see no data?"""
 
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
 
-from datalake_assets.preflight.archive import Schedules, archive_findings
+from datalake_assets.instance.schedules import Schedules, running_schedules
+from datalake_assets.preflight.archive import archive_findings
 from eventlake.lake import Lake
 from tests.support.aws.preflight import SOURCE_ID, shown
 from tests.support.faults.flows import Raises, flow
@@ -101,16 +103,19 @@ def test_a_schedule_that_is_off_while_files_wait(tmp_path: Path) -> None:
     lake = lake_in(tmp_path)
     (tmp_path / "home").mkdir()
     with dg.DagsterInstance.local_temp(str(tmp_path / "home")) as instance:
-        found = findings_of(lake, Schedules(lambda: instance))
+        schedules = partial(Schedules, lambda: running_schedules(instance))
+        found = findings_of(lake, schedules())
         assert found["schedule of ios_prod"].startswith("! off, and files wait")
         instance.add_instigator_state(switched_on("sync_ios_prod_schedule"))
-        assert "schedule of ios_prod" not in findings_of(lake, Schedules(lambda: instance))
+        assert "schedule of ios_prod" not in findings_of(
+            lake, Schedules(lambda: running_schedules(instance))
+        )
 
 
 def test_dagster_is_not_queried_where_nothing_waits(tmp_path: Path) -> None:
-    def instance() -> dg.DagsterInstance:
+    def asked() -> frozenset[str]:
         raise AssertionError("asked")
 
     lake = lake_in(tmp_path)
     drained(lake.settings)
-    assert len(findings_of(lake, Schedules(instance))) == 2
+    assert len(findings_of(lake, Schedules(asked))) == 2

@@ -12,8 +12,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from datalake_assets.assets.keys import sync_job_name
 from datalake_assets.definitions import build
+from datalake_assets.instance.schedules import sync_job_name
 from datalake_assets.instance.snapshot import read_snapshot, refresh_snapshot
 from datalake_assets.preflight import findings
 from eventlake.lake import Lake

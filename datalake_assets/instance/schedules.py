@@ -1,0 +1,96 @@
+"""Which schedules of syncs are switched on, read without Dagster where its database is SQLite."""
+
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from datalake_assets.instance.home import (
+    VARIABLE,
+    ensure_instance_file,
+    home_of,
+    is_in_sqlite,
+)
+from eventlake.lake import Lake
+from eventlake.settings.models import Source
+
+if TYPE_CHECKING:
+    import dagster as dg
+
+
+@dataclass(frozen=True)
+class Schedules:
+    """The names of the running schedules and sensors of an instance, read only when it matters."""
+
+    running: Callable[[], frozenset[str] | None]
+
+    def is_on(self, source: Source) -> bool:
+        running = self._running
+        return running is None or sync_schedule_name(source) in running
+
+    @cached_property
+    def _running(self) -> frozenset[str] | None:
+        return self.running()
+
+
+def sync_job_name(source: Source) -> str:
+    return f"sync_{source.name}"
+
+
+def sync_schedule_name(source: Source) -> str:
+    return f"{sync_job_name(source)}_schedule"
+
+
+def schedules_of(lake: Lake) -> Schedules | None:
+    """The schedules of the Dagster instance here, if there is one."""
+    home = home_of(lake.settings)
+    if not (home / "dagster.yaml").exists():
+        return None
+    return Schedules(lambda: _running_in(home))
+
+
+def running_schedules(instance: "dg.DagsterInstance") -> frozenset[str] | None:
+    """Those that were switched on, by hand or by how the UI was started; None: not known."""
+    if instance.schedule_storage is None:
+        return None
+    states = instance.all_instigator_state()
+    return frozenset(state.instigator_name for state in states if state.is_running)
+
+
+def _running_in(home: Path) -> frozenset[str] | None:
+    """Loading Dagster takes seconds: its SQLite database is read directly, if it is as expected."""
+    if is_in_sqlite(home):
+        try:
+            return _running_in_sqlite(home / "schedules" / "schedules.db")
+        except (sqlite3.Error, msgspec.MsgspecError):
+            pass  # another release of Dagster
+    import dagster as dg
+
+    os.environ[VARIABLE] = str(home)
+    ensure_instance_file(home)
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        return running_schedules(instance)
+
+
+class _Origin(msgspec.Struct):
+    job_name: str
+
+
+class _State(msgspec.Struct):
+    origin: _Origin
+
+
+def _running_in_sqlite(file: Path) -> frozenset[str]:
+    if not file.exists():
+        return frozenset()
+    with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as database:
+        rows = database.execute(
+            "SELECT instigator_body FROM instigators WHERE status != 'STOPPED'"
+        ).fetchall()
+    return frozenset(msgspec.json.decode(body, type=_State).origin.job_name for (body,) in rows)
