@@ -84,7 +84,7 @@ class SourceStatus:
     source: Source
     last_sync: RunReport | None
     last_load: RunReport | None  # the last sync that had rows
-    failing: Trouble | None  # failed syncs in a row
+    troubles: dict[str, Trouble]  # the open problems by kind, as in `datalake alerts`
     loaded_until: datetime | None
     waiting: Waiting
     lease: Lease | None
@@ -94,6 +94,11 @@ class SourceStatus:
     moved: str | None  # where its tables are, if not where it writes now
     requested_types: dict[str, LakeType]  # types that wait for a replay, by database.table.column
     to_replay: tuple[str, ...]  # what replays have set free, and how to load it
+
+    @property
+    def failing(self) -> Trouble | None:
+        """Failed syncs in a row."""
+        return self.troubles.get("sync_failures")
 
     def lag(self, now: datetime) -> timedelta | None:
         """The age of the newest loaded hour; the current hour is no lag."""
@@ -110,7 +115,7 @@ def source_status(lake: Lake, source: Source, now: datetime) -> SourceStatus:
         source=source,
         last_sync=last_sync,
         last_load=last_load,
-        failing=current_troubles(lake, source, now).get("sync_failures"),
+        troubles=current_troubles(lake, source, now),
         loaded_until=_loaded_until(lake, source, now),
         waiting=_waiting(lake, source),
         lease=read_lease(lake.storage, source.id),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -25,6 +26,7 @@ from datalake_assets.assets.running import (
     forwarding_errors,
     new_job,
     record_process,
+    refused_as_cancelled,
 )
 from datalake_assets.instance.snapshot import SourceSnapshot, refresh_snapshot
 from eventlake.checks.published import Loaded, check_published
@@ -33,6 +35,7 @@ from eventlake.rules.clock import parse_hour
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.types import TableSchema
 from eventlake.runs.context import Published
+from eventlake.runs.failures import failure_reported
 from eventlake.runs.unit import Window
 from eventlake.runs.verify import CHECKS, CheckResult, ChecksFailed
 from eventlake.settings.models import Source
@@ -75,19 +78,20 @@ def event_tables(lake: Lake, source: Source, known: SourceSnapshot) -> dg.Assets
     ) -> Iterator[Any]:
         record_process(context, lake, source)
         chosen = [t for t in tables if table_key(t) in context.selected_asset_keys]
-        window = _narrowed(_window(context, partitions), config)
+        window = _window(context, partitions)
         replayed = _Replayed(RunEvents(lake, source), context, tables, window)
-        with as_dagster_failure():
+        with as_dagster_failure(), refused_as_cancelled(context, lambda: replayed.version > 0):
             if not context.selected_asset_keys:
                 yield from _checked(context, lake, source, tables, window)
                 return
             if chosen or config.all_tables:
                 everything = config.all_tables or len(chosen) == len(tables)
-                job = new_job(
-                    lake.settings,
-                    source,
-                    context.run.run_id,
-                    window=window,
+                make_job = partial(new_job, lake.settings, source, context.run.run_id)
+                own = lake.for_source(source)
+                with failure_reported(own.storage, own.catalog, make_job(window=window).facts()):
+                    replayed.window = _narrowed(window, config)
+                job = make_job(
+                    window=replayed.window,
                     tables=None if everything else tuple(t.table for t in chosen),
                     accept_changes=config.accept_changes or ACCEPT_TAG in _yes(context.run.tags),
                 )

@@ -1,6 +1,6 @@
 """Run jobs of the lake in ops: logs go to Dagster, errors become failures with a remedy."""
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,9 +15,10 @@ from eventlake.aws.permissions import granted_by
 from eventlake.aws.refusals import as_lake_error
 from eventlake.lake import Lake
 from eventlake.rules.clock import new_run_id, now
-from eventlake.rules.errors import LakeError
+from eventlake.rules.errors import LakeError, UsageError
 from eventlake.runs.context import Published
 from eventlake.runs.dead_runs import INTERRUPTED
+from eventlake.runs.failures import REFUSED
 from eventlake.runs.report_history import newest_reports
 from eventlake.runs.unit import Window
 from eventlake.settings.models import Settings, Source
@@ -94,6 +95,26 @@ def as_dagster_failure() -> Iterator[None]:
         raise dg.Failure(str(known), failure_metadata(known), allow_retries=False) from None
 
 
+class ReplayRefused(dg.DagsterExecutionInterruptedError):
+    """A replay was refused before it changed anything."""
+
+
+@contextmanager
+def refused_as_cancelled(
+    context: dg.AssetExecutionContext, has_begun: Callable[[], bool]
+) -> Iterator[None]:
+    """End the run of a refused replay as cancelled: a failed run would mark tables and checks as
+    failed, but a cancelled one leaves them in the state they had."""
+    try:
+        yield
+    except UsageError as refusal:
+        if has_begun():
+            raise
+        context.log.error(str(refusal))
+        context.instance.report_run_canceling(context.run, f"{REFUSED}{refusal}")
+        raise ReplayRefused(str(refusal)) from None
+
+
 def failure_metadata(error: LakeError) -> dict[str, Any]:
     """The details of an error, for the UI and the command line."""
     shown: dict[str, Any] = {"error_code": error.error_code, "exit_code": error.exit_code}
@@ -126,6 +147,9 @@ def run_error(events: Iterable[dg.DagsterEvent]) -> RunError:
             while error is not None and error.cause is not None:
                 error = error.cause
             message = error.message if error else event.message
+            if error is not None and error.cls_name == ReplayRefused.__name__:
+                said = error.message.partition(": ")[2].strip()
+                return RunError(said, UsageError.error_code, UsageError.exit_code)
             return RunError((message or "The run failed; see the run in Dagster.").strip())
     return RunError("The run failed before it began; see the run in Dagster.")
 

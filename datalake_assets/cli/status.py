@@ -20,6 +20,7 @@ from datalake_assets.cli.output import (
     span,
 )
 from datalake_assets.instance.schedules import schedules_of
+from eventlake.alerts.wording import MessageWriter
 from eventlake.lake import Lake
 from eventlake.status import Interrupted, RunInProgress, SourceStatus, source_status
 
@@ -96,6 +97,11 @@ def _remarks(one: SourceStatus, now: datetime) -> list[str]:
             f"failing since {moment(one.failing.since)}, {times} in a row; "
             f"{run.error_code}: {headline(run.error)}"
         )
+    writer = MessageWriter(one.source, now)
+    others = {kind: trouble for kind, trouble in one.troubles.items() if trouble != one.failing}
+    for kind, trouble in others.items():
+        title = writer.title(kind, trouble).removeprefix(f"{one.source.slug}: ")
+        remarks.append(f"since {moment(trouble.since)}: {title}")
     if one.waiting.problem:
         remarks.append(one.waiting.problem)
     remarks += [f"not loaded: {what}" for what in one.waiting.ignored if not what.expected]
@@ -185,6 +191,9 @@ def _as_dict(one: SourceStatus, now: datetime) -> dict[str, Any]:
         }
         if one.failing
         else None,
+        "open_problems": [
+            {"kind": kind, "since": trouble.since} for kind, trouble in one.troubles.items()
+        ],
         "lease": {"run_id": one.lease.run_id, "work": one.lease.work, "holder": one.lease.holder}
         if one.lease
         else None,

@@ -25,7 +25,7 @@ from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.errors import LakeError
 from eventlake.rules.names import MESSAGE_ID, RESCUED_DATA
-from eventlake.runs.failures import CANCELLED
+from eventlake.runs.failures import CANCELLED, REFUSED
 from eventlake.runs.open_runs import open_runs
 from eventlake.runs.report_history import RunReport, newest_reports, read_reports
 from eventlake.settings.models import Source
@@ -244,10 +244,13 @@ def _with_records(
 
 
 def _outcome(report: RunReport, status: RunStatus | None) -> Outcome:
-    """Dagster's status takes precedence: Dagster cancels runs that exceed their time limit, and a
-    run may crash while it is being cancelled."""
+    """Refused replays are a matter of those who asked for them. Else Dagster's status takes
+    precedence: Dagster cancels runs that exceed their time limit, and a run may crash while it is
+    being cancelled."""
     if not report.failed:
         return Outcome.FINISHED
+    if (report.source.error or "").startswith(REFUSED):
+        return Outcome.NO_MATTER
     if status is not None and status.over:
         return Outcome.FAILED if status.failed and not status.will_retry else Outcome.NO_MATTER
     cancelled = report.source.error == CANCELLED.error

@@ -38,6 +38,8 @@ def full_disk(error: BaseException) -> DiskFull | None:
 
 
 CANCELLED = Failure("Segment.Internal", "The run was cancelled before it was done.")
+REFUSED = "Refused, nothing was changed: "
+"""The beginning of the error of a replay that was not begun: nothing is wrong with the source."""
 _NOTHING_COMMITTED = sys.maxsize  # a manifest's number that no manifest comes after
 
 
@@ -47,9 +49,10 @@ def failure_reported(storage: Storage, catalog: Catalog, run: RunFacts) -> Itera
     try:
         yield
     except Exception as error:
-        refusal = as_lake_error(error) or full_disk(error)
-        if not (run.replay and isinstance(refusal, UsageError)):  # shown to the caller
-            _report_unopened(storage, catalog, run, failure_of(error))
+        refusal, failure = as_lake_error(error) or full_disk(error), failure_of(error)
+        if run.replay and isinstance(refusal, UsageError):
+            failure = Failure(failure.error_code, f"{REFUSED}{failure.error}")
+        _report_unopened(storage, catalog, run, failure)
         if refusal is None or refusal is error:
             raise
         raise refusal from error

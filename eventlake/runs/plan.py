@@ -108,6 +108,8 @@ def _unloaded(
 def replay_days(source: Source, window: Window) -> list[Window]:
     """The days of a replay, each a unit; a part of a partition is refused."""
     layout = source.date_partition
+    if window.start >= window.end:
+        raise UsageError(f"{window} is empty: a replay ends after it begins.")
     if any(layout.floor(edge) != edge for edge in (window.start, window.end)):
         raise UsageError(
             f"{window} is no range that source {source.slug!r} can replay: its tables are "

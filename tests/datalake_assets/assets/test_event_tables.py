@@ -1,5 +1,6 @@
 """Event tables as assets: materializing, replaying, retyping, and cancelled replays."""
 
+import asyncio
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -8,12 +9,18 @@ from unittest.mock import Mock
 import dagster as dg
 import msgspec
 import pytest
+from dagster._core.definitions.asset_health.asset_check_health import AssetCheckHealthState
+from dagster._core.loader import LoadingContextForTest
 
 from datalake_assets.assets.keys import run_tags
+from datalake_assets.assets.running import run_error
 from datalake_assets.instance.snapshot import read_snapshot, refresh_snapshot
+from eventlake.alerts.history import current_troubles
 from eventlake.retype import find_column, record_request
 from eventlake.rules import paths
 from eventlake.rules.types import LakeType
+from eventlake.runs.context import now
+from eventlake.runs.failures import REFUSED
 from eventlake.runs.report_history import newest_reports
 from eventlake.sample import WEB_SHOP
 from spark_resources.engines.base import SparkEngine
@@ -192,11 +199,22 @@ def materialized(result: dg.ExecuteInProcessResult) -> set[str | None]:
     return {event.partition for event in events if event.asset_key == PAGE}
 
 
-def description(result: dg.ExecuteInProcessResult) -> str:
-    """Why the run failed, in Dagster."""
-    [failure] = [e.step_failure_data for e in result.all_events if e.is_step_failure]
-    assert failure.user_failure_data is not None
-    return failure.user_failure_data.description or ""
+def states(platform: Platform) -> dict[str, Any]:
+    """The states of the table's days and checks, as the UI shows them."""
+    graph = platform.definitions().resolve_asset_graph()
+    days = graph.get(PAGE).partitions_def
+    assert days is not None
+    found = platform.instance.get_status_by_partition(PAGE, [f"{ONE}", f"{TWO}"], days)
+    keys = {*graph.get_check_keys_for_assets({PAGE})}
+    return {**(found or {}), **asyncio.run(_check_states(platform.instance, keys))}
+
+
+async def _check_states(
+    instance: dg.DagsterInstance, keys: set[dg.AssetCheckKey]
+) -> dict[str, Any]:
+    loading = LoadingContextForTest(instance)
+    found = await AssetCheckHealthState.compute_for_asset_checks(keys, loading)
+    return {"passing": found.passing_checks, "failing": found.failing_checks}
 
 
 def raw(platform: Platform) -> Archive:
@@ -247,19 +265,42 @@ def test_a_failure_of_dagster_between_two_days_is_in_the_report(
     assert {partition["day"] for partition in report["partitions"]} == {f"{ONE}"}
 
 
-def test_changed_raw_files_fail_the_run_before_it_changes_anything(platform: Platform) -> None:
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        ({}, "datalake/accept_changes"),
+        ({"from_hour": "noon"}, "'noon'"),
+        ({"from_hour": f"{TWO}T03", "to_hour": f"{ONE}T01"}, "is empty"),
+    ],
+    ids=["raw files changed", "no hour", "empty"],
+)
+def test_a_refused_replay_is_reported_and_leaves_its_assets_as_they_were(
+    platform: Platform, config: dict[str, str], reason: str
+) -> None:
     platform.sync("web_shop")
     rows = platform.rows("web_shop.page")
     gone = sorted(raw(platform).day(f"{ONE}").folder.iterdir())[0]
-    gone.unlink()
+    if not config:
+        gone.unlink()
+        reason = f"removed: {gone.relative_to(platform.lake.storage.full(''))}"
+    before = states(platform)
 
-    refused = platform.materialize([PAGE], ONE, TWO)
+    refused = platform.materialize([PAGE], ONE, TWO, config=config)
     assert not refused.success
-    reason = description(refused)
-    assert f"removed: {gone.relative_to(platform.lake.storage.full(''))}" in reason
-    assert "datalake/accept_changes" in reason
-    assert (platform.rows("web_shop.page"), reports(platform)) == (rows, [])
+    error = run_error(refused.all_events)
+    assert reason in error.message and error.exit_code == 2
+    [report] = reports(platform)
+    assert (report["status"], report["error"]) == ("failed", f"{REFUSED}{error.message}")
+    assert (platform.rows("web_shop.page"), states(platform)) == (rows, before)
+    assert current_troubles(platform.lake, platform.lake.settings.source("web_shop"), now()) == {}
 
+
+def test_changed_raw_files_are_taken_with_the_tag_that_the_refusal_names(
+    platform: Platform,
+) -> None:
+    platform.sync("web_shop")
+    rows = platform.rows("web_shop.page")
+    sorted(raw(platform).day(f"{ONE}").folder.iterdir())[0].unlink()
     tagged = platform.materialize([PAGE], ONE, TWO, tags={"datalake/accept_changes": "true"})
     assert tagged.success
     assert sum(platform.rows("web_shop.page").values()) < sum(rows.values())

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from eventlake.runs.failures import REFUSED
 from tests.support.lakes.archive import Archive, track
 from tests.support.lakes.jobs import SampleLake
 from tests.support.terminal import Result, datalake, everything_below
@@ -68,7 +69,12 @@ def test_raw_files_that_changed_need_consent(filled: SampleLake) -> None:
     result = datalake(*words, code=2)
     assert f"removed: {gone.path}" in result.err
     assert "--accept-changes" in result.err
-    assert everything_below(filled.folder / "data") == before
+    after = everything_below(filled.folder / "data")
+    assert before.items() <= after.items()
+    new = [path for path in after.keys() - before.keys() if "/_state/" not in path]
+    assert {path.split("/")[-1] for path in new} == {"report.json", "metadata.json"}
+    assert f"{REFUSED}Raw files that rows of" in datalake("reports", "--failed").err
+    assert "No problem is open." in datalake("alerts").out
     datalake(*words, "--accept-changes")
 
 

@@ -67,8 +67,20 @@ def test_failures_in_a_row_are_counted_since_the_last_success(filled: SampleLake
         f"ios_prod: failing since {since}, 2 failures in a row; Segment.Internal: disk full 2\n"
         in result.err
     )
-    failing = datalake("status", "--json").json[1]["failing"]
-    assert (failing["times"], failing["error_code"]) == (2, "Segment.Internal")
+    ios = datalake("status", "--json").json[1]
+    assert (ios["failing"]["times"], ios["failing"]["error_code"]) == (2, "Segment.Internal")
+
+    day = {"replay": True, "replay_from": utc("2026-10-01"), "replay_to": utc("2026-10-02")}
+    fail_a_run(filled, "R3", now + timedelta(minutes=3), "disk full", **day)
+    assert f"ios_prod: since {now + timedelta(minutes=3):%Y-%m-%d %H:%M}: replay failed" in (
+        datalake("status").err
+    )
+    problems = datalake("status", "--json").json[1]["open_problems"]
+    assert [one["kind"] for one in problems] == ["sync_failures", "replay_failures"]
+    listed = datalake("alerts", "--json").json[1]["open"]
+    assert [(one["kind"], one["since"]) for one in listed] == [
+        (one["kind"], one["since"]) for one in problems
+    ]
 
 
 def test_a_running_replay_is_shown(filled: SampleLake) -> None:
@@ -223,9 +235,11 @@ def test_the_columns_of_one_table_with_where_they_come_from(filled: SampleLake) 
     assert "values that fit no column (JSON)" in result.out
 
 
-def fail_a_run(sample: SampleLake, run_id: str, start: datetime, error: str) -> None:
+def fail_a_run(
+    sample: SampleLake, run_id: str, start: datetime, error: str, **more: object
+) -> None:
     failure, lake = Failure("Segment.Internal", error), sample.lake
-    run = facts(run_id, start)
+    run = facts(run_id, start, **more)
     close_run(lake.storage, lake.catalog, run, UnitReport(), start, failure)
 
 

@@ -81,11 +81,15 @@ class Platform:
         first: date,
         last: date,
         tags: Mapping[str, str] | None = None,
+        config: Mapping[str, str] | None = None,
     ) -> dg.ExecuteInProcessResult:
         """What the UI launches for a selection of assets and days."""
         job = self.definitions().resolve_implicit_global_asset_job_def()
         return job.execute_in_process(
             instance=self.instance,
+            run_config={"ops": {f"replay_{keys[0].path[0]}_tables": {"config": dict(config)}}}
+            if config
+            else None,
             asset_selection=keys,
             tags={
                 "dagster/asset_partition_range_start": f"{first}",
