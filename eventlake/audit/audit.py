@@ -22,6 +22,7 @@ from eventlake.audit.snapshot import AuditedFiles, Snapshot, take_snapshot
 from eventlake.catalog.factory import room
 from eventlake.lake import Lake
 from eventlake.rules.errors import ConservationError
+from eventlake.rules.partitions import DAY_US
 from eventlake.runs.archive import archive_storage
 from eventlake.state.suppression import Suppression
 
@@ -131,7 +132,7 @@ def audit(lake: Lake, scope: Scope, progress: Progress = lambda _: None) -> Audi
         progress("comparing")
         for table, count in comparison.loaded().items():
             findings.outcomes[table, RawVerdict.LOADED] = count
-        for one in comparison.judged(scope.dedup_micros):
+        for one in comparison.judged(scope.source.dedup_days * DAY_US):
             findings.add(one)
     return _report(scope, snapshot, archive, tables, findings)
 

@@ -6,8 +6,6 @@ from datetime import UTC, datetime, timedelta
 from eventlake.runs.unit import Window
 from eventlake.settings.models import Source
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 FIRST = datetime.min.replace(tzinfo=UTC)
 LAST = datetime.max.replace(tzinfo=UTC)
 EVERYTHING = Window(FIRST, LAST)
@@ -15,7 +13,8 @@ EVERYTHING = Window(FIRST, LAST)
 
 def micros(window: Window) -> tuple[int, int]:
     """Start and end in microseconds; a range up to `LAST` includes that moment."""
-    return _us(window.start), _us(window.end) + (window.end == LAST)
+    start, end = window.in_us
+    return start, end + (window.end == LAST)
 
 
 def overlaps(one: Window, other: Window) -> bool:
@@ -32,10 +31,6 @@ class Scope:
         return self.window == EVERYTHING
 
     @property
-    def dedup_micros(self) -> int:
-        return timedelta(days=self.source.dedup_days) // _MICROSECOND
-
-    @property
     def days(self) -> tuple[str, str]:
         """The first and the last day of the range, extended by the dedup window."""
         first, last = self.window.start, self.window.end
@@ -48,7 +43,3 @@ class Scope:
         start, end = self.window.hours
         start = "the beginning" if self.window.start == FIRST else start
         return f"{start} to {'the end' if self.window.end == LAST else end}"
-
-
-def _us(moment: datetime) -> int:
-    return (moment - _EPOCH) // _MICROSECOND

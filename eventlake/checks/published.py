@@ -29,7 +29,7 @@ from eventlake.columnar.id_hashes import words
 from eventlake.lake import Lake
 from eventlake.load.write import type_problems
 from eventlake.rules.duplicates import NOTHING, Events, find_twins
-from eventlake.rules.partitions import DatePartition
+from eventlake.rules.partitions import DAY_US, DatePartition
 from eventlake.rules.types import TableSchema
 from eventlake.runs.dedup import read_ids
 from eventlake.runs.unit import Window
@@ -67,19 +67,7 @@ class Loaded:
         if follows or history.applied < state.manifest:
             held = history.partitions.of(state, state.tables[key], (min(days), max(days)))
             published = tuple(p for p in held if partition_day(layout.keys, p.values) in days)
-        return TableView(
-            source_id=state.source_id,
-            schema=state.tables[key],
-            layout=layout,
-            manifest=state.manifest,
-            rows=state.rows.get(key, 0),
-            entry=entry,
-            partitions=partitions,
-            published=published,
-            sampled=(),
-            days_for_all=0,
-            is_partial=True,
-        )
+        return TableView.of(state, key, entry, partitions, published, is_partial=True)
 
 
 def source_checks(lake: Lake, source: Source, now: datetime) -> Iterator[CheckResult]:
@@ -179,21 +167,8 @@ class TableChecks:
             due = sample(published, share, daily_slice(self.now))
             # A location elsewhere is a problem of its own, and may not be readable.
             sampled = read_footers(self.lake.storage, [p for p in due if "://" not in p.location])
-        return TableView(
-            source_id=self.source.id,
-            schema=schema,
-            layout=DatePartition(state.layouts[schema.key].date_partition),
-            manifest=state.manifest,
-            rows=state.rows.get(schema.key, 0),
-            entry=entry,
-            partitions=tuple(partitions),
-            published=tuple(published),
-            sampled=tuple(sampled),
-            days_for_all=slices(len(published), share),
-        )
-
-
-_DAY_US = 86_400_000_000
+        days_for_all = slices(len(published), share)
+        return TableView.of(state, schema.key, entry, partitions, published, sampled, days_for_all)
 
 
 def check_published(
@@ -210,7 +185,7 @@ def check_published(
     stored = [f for p in partitions for f in lake.storage.files(p.location, recursive=False)]
     ids = read_ids(lake.storage, source, stored)
     events = Events(words(ids["id"].combine_chunks()), ids["received"].to_numpy())
-    doubled = find_twins(events, NOTHING, source.dedup_days * _DAY_US) >= 0
+    doubled = find_twins(events, NOTHING, source.dedup_days * DAY_US) >= 0
     files = [file for one in read_footers(lake.storage, partitions) for file in one.files]
     problems = [
         f"{file.name}: {problem}"

@@ -1,10 +1,10 @@
 """A snapshot of a table for its checks: state, catalog entry, and a sample of its files."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,6 +14,7 @@ from eventlake.rules import paths
 from eventlake.rules.partitions import DatePartition
 from eventlake.rules.types import TableSchema
 from eventlake.runs.verify import CheckResult, Severity
+from eventlake.state.source_state import SourceState
 from eventlake.storage import Storage, StoredFile
 
 
@@ -72,7 +73,24 @@ class TableView:
     published: tuple[CatalogPartition, ...]  # as the state has them
     sampled: tuple[PartitionFiles, ...]
     days_for_all: int  # after which all partitions have been in the sample
-    is_partial: bool = False  # only the partitions that a run has just loaded
+    is_partial: bool  # only the partitions that a run has just loaded
+
+    @classmethod
+    def of(
+        cls,
+        state: SourceState,
+        key: str,
+        entry: CatalogTable | None,
+        partitions: Iterable[CatalogPartition],
+        published: Iterable[CatalogPartition],
+        sampled: Iterable[PartitionFiles] = (),
+        days_for_all: int = 0,
+        is_partial: bool = False,
+    ) -> Self:
+        layout, rows = DatePartition(state.layouts[key].date_partition), state.rows.get(key, 0)
+        held = (tuple(partitions), tuple(published), tuple(sampled))
+        identity = (state.source_id, state.tables[key], layout, state.manifest, rows, entry)
+        return cls(*identity, *held, days_for_all, is_partial)
 
     @property
     def location(self) -> str:

@@ -13,9 +13,10 @@ import numpy as np
 from eventlake.load.dedup import DedupJob
 from eventlake.load.stage_job import StageJob
 from eventlake.rules.duplicates import Events, have_twins
+from eventlake.rules.partitions import DAY_US
 from eventlake.runs.dedup import Duplicates, around_days, groups_for, index_after, indexed
 from eventlake.runs.unit import UnitWork, Window, tasks
-from eventlake.state.id_index import DAY_US, day_of
+from eventlake.state.id_index import day_of
 from eventlake.state.manifest import IndexFile
 
 ALL_KEPT = -1

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ from eventlake.load.dedup import DedupJob, TableIds
 from eventlake.load.seen import Seen
 from eventlake.rules.duplicates import Events, have_twins
 from eventlake.rules.names import MESSAGE_ID, RECEIVED_AT
+from eventlake.rules.partitions import DAY_US
 from eventlake.runs.unit import UnitWork
 from eventlake.settings.models import Source
 from eventlake.state.id_index import ALL, SCHEMA, UNKNOWN, Buckets, read_index, write_index
@@ -158,7 +159,7 @@ def deduplicate(work: UnitWork, seen: Seen) -> Duplicates:
         source_id=context.source.id,
         unit=work.name,
         groups=groups_for(staged, looked_back),
-        window_us=timedelta(days=context.source.dedup_days) // timedelta(microseconds=1),
+        window_us=context.source.dedup_days * DAY_US,
         index=window.files,
         index_folder=work.index_folder,
     )

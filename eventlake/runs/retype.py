@@ -189,8 +189,12 @@ class Shadows:
     switching: tuple[str, ...] = ()  # keys of the tables
     schemas: dict[str, TableSchema] = field(default_factory=dict)  # as they are requested, by table
     by_key: dict[str, Shadow] = field(default_factory=dict)  # by key of the staged rows
-    targets: dict[str, str] = field(default_factory=dict)  # the same, files without their ending
     lasting: dict[str, str] = field(default_factory=dict)  # folders in which the run leaves rows
+
+    @property
+    def targets(self) -> dict[str, str]:
+        """Where their files are written, by key of the staged rows; without their ending."""
+        return {key: shadow.written_to for key, shadow in self.by_key.items()}
 
     def noted(self, manifest: Manifest, loaded: Iterable[LoadedFile]) -> Manifest:
         """The manifest of the unit, with its shadows."""
@@ -228,7 +232,6 @@ def shadows_of(
     schemas = {t: resolved[t].schema.with_types(types[t]) for t in active if t in resolved}
     placer = Placer(work.context.source.id, work.context.run_id, unit)
     by_key: dict[str, Shadow] = {}
-    targets: dict[str, str] = {}
     for key, placement in placements.items():
         if placement.schema.table not in schemas:
             continue
@@ -240,13 +243,10 @@ def shadows_of(
         elif held is not None:
             aside = placer.aside(placement.schema, placement.partition, "retyped/")
             by_key[key] = Shadow(held.location, aside, held)
-        else:
-            continue
-        targets[key] = by_key[key].written_to
     switching = tuple(sorted(work.tables[table].key for table in active))
     lasting = {
         key: shadow.location
         for key, shadow in by_key.items()
         if placements[key].schema.table in unit.switches
     }
-    return Shadows(switching, schemas, by_key, targets, lasting)
+    return Shadows(switching, schemas, by_key, lasting)

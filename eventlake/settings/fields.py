@@ -1,8 +1,9 @@
 """Types of single settings, with descriptions of allowed values."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -66,34 +67,30 @@ ENGINES: Mapping[str, bool] = {
 LATER_SETTINGS = frozenset({"azure"})
 
 
+_ZONE = "allowed: a time zone such as Europe/Berlin, or UTC"
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _MASTER = r"[^\s/:,]+:\d{1,5}"
 _SPARK_MASTER = re.compile(rf"spark://{_MASTER}(,{_MASTER})*", re.ASCII)  # with standby masters
 
 
-def _engine(text: str) -> str:
-    choice = "spark://" if _SPARK_MASTER.fullmatch(text) else text
-    if reason := refusal(ENGINES, choice):
-        raise ValueError(reason.replace("spark://", "spark://host:port"))
-    return text
+def _unless(problem: Callable[[str], str | None]) -> AfterValidator:
+    """Accepts a text of which nothing is wrong."""
+
+    def validated(text: str) -> str:
+        if reason := problem(text):
+            raise ValueError(reason)
+        return text
+
+    return AfterValidator(validated)
 
 
-def _catalog(text: str) -> str:
-    if reason := refusal(CATALOGS, text):
-        raise ValueError(reason)
-    return text
+def _wrong_engine(text: str) -> str | None:
+    reason = refusal(ENGINES, "spark://" if _SPARK_MASTER.fullmatch(text) else text)
+    return reason and reason.replace("spark://", "spark://host:port")
 
 
-def _schedule(text: str) -> str:
-    if problem := schedules.problem(text):
-        raise ValueError(problem)
-    return text
-
-
-def _time_zone(text: str) -> str:
-    if not schedules.is_time_zone(text):
-        raise ValueError("allowed: a time zone such as Europe/Berlin, or UTC")
-    return text
+def _wrong_zone(text: str) -> str | None:
+    return None if schedules.is_time_zone(text) else _ZONE
 
 
 def _day(value: object) -> object:
@@ -117,9 +114,7 @@ def _count(allowed: str, least: int = 1, most: int | None = None) -> object:
 WorkspaceId = Annotated[
     str, _text("allowed: letters, digits, `_` and `-`", r"^[A-Za-z0-9][A-Za-z0-9_-]*$")
 ]
-SourceId = Annotated[
-    str, _text("allowed: letters, digits, `_` and `-`", r"^[A-Za-z0-9][A-Za-z0-9_-]*$")
-]
+SourceId = WorkspaceId
 Slug = Annotated[
     str,
     _text(
@@ -144,10 +139,10 @@ StoragePlace = Annotated[
     ),
 ]
 CatalogChoice = Annotated[
-    str, AfterValidator(_catalog), Field(description=f"allowed: {' | '.join(CATALOGS)}")
+    str, _unless(partial(refusal, CATALOGS)), Field(description=f"allowed: {' | '.join(CATALOGS)}")
 ]
 EngineChoice = Annotated[
-    str, AfterValidator(_engine), Field(description=f"allowed: {' | '.join(ENGINES)}")
+    str, _unless(_wrong_engine), Field(description=f"allowed: {' | '.join(ENGINES)}")
 ]
 SparkConf = Annotated[
     dict[str, str],
@@ -187,13 +182,13 @@ HoursFromZero = Annotated[
 ]
 Schedule = Annotated[
     str,
-    AfterValidator(_schedule),
+    _unless(schedules.problem),
     Field(description=f"allowed: a cron expression such as `{schedules.TWELVE_A_DAY}`, or off"),
 ]
 TimeZone = Annotated[
     str,
-    AfterValidator(_time_zone),
-    Field(description="allowed: a time zone such as Europe/Berlin, or UTC"),
+    _unless(_wrong_zone),
+    Field(description=_ZONE),
 ]
 Minutes = Annotated[int, _count("allowed: a whole number of minutes from 1 to 1440", most=1440)]
 Percent = Annotated[float, Field(ge=0, le=100, description="allowed: a number from 0 to 100")]

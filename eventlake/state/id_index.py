@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from eventlake.columnar.id_hashes import BUCKETS, bucket_numbers, words
 from eventlake.rules import paths
+from eventlake.rules.partitions import DAY_US
 from eventlake.state.manifest import IndexFile
 from eventlake.storage import Storage
 
@@ -21,7 +22,6 @@ SCHEMA = pa.schema([("id", pa.binary(16)), ("received", pa.int64()), ("payload",
 UNKNOWN = 0
 """The payload of events whose raw line is not at hand: an index made again from the tables."""
 
-DAY_US = 86_400_000_000
 
 Buckets = tuple[int, int]
 ALL: Buckets = (0, BUCKETS)

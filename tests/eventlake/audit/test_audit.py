@@ -13,6 +13,7 @@ from eventlake.audit.audit import Audit, audit
 from eventlake.audit.rule import Demand, Raw, RawVerdict, Row, RowVerdict, judge
 from eventlake.audit.scope import EVERYTHING, Scope, micros
 from eventlake.lake import Lake
+from eventlake.rules.partitions import DAY_US
 from eventlake.runs.unit import Window
 from tests.support.lakes.archive import identify, track
 from tests.support.lakes.random_archives import Replay, Story, Sync, stories
@@ -290,7 +291,7 @@ def missing(reference: ReferenceStory, range: Window) -> int:
     archive.load(list(reference.archive.values()))
     loaded = times_by_id(reference.lake)
     start, end = micros(range)
-    window = Scope(reference.runs.source).dedup_micros
+    window = reference.runs.source.dedup_days * DAY_US
     count = 0
     for id, times in times_by_id(archive).items():
         known = loaded.get(id, [])
