@@ -38,17 +38,16 @@ def test_every_feature(tmp_path: Path, naming: str, order: str, price: str, layo
     alerts = {"webhook": "http://localhost:1/", "rescued_percent": 10, "rejected_percent": 10}
     runs = Runs(tmp_path, naming=naming, date_partition=layout, table_prefix="web", alerts=alerts)
     for id in ("m0", "m1"):
-        runs.archive.day(FIRST_DAY).file(id, track("Order", id, f"{FIRST_DAY}T07:00", price=1))
-        runs.sync()
+        runs.load(FIRST_DAY, track("Order", id, f"{FIRST_DAY}T07:00", price=1), name=id)
     ann, bob = ({"userId": name} for name in ("ann", "bob"))
-    runs.archive.day(SECOND_DAY).file(
-        "b",
+    runs.load(
+        SECOND_DAY,
         track("Order", "m2", f"{FIRST_DAY}T07:10", price="?") | ann,
         track("Order", "m3", f"{FIRST_DAY}T07:20", price="12,50") | bob,
         identify("m4", f"{SECOND_DAY}T07:00", n=1),
         "{",
+        name="b",
     )
-    runs.sync()
     suppress(runs.storage, "ann")
     lake, source = lake_of(runs), runs.source
 

@@ -25,8 +25,7 @@ def messages(runs: Runs, **alerts: Any) -> list[Message]:
 
 def test_the_first_rejected_record_is_shown_with_its_place_and_reason(runs: Runs) -> None:
     good = [track("Order", f"m{n}", DAY) for n in range(3)]
-    runs.archive.day(DAY).file("a", *good, "<h1>Bad Gateway</h1>", "null")
-    runs.sync()
+    runs.load(DAY, *good, "<h1>Bad Gateway</h1>", "null")
     [message] = messages(runs, rejected_percent=20)
     assert message.title == "shop: 40 % of the rows of a sync rejected"
     assert message.text.splitlines()[1:5] == [
@@ -41,8 +40,7 @@ def test_the_first_rejected_record_is_shown_with_its_place_and_reason(runs: Runs
 
 
 def test_records_are_not_shown_where_that_is_switched_off(runs: Runs) -> None:
-    runs.archive.day(DAY).file("a", track("Order", None, DAY, secret="own-secret"))
-    runs.sync()
+    runs.load(DAY, track("Order", None, DAY, secret="own-secret"))
     [message] = messages(runs, rejected_percent=0, show_record=False)
     assert "a.gz:1" in message.text
     assert "own-secret" not in message.text + str(message.fields)
@@ -50,16 +48,15 @@ def test_records_are_not_shown_where_that_is_switched_off(runs: Runs) -> None:
 
 def test_a_rescued_record_is_shown_from_the_table_with_the_most_of_them(runs: Runs) -> None:
     first = [track("Order", "m1", DAY, price=1), track("Ping", "m2", DAY, n=1)]
-    runs.archive.day(DAY).file("a", *first)
-    runs.sync()
-    runs.archive.day("2026-10-02").file(
-        "b",
+    runs.load(DAY, *first)
+    runs.load(
+        "2026-10-02",
         track("Order", "m3", "2026-10-02", price=2),
         track("Order", "m4", "2026-10-02", price="12,50"),
         track("Order", "m5", "2026-10-02", price="-"),
         track("Ping", "m6", "2026-10-02", n="?"),
+        name="b",
     )
-    runs.sync()
     [message] = messages(runs, rescued_percent=50)
     assert message.title == "shop: 75 % as many rescued cells as rows in a sync"
     assert message.text.splitlines()[3:5] == [
@@ -71,14 +68,13 @@ def test_a_rescued_record_is_shown_from_the_table_with_the_most_of_them(runs: Ru
 def test_records_of_suppressed_users_are_not_shown(runs: Runs) -> None:
     """Not even those that were logged, or loaded, before the user was suppressed."""
     ann, bob = {"userId": "ann"}, {"userId": "bob"}
-    runs.archive.day(DAY).file("a", track("Order", "m1", DAY, price=1))
-    runs.sync()
-    runs.archive.day(DAY).file(
-        "b",
+    runs.load(DAY, track("Order", "m1", DAY, price=1))
+    runs.load(
+        DAY,
         *(track("Order", None, DAY) | person for person in (ann, bob)),
         *(track("Order", f"{person}", DAY, price="?") | person for person in (ann, bob)),
+        name="b",
     )
-    runs.sync()
     suppress(runs.storage, "ann")
     rejected, rescued = messages(runs, rejected_percent=1, rescued_percent=1)
     assert "b.gz:2" in rejected.text and '"bob"' in rejected.text
@@ -87,8 +83,7 @@ def test_records_of_suppressed_users_are_not_shown(runs: Runs) -> None:
 
 
 def test_a_log_that_is_gone_leaves_the_message_without_its_record(runs: Runs) -> None:
-    runs.archive.day(DAY).file("a", "null")
-    runs.sync()
+    runs.load(DAY, "null")
     runs.storage.delete_folder("sync_tracking_datasets")
     [message] = messages(runs, rejected_percent=1)
     assert "First bad record" not in message.text

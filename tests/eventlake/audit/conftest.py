@@ -25,10 +25,13 @@ def runs(tmp_path: Path) -> Runs:
         "{",
         identify(None, "2026-10-01T07:00"),
     )
-    runs.archive.day("2026-10-02").file(
-        "b", track("Order", "m4", "2026-10-02T07:00"), track("Order", "m3", "2026-10-02T08:00"), ""
+    runs.load(
+        "2026-10-02",
+        track("Order", "m4", "2026-10-02T07:00"),
+        track("Order", "m3", "2026-10-02T08:00"),
+        "",
+        name="b",
     )
-    runs.sync()
     return runs
 
 

@@ -122,8 +122,7 @@ def test_a_file_that_is_there_twice(runs: Runs, audited: Audited) -> None:
 
 def test_a_copy_in_another_table_is_doubled_too(runs: Runs, audited: Audited) -> None:
     where = "segment-data/data/S1/segment_type=identify/day=2026-10-01/hr=07/more.parquet"
-    runs.archive.day("2026-10-01").file("c", identify("m1", "2026-10-01T07:15"))
-    runs.sync()
+    runs.load("2026-10-01", identify("m1", "2026-10-01T07:15"), name="c")
     assert audited().agrees
     rewrite(runs.root / where, row(runs, received_at=1790838900000000))
     assert differences(audited()) == [("identify", "day=2026-10-01/hr=07", 1, 2, ["doubled m1"])]
@@ -132,8 +131,7 @@ def test_a_copy_in_another_table_is_doubled_too(runs: Runs, audited: Audited) ->
 @pytest.mark.parametrize("start", ["2026-10-01T08", None])
 def test_a_copy_beyond_the_range_counts(runs: Runs, audited: Audited, start: str | None) -> None:
     where = runs.root / f"{ORDER}/day=2026-10-01/hr=08/more.parquet"
-    runs.archive.day("2026-10-01").file("c", track("Order", "m1", "2026-10-01T08:15"))
-    runs.sync()
+    runs.load("2026-10-01", track("Order", "m1", "2026-10-01T08:15"), name="c")
     rewrite(where, row(runs, received_at=1790842500000000))
     assert differences(audited(start, "2026-10-01T09")) == [
         ("track_order", "day=2026-10-01/hr=08", 1, 2, ["doubled m1"])
@@ -180,8 +178,7 @@ def test_differences_outside_the_range_are_not_reported(runs: Runs, audited: Aud
 
 def test_examples_are_few_and_counts_are_exact(runs: Runs, audited: Audited) -> None:
     lines = (track("Order", f"n{n}", "2026-10-03T07:00") for n in range(10))
-    runs.archive.day("2026-10-03").file("c", *lines)
-    runs.sync()
+    runs.load("2026-10-03", *lines, name="c")
     (runs.root / f"{ORDER}/day=2026-10-03/hr=07/R2-0-0.parquet").unlink()
     (one,) = audited().partitions
     assert (one.missing, len(one.examples)) == (10, 3)

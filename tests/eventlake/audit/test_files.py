@@ -133,13 +133,13 @@ def test_what_a_limit_keeps_out_is_rejected_not_missing(
     runs: Runs, audited: Audited, limits: dict[str, int]
 ) -> None:
     runs.set(limits=limits)
-    runs.archive.day("2026-10-03").file(
-        "c",
+    report = runs.load(
+        "2026-10-03",
         track("Order", "m6", "2026-10-03T07:00", a=1),
         track("Order", "m7", "2026-10-03T07:00", b=1),
         page("p1", "2026-10-03T07:00", b=1, c=2),
+        name="c",
     )
-    report = runs.sync()
     found = audited()
     assert found.agrees
     assert found.total.rejected == report.rejected + 2

@@ -22,8 +22,7 @@ def runs(runs: Runs) -> Runs:
     runs.archive.day(FIRST).file(
         "a", track("Order", "m1", f"{FIRST}T07:00", n=1), track("Order", "m2", f"{FIRST}T08:00")
     )
-    runs.archive.day(SECOND).file("a", track("Order", "m3", f"{SECOND}T07:00", n=3))
-    runs.sync()
+    runs.load(SECOND, track("Order", "m3", f"{SECOND}T07:00", n=3))
     return runs
 
 

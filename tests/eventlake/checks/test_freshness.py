@@ -101,8 +101,7 @@ def test_only_loaded_files_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     runs = Runs(tmp_path)
     nothing = check_freshness(lake_of(runs), runs.source, utc("2026-10-01"))
     assert nothing.passed and nothing.evidence["not_judged"] == "nothing is loaded yet"
-    runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:30"))
-    runs.sync()
+    runs.load("2026-10-01", track("Order", "m1", "2026-10-01T07:30"))
     result = check_freshness(lake_of(runs), runs.source, utc("2026-10-04T09:00"))
     assert result.table == "__segment_datalake.sync_reports.shop"
     assert result.evidence["age_hours"] == 73.0

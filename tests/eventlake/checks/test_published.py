@@ -251,8 +251,7 @@ def half_published(checked: Checked) -> Callable[[], Any]:
     runs = checked.runs
     storage, state = runs.storage, read_state(runs.storage, SOURCE_ID)
     partition = runs.partitions("track_order")[SEVEN]
-    runs.archive.day("2026-10-03").file("c", track("Order", "m6", "2026-10-01T07:10", n=5))
-    runs.sync()
+    runs.load("2026-10-03", track("Order", "m6", "2026-10-01T07:10", n=5), name="c")
     assert runs.partitions("track_order")[SEVEN] != partition
 
     storage.write(paths.state_file(SOURCE_ID), encode(state))
@@ -308,10 +307,12 @@ def test_what_was_broken_by_hand_is_mended(checked: Checked, broken: str) -> Non
 def test_runs_continue_after_it(checked: Checked) -> None:
     checked.hand.unregister("track_order", ("2026-10-01", "07"))
     mend(checked)
-    checked.runs.archive.day("2026-10-04").file(
-        "d", track("Order", "m8", "2026-10-01T07:40", n=8), track("Order", "m1", "2026-10-04", n=1)
+    checked.runs.load(
+        "2026-10-04",
+        track("Order", "m8", "2026-10-01T07:40", n=8),
+        track("Order", "m1", "2026-10-04", n=1),
+        name="d",
     )
-    checked.runs.sync()
     checked.runs.replay("2026-10-01", "2026-10-02")
     assert checked.failed() == {}
     assert checked.runs.ids("track_order") == ["m1", "m2", "m4", "m5", "m8"]
@@ -347,8 +348,7 @@ def test_new_columns_have_their_run(checked: Checked, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(clock, "read", lambda: datetime.now(UTC) + timedelta(days=1))
     order = track("Order", "m6", "2026-10-03T07:00", gift=True, weight=1.25)
-    checked.runs.archive.day("2026-10-03").file("c", order, page("m7", "2026-10-03T07:00"))
-    checked.runs.sync()
+    checked.runs.load("2026-10-03", order, page("m7", "2026-10-03T07:00"), name="c")
     last = read_manifest(checked.runs.storage, "S1", 3)
     assert last is not None
     at = made(last)

@@ -12,8 +12,7 @@ from tests.support.lakes.runs import Runs
 @pytest.fixture
 def runs(tmp_path: Path) -> Runs:
     runs = Runs(tmp_path, skip_events=["page"])
-    runs.archive.day("2026-10-01").file("a", *LINES)
-    runs.sync()
+    runs.load("2026-10-01", *LINES)
     return runs
 
 

@@ -34,8 +34,7 @@ from tests.support.lakes.runs import SOURCE_ID, Runs
 
 def load_at(runs: Runs, *times: str) -> None:
     events = (track("Order", f"m{at}", at, a=1, b=1) for at in times)
-    runs.archive.day(times[0][:10]).file("a", *events)
-    runs.sync()
+    runs.load(times[0][:10], *events)
 
 
 def test_requests_add_up_and_are_taken_back(runs: Runs) -> None:
@@ -125,8 +124,7 @@ def test_the_five_types_have_names_and_others_are_refused(text: str, type: LakeT
 
 @pytest.fixture
 def orders(runs: Runs) -> Runs:
-    runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00", n=1, m=1))
-    runs.sync()
+    runs.load("2026-10-01", track("Order", "m1", "2026-10-01T07:00", n=1, m=1))
     return runs
 
 
@@ -173,8 +171,7 @@ def load(runs: Runs, *values: Any, day: str = "2026-10-01") -> None:
     """A file with an event for each value, and a sync of it."""
     name = f"{sum(1 for _ in runs.root.rglob('*.gz'))}"
     events = (track("Order", f"{day}{name}-{n}", f"{day}T07:00", n=v) for n, v in enumerate(values))
-    runs.archive.day(day).file(name, *events)
-    runs.sync()
+    runs.load(day, *events, name=name)
 
 
 def test_outcomes_are_counted_by_partition_and_in_all(runs: Runs) -> None:
@@ -208,16 +205,15 @@ def test_a_lossy_cell_is_judged_by_its_original_value(runs: Runs) -> None:
 
 def test_a_rescued_value_that_belongs_to_another_column_does_not_count(runs: Runs) -> None:
     load(runs, 1)
-    runs.archive.day("2026-10-01").file("a", track("Order", "m0", "2026-10-01T07:00", price=1))
-    runs.sync()
-    runs.archive.day("2026-10-01").file(
-        "b",
+    runs.load("2026-10-01", track("Order", "m0", "2026-10-01T07:00", price=1))
+    runs.load(
+        "2026-10-01",
         track("Order", "null here", "2026-10-01T07:00", price="dear"),
         track("Order", "m1", "2026-10-01T07:00", n=2, N="loser", other=1),
         track("Order", "m2", "2026-10-01T07:00", N="two", day="no column"),
         track("Order", "m3", "2026-10-01T07:00", N="2026-10-01", n="loses to nobody"),
+        name="b",
     )
-    runs.sync()
     assert shown(runs, LakeType.STRING) == PartitionPreview((), 6, CastCounts(exact=4), 2)
     assert shown(runs, LakeType.TIMESTAMP).casts == CastCounts(failed=4)
 
@@ -257,8 +253,7 @@ def test_the_replay_counts_the_same_as_the_preview(
         load(runs, *more)
         if rivals:
             event = track("Order", "rivals", "2026-10-01T07:00", n=5, N="loser")
-            runs.archive.day("2026-10-02").file("z", event)
-            runs.sync()
+            runs.load("2026-10-02", event, name="z")
         if into is target(runs, "track_order.n").column.type:
             return
         expected = shown(runs, into)

@@ -89,8 +89,7 @@ def test_index_files_of_another_run_at_work_are_kept(runs: Runs, clean_after: Cl
         assert clean_after(25).abandoned.files
 
     runs.flow = flow(before_load=clean_up)
-    runs.archive.day("2026-10-03").file("a", track("Order", "new", "2026-10-03T07:00"))
-    runs.sync()
+    runs.load("2026-10-03", track("Order", "new", "2026-10-03T07:00"))
     assert [*runs.index()] == ["2026-10-01", "2026-10-02", "2026-10-03"]
     assert needed(runs) <= lying(runs)
 
@@ -130,8 +129,7 @@ def orders(*names: str, at: str = "2026-10-01T07:00") -> list[Line]:
 
 
 def test_the_first_publication_goes_into_the_folder_of_the_partition(runs: Runs) -> None:
-    runs.archive.day("2026-10-01").file("a", *orders("m1"), *orders("m2", at="2026-10-01T08:00"))
-    runs.sync()
+    runs.load("2026-10-01", *orders("m1"), *orders("m2", at="2026-10-01T08:00"))
     assert runs.files("track_order") == {HOUR_7: ["R1-0-0.parquet"], HOUR_8: ["R1-0-0.parquet"]}
     assert runs.table("track_order").location == TABLE
 
@@ -146,11 +144,9 @@ def test_the_first_publication_does_so_also_with_several_files(runs: Runs) -> No
 
 
 def test_one_file_more_goes_into_the_folder_too(runs: Runs) -> None:
-    runs.archive.day("2026-10-01").file("a", *orders("m1"), *orders("m2", at="2026-10-01T08:00"))
-    runs.sync()
+    runs.load("2026-10-01", *orders("m1"), *orders("m2", at="2026-10-01T08:00"))
     before = runs.partitions("track_order")
-    runs.archive.day("2026-10-01").file("b", *orders("m3"))
-    runs.sync()
+    runs.load("2026-10-01", *orders("m3"), name="b")
     after = runs.partitions("track_order")
     seven = ["R1-0-0.parquet", "R2-0-0.parquet"]
     assert runs.files("track_order") == {HOUR_7: seven, HOUR_8: ["R1-0-0.parquet"]}
@@ -180,20 +176,19 @@ def test_several_files_more_move_the_whole_partition(runs: Runs) -> None:
 
 
 def test_one_file_more_follows_a_partition_that_has_moved(runs: Runs) -> None:
-    day = runs.archive.day("2026-10-01")
-    day.file("a", *orders("m1"))
-    runs.sync()
+    runs.load("2026-10-01", *orders("m1"))
     runs.replay("2026-10-01", "2026-10-02")
-    day.file("b", *orders("m2"))
-    runs.sync()
+    runs.load("2026-10-01", *orders("m2"), name="b")
     assert runs.files("track_order") == {moved("R2"): ["R2-0-0.parquet", "R3-0-0.parquet"]}
 
 
 def test_a_replay_moves_its_partitions_and_touches_no_other(runs: Runs) -> None:
-    runs.archive.day("2026-10-01").file(
-        "a", *orders("m1"), *orders("m2", at="2026-10-01T08:00"), identify("m3", "2026-10-01T07:00")
+    runs.load(
+        "2026-10-01",
+        *orders("m1"),
+        *orders("m2", at="2026-10-01T08:00"),
+        identify("m3", "2026-10-01T07:00"),
     )
-    runs.sync()
     eight = runs.partitions("track_order")["2026-10-01", "08"]
     people = runs.partitions("identify")
     runs.replay("2026-10-01T07:00", "2026-10-01T08:00", "track_order")
@@ -242,12 +237,9 @@ def test_a_dropped_partition_comes_back_without_its_old_files(runs: Runs) -> Non
 
 
 def test_another_database_or_prefix_is_a_new_place_that_shares_no_folder(runs: Runs) -> None:
-    day = runs.archive.day("2026-10-01")
-    day.file("a", *orders("m1"))
-    runs.sync()
+    runs.load("2026-10-01", *orders("m1"))
     runs.set(database="new_shop")
-    day.file("b", *orders("m2"))
-    runs.sync()
+    runs.load("2026-10-01", *orders("m2"), name="b")
     assert runs.ids("track_order") == ["m2"]
     assert runs.files("track_order") == {moved("R2"): ["R2-0-0.parquet"]}
     assert [file.name for file in runs.storage.files(HOUR_7)] == ["R1-0-0.parquet"]
@@ -263,10 +255,12 @@ def test_another_database_or_prefix_is_a_new_place_that_shares_no_folder(runs: R
 
 
 def test_a_table_without_rows_of_its_own_is_not_made(runs: Runs) -> None:
-    runs.archive.day("2026-10-01").file(
-        "a", *orders("m1"), track("Other", "m1", "2026-10-01T07:30"), identify(None, "2026-10-01")
+    report = runs.load(
+        "2026-10-01",
+        *orders("m1"),
+        track("Other", "m1", "2026-10-01T07:30"),
+        identify(None, "2026-10-01"),
     )
-    report = runs.sync()
     assert runs.tables() == ["track_order"]
     assert (report.rows_in, report.row_count, report.duplicates, report.rejected) == (3, 1, 1, 1)
 
@@ -284,8 +278,7 @@ def test_other_folders_of_the_storage_are_left_alone(runs: Runs, tmp_path: Path)
     stranger = tmp_path / "finance" / "2026.csv"
     stranger.parent.mkdir()
     stranger.write_text("1,2")
-    runs.archive.day("2026-10-01").file("a", *orders("m1"))
-    runs.sync()
+    runs.load("2026-10-01", *orders("m1"))
     ours = {"segment-data", "segment-logs", "segment-stage", "sync_tracking_datasets", "logs"}
     assert {path.name for path in tmp_path.iterdir()} <= {*ours, "finance"}
     assert stranger.read_text() == "1,2"

@@ -84,10 +84,8 @@ def test_files_beside_the_day_folders_are_counted_and_named_everywhere(runs: Run
 
 
 def test_a_day_folder_before_the_first_day_of_the_source_is_not_silent(runs: Runs) -> None:
-    runs.archive.day(DAY).file("a", order("m1"))
-    runs.sync()
-    runs.archive.day("2026-09-30").file("old", order("m0", "2026-09-30T07:00"))
-    runs.sync()
+    runs.load(DAY, order("m1"))
+    runs.load("2026-09-30", order("m0", "2026-09-30T07:00"), name="old")
     assert runs.warnings == [
         "Not loaded: 1 file in day folders before the source's first day, 2026-10-01, such as "
         "segment-logs/S1/1790726400000/old.gz."
@@ -99,8 +97,7 @@ def test_a_day_folder_before_the_first_day_of_the_source_is_not_silent(runs: Run
 
 
 def test_a_changed_slug_warns_that_tables_move(runs: Runs) -> None:
-    runs.archive.day(DAY).file("a", order("m1"))
-    runs.sync()
+    runs.load(DAY, order("m1"))
     runs.set(slug="store")
     status, _ = looked_at(runs)
     moved = (
@@ -112,8 +109,7 @@ def test_a_changed_slug_warns_that_tables_move(runs: Runs) -> None:
         "warning",
         status.moved,
     )
-    runs.archive.day(DAY).file("b", order("m2"))
-    runs.sync()
+    runs.load(DAY, order("m2"), name="b")
     assert runs.warnings == [f"Source 'store' has a new place: {status.moved}."]
     assert (looked_at(runs)[0].moved, runs.ids("track_order")) == (None, ["m2"])
 

@@ -86,8 +86,7 @@ def test_an_overtaken_replay_keeps(runs: Runs, monkeypatch: pytest.MonkeyPatch, 
     runs.sync()
 
     def late_file() -> None:
-        runs.archive.day("2026-10-02").file("late", track("Order", "d", "2026-10-01T07:00"))
-        runs.sync()
+        runs.load("2026-10-02", track("Order", "d", "2026-10-01T07:00"), name="late")
 
     runs.flow = overtaken(runs, late_file)
     assert runs.replay("2026-10-01", "2026-10-02").row_count == 4
@@ -167,8 +166,7 @@ def falls_asleep(runs: Runs, run_id: str, at: int = 1) -> None:
 
 
 def test_a_sync_that_was_only_asleep_plans_again(runs: Runs) -> None:
-    runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
-    runs.sync()
+    runs.load("2026-10-01", track("Order", "m1", "2026-10-01T07:00"))
     runs.archive.day("2026-10-01").file("b", track("Order", "m2", "2026-10-01T07:00"))
     falls_asleep(runs, "R2")
     assert runs.sync().row_count == 1

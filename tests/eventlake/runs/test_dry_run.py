@@ -131,8 +131,7 @@ def test_a_replay_that_would_give_other_types_counts_in_these(runs: Runs) -> Non
     runs.archive.day(DAY[0]).file(
         "a", order("m1", "2026-10-01T07:00", "7"), order("m2", "2026-10-01T07:00", "seven")
     )
-    runs.archive.day(DAY[0]).file("early", order("m0", "2026-09-30T23:00", "0"))
-    runs.sync()
+    runs.load(DAY[0], order("m0", "2026-09-30T23:00", "0"), name="early")
     request_type(runs, "track_order.n", "bigint")
     day, evening_before = planned(runs, *DAY)
     assert day.switches == {"shop.track_order": {"properties_n": LakeType.BIGINT}}
@@ -156,8 +155,7 @@ def test_an_interrupted_replay_has_days_left(runs: Runs, monkeypatch: pytest.Mon
 def test_a_changed_layout_or_naming_is_refused_as_by_the_run(
     runs: Runs, replayed: tuple[str, ...], changed: dict[str, str]
 ) -> None:
-    runs.archive.day(DAY[0]).file("a", track("Order", "m1", "2026-10-01T07:00"))
-    runs.sync()
+    runs.load(DAY[0], track("Order", "m1", "2026-10-01T07:00"))
     runs.archive.day(DAY[0]).file("b", track("Order", "m2", "2026-10-01T07:00"))
     runs.set(**changed)
     [name] = changed

@@ -24,8 +24,7 @@ INTEGER, TEXT, OBJECT, ARRAY = 38, "large", {"eu": 38, "us": Raw("7.50")}, [38, 
 
 def bring(runs: Runs, day: str, size: Any) -> None:
     """One event of the day, and a sync."""
-    runs.archive.day(day).file("a", track("Order", day, f"{day}T07:00", size=size))
-    runs.sync()
+    runs.load(day, track("Order", day, f"{day}T07:00", size=size))
 
 
 def held(runs: Runs) -> dict[str, Row]:
@@ -122,10 +121,9 @@ def test_nothing_is_lost_in_whatever_order_they_come(runs: Runs, values: tuple[A
 
 def test_all_of_them_in_one_sync_make_a_text_column(runs: Runs) -> None:
     sent = {MONDAY: INTEGER, TUESDAY: TEXT, WEDNESDAY: OBJECT, THURSDAY: ARRAY}
-    runs.archive.day(THURSDAY).file(
-        "a", *(track("Order", day, f"{day}T07:00", size=value) for day, value in sent.items())
+    runs.load(
+        THURSDAY, *(track("Order", day, f"{day}T07:00", size=value) for day, value in sent.items())
     )
-    runs.sync()
     assert runs.columns("track_order")[16:] == [
         ("properties_size", "string", "/properties/size"),
         ("properties_size_eu", "bigint", "/properties/size/eu"),

@@ -85,8 +85,7 @@ def test_what_fits_one_unit_is_one_unit_whatever_its_folders(
 def test_columns_of_one_sync_are_inferred_from_all_its_folders(runs: Runs) -> None:
     runs.set(unit_bytes=1_000_000)
     runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T23:50", price=12))
-    runs.archive.day("2026-10-02").file("a", track("Order", "m2", "2026-10-02T00:05", price=12.5))
-    report = runs.sync()
+    report = runs.load("2026-10-02", track("Order", "m2", "2026-10-02T00:05", price=12.5))
     assert dict(c[:2] for c in runs.columns("track_order"))["properties_price"] == "decimal(38,6)"
     assert report.tables["shop.track_order"].day_rows == {"2026-10-01": 1, "2026-10-02": 1}
     assert runs.state().manifest == 1
@@ -107,8 +106,7 @@ def test_only_raw_files_in_day_folders_are_read(runs: Runs) -> None:
 
 def test_a_late_file_is_loaded_whatever_hours_it_has(runs: Runs) -> None:
     runs.archive.day("2026-10-01").file("a", order("m1", "2026-10-01T07:00"))
-    runs.archive.day("2026-10-05").file("a", order("m2", "2026-10-05T07:00"))
-    runs.sync()
+    runs.load("2026-10-05", order("m2", "2026-10-05T07:00"))
     runs.archive.day("2026-10-01").file("late", order("m3", "2026-09-29T23:00"))
     runs.archive.day("2026-10-05").file("late", order("m4", "2026-10-01T07:00"))
     days = ("2026-10-01", "2026-10-05")
@@ -120,8 +118,7 @@ def test_a_late_file_is_loaded_whatever_hours_it_has(runs: Runs) -> None:
 
 
 def test_syncs_keep_to_the_oldest_folder_there_was_at_first(runs: Runs) -> None:
-    runs.archive.day("2026-10-02").file("a", order("m1", "2026-10-02T07:00"))
-    runs.sync()
+    runs.load("2026-10-02", order("m1", "2026-10-02T07:00"))
     runs.archive.day("2026-10-01").file("a", order("m2", "2026-10-01T07:00"))
     assert planned(runs) == []
     runs.set(start="2026-10-01")
@@ -253,8 +250,7 @@ def test_a_replay_reads_the_files_that_have_rows_of_its_days(runs: Runs) -> None
 
 def test_a_replay_takes_the_late_rows_of_a_file_that_changed(runs: Runs) -> None:
     late = order("m1", "2026-10-01T07:00")
-    runs.archive.day("2026-10-05").file("late", late)
-    runs.sync()
+    runs.load("2026-10-05", late, name="late")
     runs.archive.day("2026-10-05").file("late", late, order("m2", "2026-10-01T07:30"))
     runs.replay("2026-10-01", "2026-10-02")
     assert runs.ids("track_order") == ["m1", "m2"]
@@ -280,8 +276,7 @@ def test_a_replay_of_a_part_of_a_partition_is_refused(
 ) -> None:
     runs = Runs(tmp_path, date_partition=layout)
     lines = (order("m1", "2026-10-01T07:00"), order("m2", "2026-10-01T10:00"))
-    runs.archive.day("2026-10-01").file("a", *lines)
-    runs.sync()
+    runs.load("2026-10-01", *lines)
     with pytest.raises(UsageError, match=f"Begin and end with a full {whole}"):
         runs.replay(start, end)
     assert runs.ids("track_order") == ["m1", "m2"]

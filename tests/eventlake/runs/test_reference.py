@@ -183,7 +183,6 @@ def test_numbers_that_make_a_column_together(
 ) -> None:
     values = enumerate(map(Raw, together))
     lines = (track("Order", f"m{number}", "2026-10-01T07:00", n=value) for number, value in values)
-    runs.archive.day("2026-10-01").file("a", *lines)
-    runs.sync()
+    runs.load("2026-10-01", *lines)
     assert runs.columns("track_order")[16:] == [("properties_n", type_, "/properties/n")]
     assert [repr(row["properties_n"]) for row in runs.rows("track_order")] == list(map(repr, cells))

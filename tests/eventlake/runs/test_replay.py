@@ -37,8 +37,7 @@ from tests.support.lakes.runs import SOURCE_ID, CleanAfter, Runs, utc
 def test_a_replay_brings_all_tables_of_its_days_as_the_archive_has_them_now(runs: Runs) -> None:
     day = runs.archive.day("2026-10-01")
     day.file("a", track("Order", "m1", "2026-10-01T07:00", n=1), identify("m2", "2026-10-01T08:00"))
-    runs.archive.day("2026-10-02").file("a", track("Order", "m3", "2026-10-02T07:00", n=1))
-    runs.sync()
+    runs.load("2026-10-02", track("Order", "m3", "2026-10-02T07:00", n=1))
     day.file("a", track("Order", "m1", "2026-10-01T07:00", n=2), page("m4", "2026-10-01T09:00"))
     report = runs.replay("2026-10-01", "2026-10-02")
     assert (report.rows_in, report.row_count) == (2, 2)
@@ -82,8 +81,7 @@ def test_partitions_outside_of_the_range_stay_as_they_are(runs: Runs) -> None:
     """One file has rows of three days; the middle one is replayed, then an hour of it."""
     days = ("2026-10-01", "2026-10-02", "2026-10-03")
     times = (f"{day}T{hour}" for day in days for hour in ("07", "08"))
-    runs.archive.day(days[1]).file("a", *(track("Order", at, f"{at}:00") for at in times))
-    runs.sync()
+    runs.load(days[1], *(track("Order", at, f"{at}:00") for at in times))
     before, rows = runs.partitions("track_order"), runs.rows("track_order")
     runs.replay(days[1], days[2])
     runs.replay(f"{days[1]}T07:00", f"{days[1]}T08:00")
@@ -111,8 +109,7 @@ def test_a_replay_changes_nothing_where_nothing_has_changed(runs: Runs) -> None:
 
 def test_a_duplicate_is_loaded_when_the_kept_event_is_gone(runs: Runs) -> None:
     first = runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
-    runs.archive.day("2026-10-02").file("a", track("Order", "m1", "2026-10-02T07:00"))
-    runs.sync()
+    runs.load("2026-10-02", track("Order", "m1", "2026-10-02T07:00"))
     assert list(runs.partitions("track_order")) == [("2026-10-01", "07")]
     first.unlink()
     runs.replay("2026-10-01", "2026-10-03")
@@ -120,8 +117,7 @@ def test_a_duplicate_is_loaded_when_the_kept_event_is_gone(runs: Runs) -> None:
 
 
 def test_what_the_lake_has_around_the_range_is_kept_against_what_is_replayed(runs: Runs) -> None:
-    runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
-    runs.sync()
+    runs.load("2026-10-01", track("Order", "m1", "2026-10-01T07:00"))
     # It came first, but was found later: the one in the lake stays, also in a replay of the other.
     runs.archive.day("2026-10-02").file("late", track("Order", "m1", "2026-09-30T07:00"))
     assert runs.sync().duplicates == 1
@@ -141,10 +137,9 @@ def test_files_that_a_replay_has_brought_are_recognised_by_their_ids(runs: Runs)
 
 
 def test_skipped_events_leave_the_range_and_come_back(runs: Runs) -> None:
-    runs.archive.day("2026-10-01").file(
-        "a", track("Order", "m1", "2026-10-01T07:00"), page("m2", "2026-10-01T07:00")
+    runs.load(
+        "2026-10-01", track("Order", "m1", "2026-10-01T07:00"), page("m2", "2026-10-01T07:00")
     )
-    runs.sync()
     runs.set(skip_events=["Order"])
     report = runs.replay("2026-10-01", "2026-10-02")
     assert (report.row_count, report.skipped, report.rows_in) == (1, 1, 2)
@@ -168,13 +163,13 @@ def test_an_index_that_is_gone_is_made_again_from_the_lake(tmp_path: Path, kind:
             files = runs.storage.files(f"{paths.source_state(SOURCE_ID)}/ids")
             for file in files if kind == "all" else files[:1]:
                 runs.storage.delete(file.path)
-        runs.archive.day("2026-10-08").file(
-            "b",
-            track("Order", "2026-10-010", "2026-10-08T00:00"),  # just within the week
-            track("Order", "2026-10-011", "2026-10-08T01:00:00.000001"),  # just beyond it
+        report = runs.load(
+            "2026-10-08",
+            track("Order", "2026-10-010", "2026-10-08T00:00"),
+            track("Order", "2026-10-011", "2026-10-08T01:00:00.000001"),
             track("Order", "2026-10-082", "2026-10-08T05:00"),
+            name="b",
         )
-        report = runs.sync()
         assert (report.row_count, report.duplicates) == (1, 2)
         ends.append((runs.rows("track_order"), runs.index()))
     assert ends[0] == ends[1]
@@ -262,8 +257,7 @@ def test_what_is_replaced_goes_after_the_grace_time_and_nothing_else(
     # Old files of a partition that has moved wait in its folder until it comes home.
     assert useless or runs.come_home()
     # The lake goes on from there.
-    runs.archive.day("2026-10-04").file("a", track("Order", "new", "2026-10-01T07:00", n=1))
-    runs.sync()
+    runs.load("2026-10-04", track("Order", "new", "2026-10-01T07:00", n=1))
     assert "new" in runs.ids("track_order")
 
 
@@ -345,8 +339,7 @@ def loaded(runs: Runs) -> Runs:
     runs.archive.day("2026-10-02").file(
         "b", track("Order", "m2", EVENING), track("Order", "m3", "2026-10-02T07:00")
     )
-    runs.archive.day("2026-10-02").file("c", track("Order", "m4", "2026-10-02T07:00"))
-    runs.sync()
+    runs.load("2026-10-02", track("Order", "m4", "2026-10-02T07:00"), name="c")
     return runs
 
 
@@ -682,8 +675,7 @@ def test_the_switch_of_types_comes_at_the_end_of_the_last_launch(runs: Runs, at:
     for day in (1, 2, 3):
         date = f"2026-10-0{day}"
         runs.archive.day(date).file("a", order(f"m{day}", f"{date}T07:00", day))
-    runs.archive.day("2026-10-03").file("b", order("late", "2026-09-30T07:00", 0))
-    runs.sync()
+    runs.load("2026-10-03", order("late", "2026-09-30T07:00", 0), name="b")
     runs.flow = Counting
     request_type(runs, "track_order.n", "string")
     span = ("2026-10-01", "2026-10-04")

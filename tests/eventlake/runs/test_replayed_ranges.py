@@ -51,8 +51,7 @@ def test_a_late_copy_of_an_earlier_day_is_the_one_that_a_replay_of_both_keeps(
     runs: Runs, still_there: bool, tables: tuple[str, ...]
 ) -> None:
     runs.set(start=D1)
-    runs.archive.day(D2).file("a", order("A", D2), order("B", D2))
-    runs.sync()
+    runs.load(D2, order("A", D2), order("B", D2))
     runs.archive.day(D1).file("late", order("A", D1), page("P", D1))
     assert runs.sync().duplicates == 1
     if not still_there:

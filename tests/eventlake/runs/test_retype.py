@@ -47,12 +47,8 @@ def begun(runs: Runs) -> Generator[Published, None, None]:
 
 
 def test_numbers_become_the_text_that_was_sent_and_numbers_again(runs: Runs) -> None:
-    runs.archive.day("2026-10-01").file("a", order("m1", "2026-10-01T07:00", 7))
-    runs.sync()
-    runs.archive.day("2026-10-02").file(
-        "a", track("Order", "m2", "2026-10-02T07:00") | {"properties": {"n": "7e0"}}
-    )
-    runs.sync()
+    runs.load("2026-10-01", order("m1", "2026-10-01T07:00", 7))
+    runs.load("2026-10-02", track("Order", "m2", "2026-10-02T07:00") | {"properties": {"n": "7e0"}})
     assert seen(runs, "track_order.n") == ("bigint", {"m1": 7, "m2": 7})
     request_type(runs, "track_order.n", "string")
     runs.replay("2026-10-01", "2026-10-03")
@@ -63,11 +59,13 @@ def test_numbers_become_the_text_that_was_sent_and_numbers_again(runs: Runs) -> 
 
 
 def test_rescued_values_come_home(runs: Runs) -> None:
-    day = runs.archive.day("2026-10-01")
-    day.file("a", order("m1", "2026-10-01T07:00", 12.5))
-    runs.sync()
-    day.file("b", order("m2", "2026-10-01T07:00", "12,50"), order("m3", "2026-10-01T07:00", 1e-7))
-    runs.sync()
+    runs.load("2026-10-01", order("m1", "2026-10-01T07:00", 12.5))
+    runs.load(
+        "2026-10-01",
+        order("m2", "2026-10-01T07:00", "12,50"),
+        order("m3", "2026-10-01T07:00", 1e-7),
+        name="b",
+    )
     assert seen(runs, "track_order.n")[1]["m2"] is None
     assert set(rescued(runs, "track_order")) == {"m2", "m3"}
     request_type(runs, "track_order.n", "string")
@@ -78,13 +76,12 @@ def test_rescued_values_come_home(runs: Runs) -> None:
 
 
 def test_text_becomes_time_and_other_text_is_rescued(runs: Runs) -> None:
-    runs.archive.day("2026-10-01").file(
-        "a",
+    runs.load(
+        "2026-10-01",
         order("m1", "2026-10-01T07:00", "2026-10-01T02:00+02:00"),
         order("m2", "2026-10-01T07:00", "yesterday"),
         order("m3", "2026-10-01T08:00", ""),
     )
-    runs.sync()
     request_type(runs, "track_order.n", "timestamp")
     report = runs.replay("2026-10-01", "2026-10-02")
     values = {"m1": "2026-10-01 00:00:00.000000", "m2": None, "m3": None}
@@ -95,13 +92,11 @@ def test_text_becomes_time_and_other_text_is_rescued(runs: Runs) -> None:
 
 
 def test_syncs_use_the_old_type_until_the_replay_is_over(shop: Runs) -> None:
-    shop.archive.day("2026-10-03").file("b", order("m4", "2026-10-03T08:00", 4))
-    shop.sync()
+    shop.load("2026-10-03", order("m4", "2026-10-03T08:00", 4), name="b")
     assert seen(shop, "track_order.n") == ("bigint", NUMBERS[1] | {"m4": 4})
     assert not [file for file in shop.storage.files("segment-data/data") if "retyped" in file.path]
     shop.replay(*ALL_DAYS)
-    shop.archive.day("2026-10-03").file("c", order("m5", "2026-10-03T08:00", 5))
-    shop.sync()
+    shop.load("2026-10-03", order("m5", "2026-10-03T08:00", 5), name="c")
     assert seen(shop, "track_order.n") == ("string", TEXTS[1] | {"m4": "4", "m5": "5"})
     assert (shop.state().requested_types, shop.state().shadows) == ({}, {})
 
@@ -124,18 +119,14 @@ def test_missing_days_keep_the_type(shop: Runs, start: str, end: str, left_out: 
 
 
 def test_the_hours_that_a_table_has_are_enough(runs: Runs) -> None:
-    runs.archive.day("2026-10-01").file("a", order("m1", "2026-10-01T07:00", 1))
-    runs.sync()
+    runs.load("2026-10-01", order("m1", "2026-10-01T07:00", 1))
     request_type(runs, "track_order.n", "string")
     runs.replay("2026-10-01T07:00", "2026-10-01T08:00")
     assert seen(runs, "track_order.n") == ("string", {"m1": "1"})
 
 
 def test_other_tables_keep_their_types_whichever_is_replayed(runs: Runs) -> None:
-    runs.archive.day("2026-10-01").file(
-        "a", order("m1", "2026-10-01T07:00", 1), page("m2", "2026-10-01T07:00", n=1)
-    )
-    runs.sync()
+    runs.load("2026-10-01", order("m1", "2026-10-01T07:00", 1), page("m2", "2026-10-01T07:00", n=1))
     request_type(runs, "track_order.n", "string")
     runs.replay("2026-10-01", "2026-10-02", "page")
     assert seen(runs, "track_order.n")[0] == "bigint"
@@ -146,8 +137,7 @@ def test_other_tables_keep_their_types_whichever_is_replayed(runs: Runs) -> None
 
 def test_two_requests_are_fulfilled_at_once(runs: Runs) -> None:
     order = track("Order", "m1", "2026-10-01T07:00", a=1, b="1.5", c=1)
-    runs.archive.day("2026-10-01").file("a", order, page("m2", "2026-10-01T07:00", a=1))
-    runs.sync()
+    runs.load("2026-10-01", order, page("m2", "2026-10-01T07:00", a=1))
     request_type(runs, "track_order.a", "string")
     request_type(runs, "track_order.b", "decimal")
     request_type(runs, "page.a", "decimal")
@@ -161,15 +151,14 @@ def test_two_requests_are_fulfilled_at_once(runs: Runs) -> None:
 
 def test_days_outside_of_the_archive_are_replayed_too(runs: Runs) -> None:
     """Rows of the evening before the first day folder, and of clocks that go wrong."""
-    runs.archive.day("2026-10-01").file(
-        "a",
+    runs.load(
+        "2026-10-01",
         order("evening", "2026-09-30T23:00", 1),
         order("m1", "2026-10-01T07:00", 2),
         order("future", "2099-01-01T00:00", 3),
         order("old", "0999-01-01T00:00", 4),
         page("other", "2099-01-01T00:00", n=5),
     )
-    runs.sync()
     request_type(runs, "track_order.n", "string")
     report = runs.replay("2026-10-01", "2026-10-02")
     values = {"evening": "1", "m1": "2", "future": "3", "old": "4"}
@@ -182,10 +171,7 @@ def test_days_outside_of_the_archive_are_replayed_too(runs: Runs) -> None:
 
 
 def test_a_row_of_the_last_day_there_is_keeps_the_table_as_it_is(runs: Runs) -> None:
-    runs.archive.day("2026-10-01").file(
-        "a", order("m1", "2026-10-01T07:00", 1), order("end", "9999-12-31T23:00", 2)
-    )
-    runs.sync()
+    runs.load("2026-10-01", order("m1", "2026-10-01T07:00", 1), order("end", "9999-12-31T23:00", 2))
     request_type(runs, "track_order.n", "string")
     runs.replay("2026-10-01", "2026-10-02")
     assert seen(runs, "track_order.n") == ("bigint", {"m1": 1, "end": 2})
@@ -276,8 +262,7 @@ def test_a_replay_of_one_day_between_two_days_keeps_the_switch_whole(shop: Runs)
 def test_a_sync_in_the_middle_of_a_day_loses_nothing(shop: Runs) -> None:
 
     def late_file() -> None:
-        shop.archive.day("2026-10-03").file("late", order("late", "2026-10-01T07:00", 9))
-        shop.sync()
+        shop.load("2026-10-03", order("late", "2026-10-01T07:00", 9), name="late")
 
     shop.flow = overtaken(shop, late_file, unit=2)
     shop.replay(*ALL_DAYS)
@@ -343,8 +328,7 @@ def test_shadows_of_something_else_are_not_switched_to(shop: Runs) -> None:
 def test_columns_that_come_meanwhile_are_there_after_the_switch(shop: Runs) -> None:
     days = begun(shop)
     late = track("Order", "late", "2026-10-01T07:00", n="no number", new=True)
-    shop.archive.day("2026-10-03").file("late", late)
-    shop.sync()
+    shop.load("2026-10-03", late, name="late")
     assert rescued(shop, "track_order") == {"late": '{"/properties/n":"no number"}'}
     list(days)
     assert seen(shop, "track_order.n") == ("string", TEXTS[1] | {"late": "no number"})

@@ -41,14 +41,13 @@ def lines_of(runs: Runs, run: str) -> dict[str, dict[str, Any]]:
 
 def test_their_events_make_no_row_no_column_and_no_table(runs: Runs) -> None:
     suppress(runs.storage, "zoe")
-    runs.archive.day(DAY[0]).file(
-        "a",
-        track("Order", "m1", "2026-10-01T07:00", n="dear") | ZOE,  # first of its table
+    report = runs.load(
+        DAY[0],
+        track("Order", "m1", "2026-10-01T07:00", n="dear") | ZOE,
         track("Order", "m2", "2026-10-01T07:00", n=5) | MAX,
         track("Order", "m3", "2026-10-01T07:00", n=6, gift=True) | ZOE,
         identify("m4", "2026-10-01T07:00", plan="pro") | ZOE,
     )
-    report = runs.sync()
     assert (report.rows_in, report.row_count, report.suppressed) == (4, 1, 3)
     assert runs.tables() == ["track_order"]
     assert ("properties_n", "bigint", "/properties/n") in runs.columns("track_order")
@@ -58,22 +57,21 @@ def test_their_events_make_no_row_no_column_and_no_table(runs: Runs) -> None:
 
 
 def test_they_are_counted_for_the_source_and_for_tables_that_are_there(runs: Runs) -> None:
-    runs.archive.day(DAY[0]).file(
-        "a", page("m1", "2026-10-01T07:00") | MAX, track("Order", "m2", "2026-10-01T07:00") | ZOE
+    runs.load(
+        DAY[0], page("m1", "2026-10-01T07:00") | MAX, track("Order", "m2", "2026-10-01T07:00") | ZOE
     )
-    runs.sync()
     suppress(runs.storage, "zoe", visitors=("a1",))
-    runs.archive.day(DAY[0]).file(
-        "b",
+    runs.load(
+        DAY[0],
         page("m3", "2026-10-01T08:00") | MAX,
         page("m4", "2026-10-01T08:00") | ZOE,
-        page("m4", "2026-10-01T08:00") | ZOE,  # counted before anybody asks for duplicates
+        page("m4", "2026-10-01T08:00") | ZOE,
         page("m5", "2026-10-01T08:00") | {"anonymousId": "a1"},
-        track("Order", "m6", "2026-10-01T08:00") | ZOE,  # the table is there, and gets nothing
-        identify("m7", "2026-10-01T08:00") | ZOE,  # this one is not
+        track("Order", "m6", "2026-10-01T08:00") | ZOE,
+        identify("m7", "2026-10-01T08:00") | ZOE,
         identify(None, "2026-10-01T08:00") | ZOE,
+        name="b",
     )
-    runs.sync()
     counts = ("rows_in", "row_count", "rejected", "suppressed")
     found = {t: tuple(map(line.get, counts)) for t, line in lines_of(runs, "R2").items()}
     assert found == {"": (7, 1, 0, 6), "page": (4, 1, 0, 3), "track_order": (1, 0, 0, 1)}
@@ -83,8 +81,7 @@ def test_rows_that_are_there_go_with_a_replay_and_come_back_with_another(runs: R
     runs.archive.day(DAY[0]).file(
         "a", page("m1", "2026-10-01T07:00") | ZOE, track("Order", "m2", "2026-10-01T07:00") | ZOE
     )
-    runs.archive.day(DAY[0]).file("b", page("m3", "2026-10-01T09:00") | MAX)
-    runs.sync()
+    runs.load(DAY[0], page("m3", "2026-10-01T09:00") | MAX, name="b")
     suppress(runs.storage, "zoe")
     assert people_in(runs) == {"zoe", "max"}
 
@@ -102,10 +99,7 @@ def test_rows_that_are_there_go_with_a_replay_and_come_back_with_another(runs: R
 def test_lists_are_for_one_source_or_for_all_and_may_be_switched_off(runs: Runs) -> None:
     suppress(runs.storage, "zoe", source="another")
     suppress(runs.storage, "max", source="S1")
-    runs.archive.day(DAY[0]).file(
-        "a", page("m1", "2026-10-01T07:00") | ZOE, page("m2", "2026-10-01T07:00") | MAX
-    )
-    runs.sync()
+    runs.load(DAY[0], page("m1", "2026-10-01T07:00") | ZOE, page("m2", "2026-10-01T07:00") | MAX)
     assert people_in(runs) == {"zoe"}
     runs.set(suppression=False)
     runs.replay(*DAY)
@@ -115,8 +109,8 @@ def test_lists_are_for_one_source_or_for_all_and_may_be_switched_off(runs: Runs)
 def test_the_record_log_has_their_events_without_their_ids(runs: Runs) -> None:
     suppress(runs.storage, "zoe")
     runs.set(skip_events=["page"])
-    runs.archive.day(DAY[0]).file(
-        "a",
+    report = runs.load(
+        DAY[0],
         identify("m1", "2026-10-01T07:00") | ZOE,
         page("m2", "2026-10-01T07:00") | ZOE,
         {"type": "delete", "messageId": "m3", "receivedAt": "2026-10-01T07:00", **ZOE},
@@ -124,7 +118,6 @@ def test_the_record_log_has_their_events_without_their_ids(runs: Runs) -> None:
         identify(None, "2026-10-01T07:00") | ZOE,
         page("m4", "2026-10-01T07:00") | MAX,
     )
-    report = runs.sync()
     assert (report.suppressed, report.rejected, report.skipped) == (3, 2, 1)
     found = find(Lake.open(runs.settings), runs.source, "m1")
     [occurrence] = found.occurrences
@@ -169,10 +162,7 @@ def test_a_replay_that_was_interrupted_begins_anew_if_others_are_suppressed(runs
 
 
 def test_an_audit_expects_the_result_of_a_replay(runs: Runs) -> None:
-    runs.archive.day(DAY[0]).file(
-        "a", page("m1", "2026-10-01T07:00") | ZOE, page("m2", "2026-10-01T07:00") | MAX
-    )
-    runs.sync()
+    runs.load(DAY[0], page("m1", "2026-10-01T07:00") | ZOE, page("m2", "2026-10-01T07:00") | MAX)
     suppress(runs.storage, "zoe")
     lake, scope = Lake.open(runs.settings), Scope(runs.source)
     before = audit(lake, scope)

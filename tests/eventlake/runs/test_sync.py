@@ -29,8 +29,8 @@ STANDARD = [(c.name, c.type.sql, c.pointer) for c in standard_columns(Naming.NAT
 
 
 def test_events_become_typed_rows(runs: Runs) -> None:
-    runs.archive.day("2026-10-01").file(
-        "a",
+    runs.load(
+        "2026-10-01",
         track(
             "Order Completed",
             "m1",
@@ -43,7 +43,6 @@ def test_events_become_typed_rows(runs: Runs) -> None:
         )
         | {"userId": 7, "context": {"ip": "::1"}},
     )
-    runs.sync()
     assert runs.columns("track_order_completed") == [
         *STANDARD,
         ("properties_total", "decimal(38,6)", "/properties/total"),
@@ -106,20 +105,17 @@ def test_a_type_stays_and_what_does_not_fit_it_is_rescued(runs: Runs) -> None:
 
 
 def test_a_duplicate_types_a_column_but_rescues_nothing(runs: Runs) -> None:
-    runs.archive.day("2026-10-01").file(
-        "a",
+    runs.load(
+        "2026-10-01",
         track("Order", "m1", "2026-10-01T07:00", n=1),
         track("Order", "m1", "2026-10-01T07:01", n="x", day=3),
     )
-    runs.sync()
     assert runs.columns("track_order") == [
         *STANDARD,
         ("properties_n", "string", "/properties/n"),
         ("properties_day", "bigint", "/properties/day"),
     ]
-    day = runs.archive.day("2026-10-01")
-    day.file("b", track("Order", "m1", "2026-10-01T07:02", n=2) | {"day": 3})
-    runs.sync()
+    runs.load("2026-10-01", track("Order", "m1", "2026-10-01T07:02", n=2) | {"day": 3}, name="b")
     assert "rescued_data" not in [name for name, _, _ in runs.columns("track_order")]
 
 
@@ -208,8 +204,7 @@ def test_warehouse_naming_from_end_to_end(tmp_path: Path) -> None:
 
 def test_a_prefix_names_the_tables_and_not_the_folders(tmp_path: Path) -> None:
     runs = Runs(tmp_path, table_prefix="ios", database="apps")
-    runs.archive.day("2026-10-01").file("a", track("Page View", "m1", "2026-10-01T07:00"))
-    report = runs.sync()
+    report = runs.load("2026-10-01", track("Page View", "m1", "2026-10-01T07:00"))
     assert runs.tables() == ["ios_track_page_view"]
     assert list(report.tables) == ["apps.ios_track_page_view"]
     assert runs.table("ios_track_page_view").location.endswith("/segment_type=track_page_view")
@@ -222,8 +217,7 @@ def test_a_prefix_names_the_tables_and_not_the_folders(tmp_path: Path) -> None:
     "changed", [{"date_partition": "day"}, {"naming": "warehouse"}], ids=lambda c: next(iter(c))
 )
 def test_another_layout_or_naming_is_refused(runs: Runs, changed: dict[str, str]) -> None:
-    runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
-    runs.sync()
+    runs.load("2026-10-01", track("Order", "m1", "2026-10-01T07:00"))
     runs.set(**changed)
     [(name, value)] = changed.items()
     with pytest.raises(
@@ -248,8 +242,7 @@ def test_skipped_events_are_counted_and_neither_written_nor_catalogued(tmp_path:
     runs = Runs(tmp_path, skip_events=["Order", "page"])
     order = track("Order", "m1", "2026-10-01T07:00")
     others = page(None, "2026-10-01T07:00"), identify("m3", "2026-10-01T07:00")
-    runs.archive.day("2026-10-01").file("a", order, *others)
-    report = runs.sync()
+    report = runs.load("2026-10-01", order, *others)
     assert (report.rows_in, report.skipped, report.rejected, report.row_count) == (3, 2, 0, 1)
     assert runs.tables() == ["identify"]
 
@@ -258,8 +251,7 @@ def test_rows_without_id_are_rejected_or_loaded_under_their_hash(tmp_path: Path)
     for load in (False, True):
         runs = Runs(tmp_path / str(load), load_without_message_id=load)
         line = track("Order", None, "2026-10-01T07:00")
-        runs.archive.day("2026-10-01").file("a", line, line, track("Order", "m1", "2026-10-01"))
-        report = runs.sync()
+        report = runs.load("2026-10-01", line, line, track("Order", "m1", "2026-10-01"))
         counts = (report.row_count, report.duplicates, report.rejected)
         assert counts == ((2, 1, 0) if load else (1, 0, 2))
         assert "m1" in runs.ids("track_order")
@@ -274,9 +266,9 @@ def test_duplicates_cross_tables_files_and_syncs(runs: Runs) -> None:
     assert (report.row_count, report.duplicates) == (2, 2)
     # The earliest, whatever file and table it is in.
     assert (runs.tables(), runs.ids("track_order")) == (["track_order"], ["m1", "m2"])
-    later = runs.archive.day("2026-10-08")
-    later.file("a", page("m1", "2026-10-08T07:00"), page("m2", "2026-10-08T00:00:00.000001"))
-    report = runs.sync()
+    report = runs.load(
+        "2026-10-08", page("m1", "2026-10-08T07:00"), page("m2", "2026-10-08T00:00:00.000001")
+    )
     assert (report.row_count, report.duplicates) == (1, 1)
     assert runs.ids("page") == ["m2"]
 
@@ -284,22 +276,20 @@ def test_duplicates_cross_tables_files_and_syncs(runs: Runs) -> None:
 def test_a_shorter_window_is_a_setting(tmp_path: Path) -> None:
     runs = Runs(tmp_path, dedup_days=1)
     times = ("2026-10-01", "2026-10-02", "2026-10-02T00:00:01")
-    runs.archive.day("2026-10-01").file("a", *(track("Order", "m1", at) for at in times))
-    report = runs.sync()
+    report = runs.load("2026-10-01", *(track("Order", "m1", at) for at in times))
     assert (report.row_count, report.duplicates) == (2, 1)
 
 
 def test_limits_cost_only_the_offender(tmp_path: Path) -> None:
     runs = Runs(tmp_path, limits={"columns": 18, "tables": 2})
-    runs.archive.day("2026-10-01").file(
-        "a",
+    report = runs.load(
+        "2026-10-01",
         track("Order", "m1", "2026-10-01T07:00", a=1),
         track("Order", "m2", "2026-10-01T07:00", b=1, c=1),
         track("Order", "m3", "2026-10-01T07:00", b=1),
         page("m4", "2026-10-01T07:00"),
         identify("m5", "2026-10-01T07:00"),
     )
-    report = runs.sync()
     assert (report.row_count, report.rejected) == (3, 2)
     assert runs.ids("track_order") == ["m1", "m3"]
     assert runs.tables() == ["page", "track_order"]
@@ -350,19 +340,20 @@ def test_many_tasks_make_the_same_lake(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_the_state_has_the_row_count_of_each_table(runs: Runs) -> None:
-    day = runs.archive.day("2026-10-01")
-    day.file("a", *(track("Order", f"m{n}", f"2026-10-01T0{n}:00") for n in range(3)))
-    runs.sync()
-    day.file("b", track("Order", "m9", "2026-10-01T00:00"), identify("m8", "2026-10-01"))
-    runs.sync()
+    runs.load("2026-10-01", *(track("Order", f"m{n}", f"2026-10-01T0{n}:00") for n in range(3)))
+    runs.load(
+        "2026-10-01",
+        track("Order", "m9", "2026-10-01T00:00"),
+        identify("m8", "2026-10-01"),
+        name="b",
+    )
     runs.replay("2026-10-01T00:00", "2026-10-01T02:00")
     assert runs.state().rows == {"shop.identify": 1, "shop.track_order": 4}
 
 
 def test_years_far_away_are_loaded_with_a_warning(runs: Runs) -> None:
     times = ("0001-01-01", "0999-12-31T23:00", "9999-12-31T23:59")
-    runs.archive.day("2026-10-01").file("a", *(track("Order", at, at) for at in times))
-    runs.sync()
+    runs.load("2026-10-01", *(track("Order", at, at) for at in times))
     hours = [("0001-01-01", "00"), ("0999-12-31", "23"), ("9999-12-31", "23")]
     assert list(runs.partitions("track_order")) == hours
     assert any(w.startswith("2 rows were received before") for w in runs.warnings)
@@ -385,8 +376,7 @@ def test_the_first_sync_is_due_some_hours_after_the_source_was_seen(runs: Runs) 
     runs.set(first_sync_hours=0)
     assert first_sync_due(runs.storage, runs.source, NOON) == NOON
     runs.set()
-    runs.archive.day("2026-10-01").file("a", page("m1", "2026-10-01T07:00"))
-    runs.sync()  # a source that has data is not new
+    runs.load("2026-10-01", page("m1", "2026-10-01T07:00"))  # a source that has data is not new
     assert first_sync_due(runs.storage, runs.source, NOON) is None
     assert expected_first_sync(runs.storage, runs.source) is None
 
@@ -434,12 +424,13 @@ def test_a_full_catalog_rejects_new_tables(tmp_path: Path, tasks: type[InProcess
 
 def test_known_tables_are_loaded_when_the_catalog_is_full(tmp_path: Path) -> None:
     runs = Runs(tmp_path, limits={"catalog_tables": 1})
-    runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
-    runs.sync()
-    runs.archive.day("2026-10-02").file(
-        "b", track("Order", "m2", "2026-10-02T07:00"), page("m3", "2026-10-02T07:00")
+    runs.load("2026-10-01", track("Order", "m1", "2026-10-01T07:00"))
+    report = runs.load(
+        "2026-10-02",
+        track("Order", "m2", "2026-10-02T07:00"),
+        page("m3", "2026-10-02T07:00"),
+        name="b",
     )
-    report = runs.sync()
     assert (report.row_count, report.rejected) == (1, 1)
     assert runs.tables() == ["track_order"]
 
@@ -488,11 +479,15 @@ OTHERS = "segment-data/data/S1/segment_type=identify/day=2026-10-01/hr=07/part-0
 
 def test_files_of_others_are_neither_read_nor_joined(runs: Runs) -> None:
     runs.storage.write(OTHERS, b"rows of another product")
-    day = runs.archive.day("2026-10-01")
-    day.file("a", identify("m1", "2026-10-01T07:00"), track("Order", "m2", "2026-10-01T07:00"))
-    runs.sync()
-    day.file("b", identify("m3", "2026-10-01T07:10"), identify("m4", "2026-10-01T08:00"))
-    runs.sync()
+    runs.load(
+        "2026-10-01", identify("m1", "2026-10-01T07:00"), track("Order", "m2", "2026-10-01T07:00")
+    )
+    runs.load(
+        "2026-10-01",
+        identify("m3", "2026-10-01T07:10"),
+        identify("m4", "2026-10-01T08:00"),
+        name="b",
+    )
 
     assert [row["message_id"] for row in runs.rows("identify")] == ["m1", "m3", "m4"]
     assert sorted(runs.files("identify")) == [

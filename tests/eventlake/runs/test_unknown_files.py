@@ -77,12 +77,13 @@ def test_a_lost_sync_of_new_partitions_and_late_copies(runs: Runs) -> None:
     syncs(runs, "a")()
 
     def lost() -> None:
-        runs.archive.day("2026-10-03").file("b", track("Order", "late", "2026-10-03T09:00"))
-        runs.sync()
-        runs.archive.day("2026-10-02").file(
-            "c", track("Order", "late", "2026-10-02T10:00"), track("Order", "m", "2026-10-02T08:30")
+        runs.load("2026-10-03", track("Order", "late", "2026-10-03T09:00"), name="b")
+        runs.load(
+            "2026-10-02",
+            track("Order", "late", "2026-10-02T10:00"),
+            track("Order", "m", "2026-10-02T08:30"),
+            name="c",
         )
-        runs.sync()
 
     lose(runs, lost)
     runs.sync()

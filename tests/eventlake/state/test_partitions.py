@@ -54,8 +54,7 @@ def test_a_lake_of_an_earlier_release_is_carried_over(in_each_catalog: Runs) -> 
     as_an_earlier_release_left_it(runs)
     assert not runs.state().paged
     assert {table: runs.rows(table) for table in runs.tables()} == before
-    runs.archive.day("2026-10-02").file("c", track("Order", "m9", "2026-10-02T00:20", n="x"))
-    runs.sync()
+    runs.load("2026-10-02", track("Order", "m9", "2026-10-02T00:20", n="x"), name="c")
     check_pages(runs)
     check_invariants(runs)
     assert "m9" in runs.ids("track_order")

@@ -109,8 +109,7 @@ def test_files_stay_below_the_target(runs: Runs, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(rewriting, "ROW_GROUP", 4)
     for name in "abcd":
         events = [track("Order", f"{name}{n}", f"2026-10-01T07:{n:02}", n=n) for n in range(10)]
-        runs.archive.day("2026-10-01").file(name, *events)
-        runs.sync()
+        runs.load("2026-10-01", *events, name=name)
     [before] = runs.partitions("track_order").values()
     monkeypatch.setattr(candidates, "TARGET_BYTES", -(-before.bytes // 3))
     rows = held(runs)
@@ -127,8 +126,7 @@ def test_files_stay_below_the_target(runs: Runs, monkeypatch: pytest.MonkeyPatch
 def test_some_of_many_files_go_along(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rewriting, "MOST_FILES", 3)
     for number in range(5):
-        runs.archive.day("2026-10-01").file(f"{number}", track("Order", f"m{number}", "2026-10-01"))
-        runs.sync()
+        runs.load("2026-10-01", track("Order", f"m{number}", "2026-10-01"), name=f"{number}")
     rows = held(runs)
     assert (runs.compact().files_after, held(runs)) == (3, rows)
     assert (runs.compact().files_after, held(runs)) == (1, rows)
@@ -151,8 +149,7 @@ def test_a_run_has_a_limit_of_units(runs: Runs, monkeypatch: pytest.MonkeyPatch)
 def test_later_syncs_and_replays_continue_from_there(runs: Runs) -> None:
     scattered(runs)
     runs.compact()
-    runs.archive.day("2026-10-03").file("z", track("Order", "late", "2026-10-01T07:59", n=1))
-    runs.sync()
+    runs.load("2026-10-03", track("Order", "late", "2026-10-01T07:59", n=1), name="z")
     [first, _] = runs.partitions("track_order").values()
     assert ("/versions/" in first.location, first.files) == (True, 2)
     rows = held(runs)
@@ -235,15 +232,13 @@ def test_shadows_are_kept_in_step(runs: Runs, again: bool) -> None:
     next(days)
     days.close()
     for name in "xyz":
-        runs.archive.day("2026-10-03").file(name, track("Order", name, "2026-10-01T07:59", n=7))
-        runs.sync()
+        runs.load("2026-10-03", track("Order", name, "2026-10-01T07:59", n=7), name=name)
     shadows = runs.state().shadows["shop.track_order"]
     assert runs.compact().partitions > 0
     kept = runs.state().shadows["shop.track_order"]
     assert {k: s.location for k, s in kept.items()} == {k: s.location for k, s in shadows.items()}
     if again:
-        runs.archive.day("2026-10-03").file("w", track("Order", "w", "2026-10-01T07:59", n=8))
-        runs.sync()
+        runs.load("2026-10-03", track("Order", "w", "2026-10-01T07:59", n=8), name="w")
     runs.logged.clear()
     runs.replay("2026-10-01", "2026-10-03")
     assert any("1 of 2 days are in the lake" in line for line in runs.logged)

@@ -51,8 +51,7 @@ def test_what_a_compaction_moved_comes_home_after_the_grace_period(anywhere: Run
     assert runs.storage.files(VERSIONS) == []
     assert runs.come_home(99) == 0
     check_invariants(runs)
-    runs.archive.day("2026-10-01").file("late", track("Order", "late", "2026-10-01T07:00"))
-    runs.sync()
+    runs.load("2026-10-01", track("Order", "late", "2026-10-01T07:00"), name="late")
     assert by_path(runs) == sorted([*ids, "late"])
 
 

@@ -34,8 +34,7 @@ def look(runs: Runs, days: float) -> tuple[list[str], list[str]]:
 
 @pytest.fixture(autouse=True)
 def _a_day(runs: Runs) -> None:
-    runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00", n=1))
-    runs.sync()
+    runs.load("2026-10-01", track("Order", "m1", "2026-10-01T07:00", n=1))
 
 
 def test_an_orphan_is_removed_after_two_runs_a_grace_period_apart(runs: Runs) -> None:
@@ -83,8 +82,7 @@ def test_files_of_others_are_never_touched(runs: Runs, path: str) -> None:
 def test_folders_that_others_had_before_a_table_came_are_theirs(runs: Runs) -> None:
     theirs = f"{OWN}/segment_type=track_refund/day=2020-01-01/hr=07/1-0-0.parquet"
     runs.storage.write(theirs, b"not ours, though called so")
-    runs.archive.day("2026-10-01").file("b", track("Refund", "m2", "2026-10-01T07:00"))
-    runs.sync()
+    runs.load("2026-10-01", track("Refund", "m2", "2026-10-01T07:00"), name="b")
     assert look(runs, 0) == ([], [])
 
 

@@ -76,10 +76,13 @@ def random_life(runs: Runs, seed: int) -> None:
         ]
         copies = chance.sample(known, min(2, len(known)))
         known += new
-        runs.archive.day(day).file(
-            f"{step}", *new, *copies, identify(f"i{step}", f"{day}T07:00", email="a@example.org")
+        runs.load(
+            day,
+            *new,
+            *copies,
+            identify(f"i{step}", f"{day}T07:00", email="a@example.org"),
+            name=f"{step}",
         )
-        runs.sync()
         if chance.random() < 0.3:
             runs.compact()
         elif chance.random() < 0.3:
@@ -128,8 +131,7 @@ def test_it_repairs_a_state_that_is_there_and_may_be_repeated(runs: Runs) -> Non
 
 def test_a_partition_between_two_folders_is_named(runs: Runs) -> None:
     """Before it comes home, the files do not say which of them readers have seen last."""
-    runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
-    runs.sync()
+    runs.load("2026-10-01", track("Order", "m1", "2026-10-01T07:00"))
     runs.replay("2026-10-01", "2026-10-02")
     wanted = all_that_matters(runs)
     runs.storage.delete_folder(STATE)

@@ -67,15 +67,14 @@ def test_the_setting_is_for_more_than_events_of_today_are_compared_with(runs: Ru
 def test_late_duplicates_of_days_without_index_are_recognised(runs: Runs) -> None:
     days(runs, "2026-10-01", "2026-10-20")
     drop_days(runs, "2026-12-24")
-    late = runs.archive.day("2026-10-21")
-    late.file(
-        "late",
-        track("Order", "2026-10-01", "2026-10-03T07:00"),  # of the first day, two days later
+    report = runs.load(
+        "2026-10-21",
+        track("Order", "2026-10-01", "2026-10-03T07:00"),
         track("Order", "2026-10-20", "2026-10-19T07:00"),
-        track("Order", "2026-10-01", "2026-10-20T08:00"),  # not within the window
+        track("Order", "2026-10-01", "2026-10-20T08:00"),
         track("Order", "new", "2026-10-05T07:00"),
+        name="late",
     )
-    report = runs.sync()
     assert (report.row_count, report.duplicates) == (2, 2)
     # The days that were made anew are whole, and stay until the next upkeep.
     assert sorted(runs.state().index) == ["2026-10-01", "2026-10-05", "2026-10-20"]
@@ -86,12 +85,12 @@ def test_late_duplicates_of_days_without_index_are_recognised(runs: Runs) -> Non
 
 
 def test_a_replay_of_days_without_index_compares_with_the_days_around_it(runs: Runs) -> None:
-    runs.archive.day("2026-10-01").file("a", track("Order", "m", "2026-10-01T07:00"))
-    runs.sync()
-    runs.archive.day("2026-10-02").file(
-        "a", track("Order", "m", "2026-10-02T07:00"), track("Order", "n", "2026-10-02T07:00")
+    runs.load("2026-10-01", track("Order", "m", "2026-10-01T07:00"))
+    runs.load(
+        "2026-10-02",
+        track("Order", "m", "2026-10-02T07:00"),
+        track("Order", "n", "2026-10-02T07:00"),
     )
-    runs.sync()
     drop_days(runs, "2026-12-24")
     report = runs.replay("2026-10-02", "2026-10-03")
     assert (report.row_count, report.duplicates) == (1, 1)

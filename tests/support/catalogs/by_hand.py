@@ -144,19 +144,18 @@ class Checked:
 def with_history(empty: Checked) -> Checked:
     """Three hours of orders, the second of two files, and one table beside."""
     runs = empty.runs
-    runs.archive.day("2026-10-01").file(
-        "a",
+    runs.load(
+        "2026-10-01",
         track("Order", "m1", "2026-10-01T07:00", n=1, price=1.5),
         track("Order", "m2", "2026-10-01T08:00", n=2),
         identify("m3", "2026-10-01T07:30", email="a@example.org"),
     )
-    runs.sync()
-    runs.archive.day("2026-10-02").file(
-        "b",
+    runs.load(
+        "2026-10-02",
         track("Order", "m4", "2026-10-01T08:59", n=3, coupon="x"),
         track("Order", "m5", "2026-10-02T00:10", n=4),
+        name="b",
     )
-    runs.sync()
     return empty
 
 

@@ -20,12 +20,11 @@ def first_sync(runs: Runs) -> None:
         identify("m2", "2026-10-01T07:00"),
         "no JSON",
     )
-    runs.archive.day("2026-10-02").file(
-        "a",
+    runs.load(
+        "2026-10-02",
         track("Order", "m3", "2026-10-01T07:10", price=2),
         track("Order", "m1", "2026-10-02T07:00", price=1),
     )
-    runs.sync()
 
 
 def growing_sync(runs: Runs) -> None:
@@ -59,8 +58,7 @@ def two_days(runs: Runs) -> None:
     for day in ("2026-10-01", "2026-10-02"):
         runs.archive.day(day).file("a", track("Order", day, f"{day}T07:00", n=1))
     runs.sync()
-    runs.archive.day("2026-10-02").file("b", track("Order", "text", "2026-10-01T07:00", n="two"))
-    runs.sync()
+    runs.load("2026-10-02", track("Order", "text", "2026-10-01T07:00", n="two"), name="b")
 
 
 def requested(runs: Runs) -> None:
@@ -105,13 +103,13 @@ def sync_and_replay(runs: Runs) -> None:
 def scattered(runs: Runs) -> None:
     """Partitions of several files, some of them written before the table had all its columns."""
     for number, name in enumerate("abc"):
-        runs.archive.day("2026-10-01").file(
-            name,
+        runs.load(
+            "2026-10-01",
             track("Order", f"m{number}", f"2026-10-01T07:{30 - number}", **{name: number}),
             track("Order", f"n{number}", f"2026-10-02T07:{30 - number}", n=number),
             identify(f"i{number}", f"2026-10-01T07:{10 + number}"),
+            name=name,
         )
-        runs.sync()
 
 
 def compaction(runs: Runs) -> None:

@@ -45,13 +45,13 @@ def story(runs: Runs) -> None:
         identify("m3", "2026-10-01T07:30", email="a@example.org"),
     )
     runs.sync()
-    runs.archive.day("2026-10-02").file(
-        "b",
+    runs.load(
+        "2026-10-02",
         track("Order", "m4", "2026-10-01T07:59", n=3, coupon="x"),
         page("m5", "2026-10-02T00:00", **{"the title": "Home", "注册": True}),
         track("Order", "m6", "2026-10-02T00:10", n="many"),
+        name="b",
     )
-    runs.sync()
     day.file(
         "a",
         track("Order", "m1", "2026-10-01T07:00", n=1, price=1.5),

@@ -30,7 +30,7 @@ from eventlake.storage import LocalStorage, Storage
 from eventlake.upkeep.compaction import Compacted, compact
 from eventlake.upkeep.home import bring_home
 from eventlake.upkeep.upkeep import UpkeepReport, upkeep
-from tests.support.lakes.archive import Archive
+from tests.support.lakes.archive import Archive, Line
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.settings import SHOP, settings_of
 
@@ -104,6 +104,11 @@ class Runs:
 
     def sync(self, days: tuple[date, date] | None = None) -> UnitReport:
         return sync(self.context(), days)
+
+    def load(self, day: str, *lines: Line, name: str = "a") -> UnitReport:
+        """Put a raw file into a day folder, and sync."""
+        self.archive.day(day).file(name, *lines)
+        return self.sync()
 
     def replay(self, start: str, end: str, *tables: str, accept: bool = True) -> UnitReport:
         """A replay; without `accept`, changed raw files are refused."""
