@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from itertools import islice
 
 from eventlake.alerts.history import current_troubles
@@ -10,6 +10,7 @@ from eventlake.alerts.state import Trouble
 from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.errors import LakeError
+from eventlake.rules.partitions import DatePartition
 from eventlake.rules.schedules import next_due
 from eventlake.rules.types import LakeType
 from eventlake.runs.archive import Ignored, list_archive
@@ -21,6 +22,7 @@ from eventlake.settings.models import Source
 from eventlake.state.first_seen import expected_first_sync
 from eventlake.state.lease import Lease, read_lease
 from eventlake.state.ledger import read_ledger
+from eventlake.state.partitions import Partitions
 from eventlake.state.replays import OpenReplay
 from eventlake.state.source_state import SourceState, read_state, refuse_changed_layout
 
@@ -94,6 +96,7 @@ class SourceStatus:
     moved: str | None  # where its tables are, if not where it writes now
     requested_types: dict[str, LakeType]  # types that wait for a replay, by database.table.column
     to_replay: tuple[str, ...]  # what replays have set free, and how to load it
+    damaged: tuple[str, ...]  # files of its tables that are gone or cannot be read
 
     @property
     def failing(self) -> Trouble | None:
@@ -129,6 +132,7 @@ def source_status(lake: Lake, source: Source, now: datetime) -> SourceStatus:
             for c, type in types.items()
         },
         to_replay=tuple(freed_warnings(source, state.freed)),
+        damaged=tuple(_damaged(lake, source, state)),
     )
 
 
@@ -136,7 +140,7 @@ def _last_syncs(lake: Lake, source: Source) -> tuple[RunReport | None, RunReport
     """The last sync, and the last that loaded files."""
     last: RunReport | None = None
     for run in islice(newest_reports(lake, {source.id}), _REPORTS):
-        if not run.is_replay:
+        if not (run.is_replay or run.damaged):
             last = last or run
             if run.source.rows_in and not run.failed:
                 return last, run
@@ -159,6 +163,37 @@ def _waiting(lake: Lake, source: Source) -> Waiting:
         return Waiting(problem=str(error))
     files = sum(len(unit.files) for unit in plan.units)
     return Waiting(files, sum(unit.bytes for unit in plan.units), ignored=plan.ignored)
+
+
+def _damaged(lake: Lake, source: Source, state: SourceState) -> Iterator[str]:
+    """Published data files that are gone or have another size, and catalog files that are damaged.
+
+    The partitions are read first: the files they name then stay for some time.
+    """
+    held: dict[str, tuple[int, datetime]] = {}  # size and partition, by path
+    for key, schema in state.tables.items():
+        layout = DatePartition(state.layouts[key].date_partition)
+        try:
+            if not lake.catalog.follows and not lake.catalog.table(schema.database, schema.name):
+                yield f"Table {key} is not in the catalog: `datalake recover --catalog` adds it."
+            partitions = Partitions(lake.storage, lake.catalog).of(state, schema)
+        except LakeError as error:
+            yield str(error)
+            continue
+        for one in partitions:
+            start = layout.parse(one.values)
+            held |= {f"{one.location}/{file.name}": (file.bytes, start) for file in one.held}
+    listed = lake.storage.files(f"segment-data/data/{source.id}") if held else []
+    there = {file.path: file.size for file in listed}
+    wrong = {path: at for path, (size, at) in held.items() if there.get(path) != size}
+    if wrong:
+        days = [at.date() for at in wrong.values()]
+        end = date.fromordinal(min(max(days).toordinal() + 1, date.max.toordinal()))
+        count = f"{len(wrong):,} data {'file is' if len(wrong) == 1 else 'files are'}"
+        yield (
+            f"{count} gone or damaged, such as {min(wrong)}. To write their rows again, run: "
+            f"datalake replay --source {source.slug} --from {min(days)}T00 --to {end}T00"
+        )
 
 
 def _loaded_until(lake: Lake, source: Source, now: datetime) -> datetime | None:

@@ -53,13 +53,12 @@ def recover(
     results: list[dict[str, Any]] = []
     for one in chosen:
         rebuilt = _rebuild(lake, one, quiet=as_json) if from_data else {}
+        repaired = _repair_catalog(lake, one, quiet=as_json) if catalog else {}
         with working(f"recovering {one.slug}"):
             done = recover_source(lake, one, datetime.now(UTC))
-        results.append(_as_dict(done) | rebuilt)
+        results.append(_as_dict(done) | rebuilt | repaired)
         if not as_json:
             _show(done)
-        if catalog:
-            results[-1] |= _repair_catalog(lake, one, quiet=as_json)
     if as_json:
         print_json(results)
 

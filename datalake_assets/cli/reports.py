@@ -59,7 +59,7 @@ def reports(
         )
     show_reports(lake, runs)
     for report in runs:
-        if report.failed:
+        if report.failed or report.damaged:
             fail(f"run {report.run_id}: {headline(report.source.error or '')}")
 
 
@@ -116,7 +116,7 @@ def _one_run(run: str, found: Iterable[RunReport], as_json: bool) -> None:
         f"{line.rejected:,} rejected, {line.suppressed:,} suppressed, {line.skipped:,} skipped, "
         f"{plural(line.raw_files or 0, 'raw file')}"
     )
-    if match.failed:
+    if match.failed or match.damaged:
         return fail(f"{line.error_code or ''}: {line.error or ''}")
     rows = [
         (

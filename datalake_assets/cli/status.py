@@ -110,6 +110,7 @@ def _remarks(one: SourceStatus, now: datetime) -> list[str]:
     if load := _rejecting(one):
         remarks.append(load)
     remarks += one.to_replay
+    remarks += one.damaged
     if one.lease:
         remarks.append(f"running: {one.lease}")
     remarks += [_running(run, now) for run in one.open_runs]
@@ -183,6 +184,7 @@ def _as_dict(one: SourceStatus, now: datetime) -> dict[str, Any]:
         "files_ignored": sum(what.files for what in waiting.ignored),
         "ignored": [str(what) for what in waiting.ignored],
         "to_replay": one.to_replay,
+        "damaged": one.damaged,
         "failing": {
             "times": one.failing.facts["failures"],
             "since": one.failing.since,

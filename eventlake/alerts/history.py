@@ -179,7 +179,11 @@ def _at_first(lake: Lake, source: Source) -> list[RunReport]:
     with_rows = any(limit is not None for limit in limits)
     for report in islice(newest_reports(lake, {source.id}), _AT_FIRST):
         found.append(report)
-        if not (report.is_replay or report.failed) and (report.source.rows_in or not with_rows):
+        if (
+            report.finished_well
+            and not report.is_replay
+            and (report.source.rows_in or not with_rows)
+        ):
             break
     return found
 
@@ -247,6 +251,8 @@ def _outcome(report: RunReport, status: RunStatus | None) -> Outcome:
     """Refused replays are a matter of those who asked for them. Else Dagster's status takes
     precedence: Dagster cancels runs that exceed their time limit, and a run may crash while it is
     being cancelled."""
+    if report.damaged:
+        return Outcome.NO_MATTER
     if not report.failed:
         return Outcome.FINISHED
     if (report.source.error or "").startswith(REFUSED):

@@ -7,7 +7,7 @@ import msgspec
 
 from eventlake.rules import paths
 from eventlake.storage import Storage
-from eventlake.storage.documents import decode, encode
+from eventlake.storage.documents import decode_note, encode
 
 GIVE_UP = timedelta(days=3)
 """A message is not retried for longer than this."""
@@ -91,8 +91,7 @@ class AlertState(msgspec.Struct, frozen=True, rename={"notifications": "letters"
 
 def read_alerts(storage: Storage, source_id: str) -> AlertState:
     path = paths.alerts(source_id)
-    data = storage.read(path)
-    return AlertState() if data is None else decode(data, AlertState, path)
+    return decode_note(storage.read(path), AlertState, path) or AlertState()
 
 
 def update_alerts(
@@ -104,7 +103,7 @@ def update_alerts(
 
     def changed(data: bytes | None) -> bytes | None:
         nonlocal made
-        before = AlertState() if data is None else decode(data, AlertState, path)
+        before = decode_note(data, AlertState, path) or AlertState()
         made = change(before)
         return None if made == before else encode(made)
 

@@ -7,11 +7,11 @@ from typing import ClassVar
 import msgspec
 
 from eventlake.catalog.base import CatalogColumn, CatalogPartition, CatalogTable, Days, TableName
-from eventlake.catalog.pages import PageTable, change_pages, read_pages, switch_pages
+from eventlake.catalog.pages import Month, PageTable, change_pages, read_pages, switch_pages
 from eventlake.rules import paths
 from eventlake.rules.errors import StateError
 from eventlake.storage import Storage
-from eventlake.storage.documents import decode, encode
+from eventlake.storage.documents import decode, decode_note, encode
 
 
 class Database(msgspec.Struct, frozen=True):
@@ -157,6 +157,16 @@ class LocalCatalog:
                 "Create it before its columns and partitions."
             )
         return table
+
+
+def remove_damaged(storage: Storage, folder: str) -> None:
+    """Remove files of a table, or of all tables of a database, that cannot be read."""
+    for file in storage.files(folder):
+        kind = CatalogTable if file.name == "table.json" else Month
+        is_ours = file.name.endswith(".json") and file.name != "database.json"
+        data = storage.read(file.path) if is_ours else None
+        if data is not None and decode_note(data, kind, file.path) is None:
+            storage.delete(file.path)
 
 
 def page_table(table: CatalogTable) -> PageTable:

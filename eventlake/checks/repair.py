@@ -6,20 +6,23 @@ from dataclasses import dataclass, field
 import msgspec
 
 from eventlake.catalog.base import Catalog, CatalogPartition, CatalogTable
+from eventlake.catalog.local import remove_damaged
 from eventlake.catalog.pages import change_pages
 from eventlake.checks.comparison import Comparison
 from eventlake.checks.drift import column_problems
 from eventlake.checks.view import Values
 from eventlake.lake import Lake
+from eventlake.rules import paths
 from eventlake.rules.clock import new_run_id
 from eventlake.rules.errors import StateError
 from eventlake.rules.types import TableSchema
+from eventlake.runs.open_runs import restore_reports
 from eventlake.runs.publish import catalog_entry, catch_up
 from eventlake.settings.models import Source
 from eventlake.state.lease import Lease, held_lease
 from eventlake.state.manifest import read_manifest, read_pruned
 from eventlake.state.partitions import Partitions
-from eventlake.state.source_state import SourceState
+from eventlake.state.source_state import SourceState, read_state
 from eventlake.storage import Storage
 
 Published = dict[Values, CatalogPartition]
@@ -53,6 +56,9 @@ def repair_catalog(lake: Lake, source: Source, waiting: Callable[[Lease], None])
     lake = lake.for_source(source)
     storage, catalog, repaired = lake.storage, lake.catalog, CatalogRepair()
     with held_lease(storage, source.id, new_run_id(), "repair of the catalog", waiting):
+        for schema in read_state(storage, source.id).tables.values():
+            remove_damaged(storage, paths.catalog_table(schema.database, schema.name))
+        restore_reports(storage, catalog)
         state = catch_up(storage, catalog, source.id)
         pruned = read_pruned(storage, source.id)
         published = published_partitions(storage, state, pruned)

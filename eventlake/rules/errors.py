@@ -10,6 +10,7 @@ LakeError                  exit 1, Segment.Internal
 ├── ServiceTrouble         a service failed, also after retries
 ├── DiskFull               the disk is full
 ├── StateError             `_state/` is damaged or has a newer format
+│   └── DamagedFile        a file cannot be read: it was cut, or edited
 ├── ConservationError      input rows and accounted rows do not balance
 ├── CheckFailed            a check before publication found something wrong
 └── CommitConflict         another run committed the same manifest number first
@@ -99,6 +100,10 @@ class DiskFull(LakeError):
 
 class StateError(LakeError):
     """The state of the lake is damaged or has an unknown format."""
+
+
+class DamagedFile(StateError):
+    """A file of the lake cannot be read."""
 
 
 class ConservationError(LakeError):

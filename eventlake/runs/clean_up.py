@@ -19,8 +19,8 @@ from eventlake.state.manifest import (
     forget_abandoned,
     made_at,
     raise_mark,
-    read_manifest,
     read_mark,
+    whole_manifest,
 )
 from eventlake.state.partitions import Partitions
 from eventlake.state.source_state import SourceState
@@ -126,7 +126,7 @@ def _due(
         made = made_at(storage, state.source_id, number)
         if made is not None and made >= before:
             return
-        manifest = read_manifest(storage, state.source_id, number) if made else None
+        manifest = whole_manifest(storage, state.source_id, number) if made else None
         if manifest is not None:
             yield manifest, state_places(state) | _in_catalog(storage, catalog, state, manifest)
 
@@ -134,7 +134,7 @@ def _due(
 def replacing(storage: Storage, state: SourceState) -> Iterator[Manifest]:
     """The manifests that are not cleaned up after yet, the oldest first."""
     for number in _uncleaned(storage, state):
-        manifest = read_manifest(storage, state.source_id, number)
+        manifest = whole_manifest(storage, state.source_id, number)
         if manifest is not None:
             yield manifest
 

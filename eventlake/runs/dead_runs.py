@@ -16,6 +16,8 @@ from eventlake.runs.open_runs import (
     OpenRun,
     close_failed_run,
     close_upkeep,
+    forget_run,
+    noted_runs,
     open_runs,
     report_failure,
 )
@@ -43,7 +45,10 @@ def close_dead_runs(storage: Storage, catalog: Catalog, source_id: str, now: dat
     While another run holds the lease, staging of dead runs stays: the active run would lose its
     commit, too, and do its work twice.
     """
-    dead = dead_runs(storage, source_id)
+    noted = noted_runs(storage, source_id)
+    for run_id in (run_id for run_id, run in noted.items() if run is None):
+        forget_run(storage, source_id, run_id)
+    dead = [run for run in noted.values() if run and not run.holder.alive]
     if not dead:
         return []
     catch_up(storage, catalog, source_id)  # what is committed counts, and needs what is staged

@@ -12,11 +12,20 @@ from eventlake.columnar.id_hashes import BUCKETS, hash_id
 from eventlake.load.dedup import DedupJob, TableIds
 from eventlake.load.seen import Seen
 from eventlake.rules.duplicates import Events, have_twins
+from eventlake.rules.errors import DamagedFile
 from eventlake.rules.names import MESSAGE_ID, RECEIVED_AT
 from eventlake.rules.partitions import DAY_US
 from eventlake.runs.unit import UnitWork
 from eventlake.settings.models import Source
-from eventlake.state.id_index import ALL, SCHEMA, UNKNOWN, Buckets, read_index, write_index
+from eventlake.state.id_index import (
+    ALL,
+    SCHEMA,
+    UNKNOWN,
+    Buckets,
+    read_index,
+    whole_files,
+    write_index,
+)
 from eventlake.state.manifest import IndexFile
 from eventlake.storage import Storage, StoredFile
 
@@ -29,8 +38,15 @@ def read_ids(storage: Storage, source: Source, files: Iterable[StoredFile]) -> p
 
 
 def _ids(storage: Storage, file: StoredFile, id_column: str, received_column: str) -> pa.Table:
-    with storage.open_input(file.path) as stream:
-        rows = pq.ParquetFile(stream, pre_buffer=True).read(columns=[id_column, received_column])
+    try:
+        with storage.open_input(file.path) as stream:
+            parquet = pq.ParquetFile(stream, pre_buffer=True)
+            rows = parquet.read(columns=[id_column, received_column])
+    except pa.ArrowInvalid as error:
+        raise DamagedFile(
+            f"{file.path} cannot be read: {str(error).rstrip('.')}. It was damaged: replay its day "
+            "to write its rows again."
+        ) from None
     hashes = pa.array([hash_id(text) for text in rows[id_column].to_pylist()], pa.binary(16))
     received = rows[received_column].cast(pa.int64()).combine_chunks()
     unknown = pa.repeat(pa.scalar(UNKNOWN, pa.uint32()), len(hashes))
@@ -88,13 +104,12 @@ def _left_on(work: UnitWork, day: str) -> tuple[IndexFile, ...]:
 
 
 def _known_days(work: UnitWork, days: Iterable[str]) -> dict[str, tuple[IndexFile, ...]]:
-    """The days whose index is whole: none of its files is gone, and it was not dropped."""
-    state, storage = work.state, work.context.storage
+    """The days whose index is whole: no file is gone or damaged, and it was not dropped."""
+    state = work.state
     dropped = state.index_from or ""
     found = {d: state.index.get(d, ()) for d in days if d in state.index or d >= dropped}
-    paths = [file.path for files in found.values() for file in files]
-    there = dict(zip(paths, storage.each(storage.exists, paths), strict=True))
-    return {day: files for day, files in found.items() if all(there[f.path] for f in files)}
+    whole = whole_files(work.context.storage, (f for files in found.values() for f in files))
+    return {day: files for day, files in found.items() if all(f.path in whole for f in files)}
 
 
 def around_days(days: Sequence[str], reach: int) -> list[str]:
@@ -125,9 +140,22 @@ def _made_from_lake(
             if not without(table, source.date_partition.parse(partition.values)):
                 folders.append(partition.location)
     held = storage.each(lambda folder: storage.files(folder, recursive=False), folders)
-    ids = read_ids(storage, source, [file for files in held for file in files])
+    files = [file for files in held for file in files if file.name.endswith(".parquet")]
+    if work.unit.has_day(day) and without != work.unit.replaces:  # of what it replaces
+        files = [file for file in files if _is_whole(storage, file)]
+    ids = read_ids(storage, source, files)
     if len(ids):
         yield from write_index(storage, source.id, f"{work.name}-{kind}", ids, folder=folder)
+
+
+def _is_whole(storage: Storage, file: StoredFile) -> bool:
+    """Whether a data file can be read: a replay may be there to replace it."""
+    try:
+        with storage.open_input(file.path) as stream:
+            pq.read_metadata(stream)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 IDS_PER_GROUP = 250_000

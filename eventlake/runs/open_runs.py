@@ -1,23 +1,24 @@
 """Runs without a report yet. Every run gets a report, however it ends."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 
 import msgspec
 
 from eventlake.catalog.base import Catalog, CatalogPartition
+from eventlake.catalog.local import remove_damaged
 from eventlake.catalog.sync_reports import DATABASE, NAME, ensure_reports_table
 from eventlake.rules import paths
 from eventlake.rules.counts import UnitReport
-from eventlake.rules.errors import LakeError
+from eventlake.rules.errors import DamagedFile, LakeError
 from eventlake.runs.record_log import write_metadata
 from eventlake.state.lease import Holder, myself, renewed
 from eventlake.state.manifest import note_abandoned, read_manifest
 from eventlake.state.replays import Replay
 from eventlake.state.report import Failure, RunFacts, report_json, report_lines
 from eventlake.storage import Storage
-from eventlake.storage.documents import encode, read_all
+from eventlake.storage.documents import encode, read_notes
 
 
 class OpenRun(msgspec.Struct, frozen=True):
@@ -31,7 +32,18 @@ class OpenRun(msgspec.Struct, frozen=True):
 
 
 def open_runs(storage: Storage, source_id: str) -> list[OpenRun]:
-    return read_all(storage, paths.open_runs(source_id), OpenRun)
+    return [*filter(None, noted_runs(storage, source_id).values())]
+
+
+def noted_runs(storage: Storage, source_id: str) -> dict[str, OpenRun | None]:
+    """The same by id; None for a run whose file is damaged."""
+    return read_notes(storage, paths.open_runs(source_id), OpenRun)
+
+
+def forget_run(storage: Storage, source_id: str, run_id: str) -> None:
+    """Close a run of which nothing is known: what it wrote but did not commit is removed."""
+    note_abandoned(storage, source_id, run_id)
+    storage.delete(paths.open_run(source_id, run_id))
 
 
 def open_run_ids(storage: Storage, source_id: str) -> set[str]:
@@ -62,6 +74,10 @@ def opened_run(
         storage.delete(path)
 
 
+class _Status(msgspec.Struct):
+    status: str
+
+
 def close_run(
     storage: Storage,
     catalog: Catalog,
@@ -88,20 +104,26 @@ def close_failed_run(
     failure: Failure,
 ) -> bool:
     """A failed report, unless the run has a report; what it did is what it committed."""
-    if report_failure(storage, run, after_manifest, finish, failure):
-        _wind_up(storage, catalog, run, "failed")
-        return True
-    # It ended between its report and the rest.
-    report = storage.read(paths.report(run.source_id, run.day, run.run_id)) or b""
-    _wind_up(storage, catalog, run, msgspec.json.decode(report.splitlines()[0])["status"])
-    return False
+    made = report_failure(storage, run, after_manifest, finish, failure)
+    # Else it ended between its report and the rest.
+    _wind_up(storage, catalog, run, "failed" if made else _status(storage, run) or "failed")
+    return made
+
+
+def _status(storage: Storage, run: RunFacts) -> str | None:
+    """What the report of a run says of it; None if it has none that can be read."""
+    try:
+        report = storage.read(paths.report(run.source_id, run.day, run.run_id)) or b""
+        return msgspec.json.decode(report.partition(b"\n")[0], type=_Status).status
+    except msgspec.MsgspecError:
+        return None
 
 
 def report_failure(
     storage: Storage, run: RunFacts, after_manifest: int, finish: datetime, failure: Failure
 ) -> bool:
     """A failed report and nothing else, unless the run has a report."""
-    if storage.read(paths.report(run.source_id, run.day, run.run_id)) is not None:
+    if _status(storage, run) is not None:
         return False
     write_failure(storage, run, committed(storage, run, after_manifest), finish, failure)
     return True
@@ -117,15 +139,30 @@ def write_failure(
 
 def _wind_up(storage: Storage, catalog: Catalog, run: RunFacts, status: str) -> None:
     """Everything that follows from a report; may be repeated."""
-    ensure_reports_table(catalog)
-    folder = paths.reports_folder(run.source_id, run.day)
-    partition = CatalogPartition((run.source_id, run.day), folder, version=0)
-    catalog.put_partitions(DATABASE, NAME, [partition])
+    try:
+        _show_reports(catalog, [(run.source_id, run.day)])
+    except DamagedFile:
+        restore_reports(storage, catalog)
     write_metadata(storage, run, status)
     if status == "failed":
         _leave_behind(storage, run)
     storage.delete_folder(paths.stage(run.source_id, run.run_id))
     storage.delete(paths.open_run(run.source_id, run.run_id))
+
+
+def _show_reports(catalog: Catalog, days: Iterable[tuple[str, str]]) -> None:
+    """Put sources and days into the table of reports."""
+    ensure_reports_table(catalog)
+    partitions = [CatalogPartition(day, paths.reports_folder(*day), version=0) for day in days]
+    catalog.put_partitions(DATABASE, NAME, partitions)
+
+
+def restore_reports(storage: Storage, catalog: Catalog) -> None:
+    """Make the table of reports again from the reports."""
+    remove_damaged(storage, paths.catalog_table(DATABASE, NAME))
+    files = storage.files(paths.reports_root())
+    keys = (dict(k.split("=", 1) for k in f.path.split("/") if "=" in k) for f in files)
+    _show_reports(catalog, sorted({(key["source"], key["day"]) for key in keys}))
 
 
 def close_upkeep(storage: Storage, run: RunFacts) -> None:
@@ -136,7 +173,7 @@ def close_upkeep(storage: Storage, run: RunFacts) -> None:
 
 def _leave_behind(storage: Storage, run: RunFacts) -> None:
     """What it wrote but did not commit is removed after the grace period."""
-    note_abandoned(storage, run)
+    note_abandoned(storage, run.source_id, run.run_id)
     storage.discard_partial_writes("segment-data", run.run_id)
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from eventlake.load.checksums import checksum
 from eventlake.load.stage_job import RawFile
 from eventlake.rules import paths
-from eventlake.rules.errors import UsageError
+from eventlake.rules.errors import DamagedFile, UsageError
 from eventlake.runs.archive import Archive, Ignored, archive_storage, list_archive
 from eventlake.runs.unit import DAY, Unit, Window
 from eventlake.settings.models import Source
@@ -54,10 +54,15 @@ def plan_sync(
         return Plan((), None, (f"{source.raw} holds no raw files yet.",), ignored)
     first, last = days or (start, date.max)
     wanted = {d: f for d, f in archive.folders.items() if max(first, start) <= d <= last}
-    ledger = read_ledger(storage, source.id, [paths.day_folder(day) for day in wanted])
+    warnings = [f"Not loaded: {one}." for one in ignored if not one.expected]
+    pages = [paths.day_folder(day) for day in wanted]
+
+    def damaged(error: DamagedFile) -> None:
+        warnings.append(f"{error} Its raw files are read again.")
+
+    ledger = read_ledger(storage, source.id, pages, damaged if log else None)
     if log is not None:
         ledger |= _compared(storage, source, archive, ledger, log)
-    warnings = [f"Not loaded: {one}." for one in ignored if not one.expected]
     if moved := state.tables_elsewhere(source):
         warnings.append(f"Source {source.slug!r} has a new place: {moved}.")
     new = {day: [*_unloaded(files, ledger, warnings)] for day, files in wanted.items()}

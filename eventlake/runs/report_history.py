@@ -8,7 +8,7 @@ import msgspec
 
 from eventlake.catalog.sync_reports import DATABASE, NAME, ReportLine
 from eventlake.lake import Lake
-from eventlake.rules.errors import StateError, UsageError
+from eventlake.rules.errors import UsageError
 from eventlake.storage import Storage
 
 _LINES = msgspec.json.Decoder(ReportLine)
@@ -32,6 +32,15 @@ class RunReport:
     @property
     def failed(self) -> bool:
         return self.source.status == "failed"
+
+    @property
+    def finished_well(self) -> bool:
+        return self.source.status == "finished"
+
+    @property
+    def damaged(self) -> bool:
+        """Whether the report cannot be read; its error says why."""
+        return self.source.status == "damaged"
 
     @property
     def is_replay(self) -> bool:
@@ -106,7 +115,7 @@ def report_of(reports: Iterable[RunReport], run: str) -> RunReport | None:
 def read_reports(storage: Storage, files: Sequence[str]) -> Iterator[RunReport]:
     """The reports in some files; those that are not there are left out."""
     contents = zip(files, storage.read_many(files), strict=True)
-    return (_report(path, data) for path, data in contents if data)
+    return (_report(path, data) for path, data in contents if data is not None)
 
 
 def _report(path: str, data: bytes) -> RunReport:
@@ -116,11 +125,28 @@ def _report(path: str, data: bytes) -> RunReport:
         report = RunReport(sources[0], tuple(line for line in lines if line.type != "source"))
         report.seconds  # noqa: B018 (raises where its times cannot be read)
     except (msgspec.MsgspecError, LookupError, ValueError) as error:
-        raise StateError(
+        why = (
             f"{path} is not a sync report ({type(error).__name__}: {error}). It was damaged or "
             "edited; restore the file from a backup, or remove it."
-        ) from None
+        )
+        return RunReport(_stand_in(path, why))
     return report
+
+
+def _stand_in(path: str, why: str) -> ReportLine:
+    """A line for a run whose report cannot be read."""
+    known = dict(part.split("=", 1) for part in path.split("/") if "=" in part)
+    midnight = f"{known['day']} 00:00:00.000"
+    return ReportLine(
+        type="source",
+        source_id=known["source"],
+        run_id=known["run_id"],
+        start_time=midnight,
+        finish_time=midnight,
+        status="damaged",
+        error=why,
+        day=known["day"],
+    )
 
 
 def _moment(text: str) -> datetime:

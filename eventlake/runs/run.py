@@ -147,7 +147,7 @@ class Run:
             try:
                 prepared = process(work)
             except StateBehind as behind:
-                note_abandoned(context.storage, context.facts)
+                note_abandoned(context.storage, context.source.id, context.run_id)
                 self.commit(msgspec.structs.replace(behind.manifest, report=self.done))
                 raise
             finally:

@@ -89,7 +89,7 @@ def _refuse_if_overtaken(work: UnitWork) -> None:
     """Files of a run that commits at the same time are no riddle: plan again on top of it."""
     context, number = work.context, work.state.manifest + 1
     if context.storage.exists(paths.manifest(context.source.id, number)):
-        note_abandoned(context.storage, context.facts)
+        note_abandoned(context.storage, context.source.id, context.run_id)
         raise CommitConflict(
             f"Another run committed manifest {number} of source {context.source.id} first; nothing "
             "of this one was published. It is planned again on top of the other."

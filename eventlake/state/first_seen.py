@@ -7,7 +7,7 @@ import msgspec
 from eventlake.rules import paths
 from eventlake.settings.models import Source
 from eventlake.storage import Storage
-from eventlake.storage.documents import decode, encode
+from eventlake.storage.documents import decode_note, encode
 
 
 class FirstSeen(msgspec.Struct, frozen=True):
@@ -38,7 +38,8 @@ def note_first_seen(storage: Storage, source_id: str, now: datetime) -> datetime
 
 
 def _at(data: bytes | None, source_id: str) -> datetime | None:
-    return None if data is None else decode(data, FirstSeen, paths.first_seen(source_id)).at
+    note = decode_note(data, FirstSeen, paths.first_seen(source_id))
+    return note.at if note else None
 
 
 def first_sync_due(storage: Storage, source: Source, now: datetime) -> datetime | None:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from eventlake.columnar.id_hashes import BUCKETS, bucket_numbers, words
 from eventlake.rules import paths
+from eventlake.rules.errors import DamagedFile
 from eventlake.rules.partitions import DAY_US
 from eventlake.state.manifest import IndexFile
 from eventlake.storage import Storage
@@ -51,12 +52,14 @@ def write_index(
         path = f"{folder}/day={name}/{unit}-{buckets[0]:02d}.arrow"
         numbers = bucket_numbers(of_day["id"].combine_chunks())
         edges = np.searchsorted(numbers, np.arange(buckets[0], buckets[1] + 1))
-        with storage.open_output(path) as out, pa.ipc.new_file(out, SCHEMA) as writer:
-            for start, end in pairwise(edges):
-                part = of_day.slice(start, end - start).combine_chunks()
-                batches = part.to_batches() or [pa.RecordBatch.from_pylist([], schema=SCHEMA)]
-                writer.write_batch(batches[0])
-        yield IndexFile(name, path, len(of_day), buckets)
+        with storage.open_output(path) as out:
+            with pa.ipc.new_file(out, SCHEMA) as writer:
+                for start, end in pairwise(edges):
+                    part = of_day.slice(start, end - start).combine_chunks()
+                    batches = part.to_batches() or [pa.RecordBatch.from_pylist([], schema=SCHEMA)]
+                    writer.write_batch(batches[0])
+            size = out.tell()
+        yield IndexFile(name, path, len(of_day), buckets, size)
 
 
 def _read(storage: Storage, file: IndexFile, buckets: Buckets) -> list[pa.RecordBatch]:
@@ -69,8 +72,22 @@ def _read(storage: Storage, file: IndexFile, buckets: Buckets) -> list[pa.Record
         source = pa.BufferReader(data)
     else:
         source = storage.open_input(file.path)
-    with source, pa.ipc.open_file(source) as reader:
-        return [reader.get_batch(n - file.buckets[0]) for n in range(first, end)]
+    try:
+        with source, pa.ipc.open_file(source) as reader:
+            return [reader.get_batch(n - file.buckets[0]) for n in range(first, end)]
+    except pa.ArrowInvalid as error:
+        raise DamagedFile(
+            f"{file.path} cannot be read as an id index: {error}. It was damaged or edited. "
+            "Remove it: the next run makes it again from the data files."
+        ) from None
+
+
+def whole_files(storage: Storage, files: Iterable[IndexFile]) -> set[str]:
+    """The paths of files that are there and have the size they were written with."""
+    sizes = {file.path: file.bytes for file in files}
+    folders = list({path.rpartition("/")[0] for path in sizes})
+    found = [file for there in storage.each(storage.files, folders) for file in there]
+    return {f.path for f in found if f.size and sizes.get(f.path) in (f.size, 0)}
 
 
 class IndexEntries(NamedTuple):

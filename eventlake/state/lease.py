@@ -14,7 +14,7 @@ import msgspec
 from eventlake.rules import paths
 from eventlake.rules.errors import LakeError
 from eventlake.storage import Storage
-from eventlake.storage.documents import decode, encode
+from eventlake.storage.documents import decode_note, encode
 
 # In `/proc/<pid>/stat`, after the name, which may hold anything.
 _STATE, _STARTED = 0, 19
@@ -149,16 +149,15 @@ def held_lease(
             yield
     finally:
         with suppress(LakeError, OSError):  # if it cannot be deleted, it expires
-            data = storage.read(path)
-            if data is not None and decode(data, Lease, path).run_id == run_id:
+            held = decode_note(storage.read(path), Lease, path)
+            if held is not None and held.run_id == run_id:
                 storage.delete(path)
 
 
 def remove_dead_lease(storage: Storage, source_id: str) -> Lease | None:
     """Delete the lease of a dead holder and return it; None if there is none."""
     path = paths.lease(source_id)
-    data = storage.read(path)
-    lease = None if data is None else decode(data, Lease, path)
+    lease = decode_note(storage.read(path), Lease, path)
     if lease is None or lease.holder.alive:
         return None
     storage.delete(path)
@@ -196,7 +195,7 @@ def _take(storage: Storage, path: str, run_id: str, mine: Callable[[], bytes]) -
 
     def change(data: bytes | None) -> bytes | None:
         nonlocal holder
-        found = None if data is None else decode(data, Lease, path)
+        found = decode_note(data, Lease, path)
         holder = found if found and found.run_id != run_id and found.holder.alive else None
         return None if holder else mine()
 
@@ -236,6 +235,5 @@ def _in_line(storage: Storage, sign: str, mine: Callable[[], bytes]) -> Iterator
 
 
 def _living(storage: Storage, path: str) -> Lease | None:
-    data = storage.read(path)
-    lease = None if data is None else decode(data, Lease, path)
+    lease = decode_note(storage.read(path), Lease, path)
     return lease if lease is not None and lease.holder.alive else None

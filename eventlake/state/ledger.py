@@ -1,12 +1,14 @@
 """Which raw files the syncs of a source have loaded, by day folder of the archive."""
 
+from collections.abc import Callable
 from functools import partial
 
 import msgspec
 
 from eventlake.rules import paths
+from eventlake.rules.errors import DamagedFile
 from eventlake.storage import Storage, StoredFile
-from eventlake.storage.documents import decode, encode, read_each
+from eventlake.storage.documents import decode, decode_note, encode
 
 
 class LedgerEntry(msgspec.Struct, frozen=True):
@@ -37,12 +39,22 @@ class LedgerPage(msgspec.Struct, frozen=True):
     files: dict[str, LedgerEntry] = {}
 
 
-def read_ledger(storage: Storage, source_id: str, folders: list[str]) -> dict[str, LedgerEntry]:
-    """All loaded files of some day folders, by path."""
+def read_ledger(
+    storage: Storage,
+    source_id: str,
+    folders: list[str],
+    damaged: Callable[[DamagedFile], None] | None = None,
+) -> dict[str, LedgerEntry]:
+    """All loaded files of some day folders, by path; `damaged` is called with pages left out."""
     pages = [paths.ledger(source_id, folder) for folder in folders]
     known: dict[str, LedgerEntry] = {}
-    for page in read_each(storage, pages, LedgerPage):
-        known |= page.files
+    for path, data in zip(pages, storage.read_many(pages), strict=True):
+        try:
+            known |= decode(data, LedgerPage, path).files if data is not None else {}
+        except DamagedFile as error:
+            if damaged is None:
+                raise
+            damaged(error)
     return known
 
 
@@ -63,5 +75,5 @@ def add_to_ledger(storage: Storage, source_id: str, entries: tuple[LedgerEntry, 
 
 
 def _with_entries(page: str, added: dict[str, LedgerEntry], data: bytes | None) -> bytes | None:
-    known = decode(data, LedgerPage, page).files if data is not None else {}
+    known = (decode_note(data, LedgerPage, page) or LedgerPage()).files
     return None if known | added == known else encode(LedgerPage(known | added))

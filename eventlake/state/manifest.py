@@ -16,7 +16,7 @@ from eventlake.state.ledger import LedgerEntry
 from eventlake.state.replays import ReplayStep
 from eventlake.state.report import RunFacts
 from eventlake.storage import Storage
-from eventlake.storage.documents import decode, encode, read_all
+from eventlake.storage.documents import decode, decode_note, encode, read_notes
 
 
 class Abandoned(msgspec.Struct, frozen=True):
@@ -26,16 +26,15 @@ class Abandoned(msgspec.Struct, frozen=True):
     since: datetime
 
 
-def note_abandoned(storage: Storage, run: RunFacts) -> None:
+def note_abandoned(storage: Storage, source_id: str, run_id: str) -> None:
     """Record an abandoned run. Call it before the run is closed; may be repeated."""
-    found = Abandoned(run.run_id, now())
-    storage.write(_path(run.source_id, run.run_id), encode(found))
+    storage.write(_path(source_id, run_id), encode(Abandoned(run_id, now())))
 
 
 def abandoned_runs(storage: Storage, source_id: str, before: datetime) -> list[Abandoned]:
     """Abandoned runs that were recorded before a time."""
-    notes = read_all(storage, paths.abandoned(source_id), Abandoned)
-    return [note for note in notes if note.since < before]
+    notes = read_notes(storage, paths.abandoned(source_id), Abandoned)
+    return [note for note in notes.values() if note and note.since < before]
 
 
 def forget_abandoned(storage: Storage, source_id: str, run_id: str) -> None:
@@ -53,23 +52,29 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 def read_mark(storage: Storage, path: str) -> int:
-    data = storage.read(path)
-    return 0 if data is None else decode(data, Mark, path).manifest
+    mark = decode_note(storage.read(path), Mark, path)
+    return mark.manifest if mark else 0
 
 
 def raise_mark(storage: Storage, path: str, manifest: int) -> None:
     """Concurrent writers keep the higher number."""
 
     def higher(data: bytes | None) -> bytes | None:
-        known = 0 if data is None else decode(data, Mark, path).manifest
-        return encode(Mark(manifest)) if manifest > known else None
+        mark = decode_note(data, Mark, path)
+        return encode(Mark(manifest)) if mark is None or manifest > mark.manifest else None
 
     storage.update(path, higher)
 
 
 def read_pruned(storage: Storage, source_id: str) -> int:
     """No manifest of this number, or of one before it, can be committed any more."""
-    return read_mark(storage, paths.pruned(source_id))
+    path = paths.pruned(source_id)
+    data = storage.read(path)
+    mark = decode_note(data, Mark, path)
+    if mark is None and data is not None:
+        files = storage.files(paths.manifests(source_id))
+        return min((int(file.name.removesuffix(".json")) for file in files), default=1) - 1
+    return mark.manifest if mark else 0
 
 
 def note_pruned(storage: Storage, source_id: str, manifest: int) -> None:
@@ -141,6 +146,7 @@ class IndexFile(msgspec.Struct, frozen=True):
     path: str
     ids: int
     buckets: tuple[int, int]  # the first, and the one after the last
+    bytes: int = 0  # 0: written by an earlier release
 
 
 class TypeRequest(msgspec.Struct, frozen=True):
@@ -204,14 +210,18 @@ def read_manifest(storage: Storage, source_id: str, number: int) -> Manifest | N
     return None if data is None else decode(data, Manifest, path)
 
 
-def made_at(storage: Storage, source_id: str, number: int) -> datetime | None:
-    """When a manifest was made, or None where there is none: a fraction of reading all of it."""
+def whole_manifest(storage: Storage, source_id: str, number: int) -> Manifest | None:
+    """A manifest that is applied already; None also for a damaged one."""
     path = paths.manifest(source_id, number)
-    data = storage.read(path)
-    if data is None:
-        return None
-    head = decode(data, _Made, path)
-    return head.made or head.run.start_time
+    return decode_note(storage.read(path), Manifest, path)
+
+
+def made_at(storage: Storage, source_id: str, number: int) -> datetime | None:
+    """When a manifest was made, or None where there is none that can be read: a fraction of
+    reading all of it."""
+    path = paths.manifest(source_id, number)
+    head = decode_note(storage.read(path), _Made, path)
+    return head.made or head.run.start_time if head else None
 
 
 def commit(storage: Storage, manifest: Manifest) -> None:
@@ -224,7 +234,7 @@ def commit(storage: Storage, manifest: Manifest) -> None:
         storage.delete(path)  # another run used it, so long ago that it was pruned
         won = False
     if not won:
-        note_abandoned(storage, manifest.run)
+        note_abandoned(storage, manifest.source_id, manifest.run_id)
         raise CommitConflict(
             f"Another run committed manifest {manifest.number} of source {manifest.source_id} "
             "first; nothing of this one was published. It is planned again on top of the other."

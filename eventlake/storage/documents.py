@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from eventlake.rules.errors import StateError
+from eventlake.rules.errors import DamagedFile, StateError
 from eventlake.storage.base import Storage
 
 FORMAT_VERSION = 3
@@ -27,8 +27,23 @@ def _fields(value: msgspec.Struct) -> dict[str, Any]:
     return {key: getattr(value, name) for key, name in names}
 
 
+_REMEDIES = {
+    "segment-data/_state/catalog/": "`datalake recover --catalog` makes it again.",
+    "/ledger/": (
+        "`datalake sync` reads its raw files again and recognises their rows; if they are gone, "
+        "remove it."
+    ),
+    "/state.json": (
+        "Restore the file from a backup, or make the state again from the data files: "
+        "`datalake recover --from-data`."
+    ),
+}
+"""What to do about a damaged file, by a part of its path."""
+
+
 def decode(data: bytes, kind: type[T], path: str) -> T:
-    """Decode a state object; raise `StateError` for a newer format or a damaged file."""
+    """Decode a state object; raise `StateError` for a newer format, `DamagedFile` for a damaged
+    file."""
     try:
         # Current files start with the version: large ones need no extra pass.
         known = data.startswith(_BEGINNING)
@@ -40,15 +55,30 @@ def decode(data: bytes, kind: type[T], path: str) -> T:
             )
         return msgspec.json.decode(data, type=kind)
     except msgspec.MsgspecError as error:
-        raise StateError(
-            f"{path} cannot be read as {kind.__name__}: {error}. It was damaged or edited; "
-            "restore the file from a backup."
+        remedies = [remedy for part, remedy in _REMEDIES.items() if part in path]
+        raise DamagedFile(
+            f"{path} cannot be read as {kind.__name__}: {error}. It was damaged or edited. "
+            f"{[*remedies, 'Restore the file from a backup.'][0]}"
         ) from None
 
 
-def read_all(storage: Storage, folder: str, kind: type[T]) -> list[T]:
-    """The state objects in a folder; files that are deleted in the meantime are left out."""
-    return list(read_each(storage, [file.path for file in storage.files(folder)], kind))
+def decode_note(data: bytes | None, kind: type[T], path: str) -> T | None:
+    """Decode what the lake can do without; None if it is missing or damaged."""
+    try:
+        return None if data is None else decode(data, kind, path)
+    except DamagedFile:
+        return None
+
+
+def read_notes(storage: Storage, folder: str, kind: type[T]) -> dict[str, T | None]:
+    """What the lake can do without, by name; None for damaged files."""
+    files = storage.files(folder)
+    data = storage.read_many([file.path for file in files])
+    return {
+        file.name.removesuffix(".json"): decode_note(one, kind, file.path)
+        for file, one in zip(files, data, strict=True)
+        if one is not None
+    }
 
 
 def read_each(storage: Storage, files: Sequence[str], kind: type[T]) -> Iterator[T]:

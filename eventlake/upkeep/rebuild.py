@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eventlake.catalog.base import CatalogPartition, CatalogTable, HeldFile
-from eventlake.catalog.sync_reports import DATABASE, NAME, ensure_reports_table
+from eventlake.catalog.local import remove_damaged
 from eventlake.lake import Lake
 from eventlake.load.write import type_problems
 from eventlake.rules import paths
@@ -24,6 +24,7 @@ from eventlake.rules.types import Column, LakeType, TableSchema
 from eventlake.runs.clean_up import with_unused
 from eventlake.runs.context import now
 from eventlake.runs.dedup import read_ids
+from eventlake.runs.open_runs import restore_reports
 from eventlake.runs.publish import catch_up
 from eventlake.runs.report_history import read_reports
 from eventlake.settings.models import Source
@@ -119,7 +120,7 @@ def rebuild(lake: Lake, source: Source, waiting: Callable[[Lease], None]) -> Reb
         write_state(storage, state)
         commit(storage, with_unused(state, manifest, now()))
         catch_up(storage, catalog, source.id)
-        _register_reports(lake, source)
+        restore_reports(storage, catalog)
     live = [change for change in changes if not change.dropped]
     done.tables, done.partitions = len(schemas), len(live)
     done.files, done.rows = sum(c.files for c in live), sum(c.rows for c in live)
@@ -129,6 +130,7 @@ def rebuild(lake: Lake, source: Source, waiting: Callable[[Lease], None]) -> Reb
 def _begin(lake: Lake, source: Source) -> SourceState:
     """The state as far as it can be read; else a new one, numbered after all that was committed."""
     storage, catalog = lake.storage, lake.catalog
+    remove_damaged(storage, paths.catalog_database(source.database))
     try:
         state = catch_up(storage, catalog, source.id)
     except StateError:
@@ -240,7 +242,7 @@ def _finished(storage: Storage, source: Source) -> set[str]:
     """Runs whose files are published, by their reports."""
     end = f"/source={source.id}/"
     files = [f.path for f in storage.files(paths.reports_root()) if end in f.path]
-    return {report.run_id for report in read_reports(storage, files) if not report.failed}
+    return {report.run_id for report in read_reports(storage, files) if report.finished_well}
 
 
 def _chosen(
@@ -332,14 +334,3 @@ def _counted(state: SourceState, manifest: Manifest) -> SourceState:
     for change in manifest.partitions:
         rows[change.table] += change.rows_before
     return msgspec.structs.replace(state, rows=rows)
-
-
-def _register_reports(lake: Lake, source: Source) -> None:
-    ensure_reports_table(lake.catalog)
-    days = [folder.removeprefix("day=") for folder in lake.storage.folders(paths.reports_root())]
-    partitions = [
-        CatalogPartition((source.id, day), folder, version=0)
-        for day in days
-        if lake.storage.files(folder := paths.reports_folder(source.id, day))
-    ]
-    lake.catalog.put_partitions(DATABASE, NAME, partitions)

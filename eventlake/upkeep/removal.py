@@ -30,7 +30,7 @@ from eventlake.state.manifest import RunKind, abandoned_runs, note_pruned
 from eventlake.state.partitions import Partitions
 from eventlake.state.source_state import SourceState
 from eventlake.storage import Storage, StoredFile
-from eventlake.storage.documents import decode, encode
+from eventlake.storage.documents import decode_note, encode
 
 _ANY_TIME = datetime.max.replace(tzinfo=UTC)
 
@@ -122,8 +122,7 @@ def _pending_runs(storage: Storage, state: SourceState) -> set[str]:
 
 def _notes(storage: Storage, source_id: str) -> Notes:
     path = paths.orphans(source_id)
-    data = storage.read(path)
-    return Notes() if data is None else decode(data, Notes, path)
+    return decode_note(storage.read(path), Notes, path) or Notes()
 
 
 def kept_from(source: Source, at: datetime) -> date:

@@ -20,7 +20,7 @@ from eventlake.state.manifest import RunKind
 from eventlake.state.report import RunFacts
 from eventlake.state.source_state import read_state
 from eventlake.storage import Storage
-from eventlake.storage.documents import decode, encode
+from eventlake.storage.documents import decode_note, encode
 from eventlake.upkeep.candidates import Candidate
 from eventlake.upkeep.compaction import Compacted, compact, to_compact
 from eventlake.upkeep.home import away, bring_home
@@ -99,8 +99,8 @@ def write_report(storage: Storage, report: UpkeepReport) -> None:
 def newest_upkeeps(storage: Storage, source_id: str) -> Iterator[UpkeepReport]:
     files = sorted(storage.files(paths.upkeep_reports(source_id)), key=lambda f: f.path)
     for file in reversed(files):
-        if data := storage.read(file.path):
-            yield decode(data, UpkeepReport, file.path)
+        if report := decode_note(storage.read(file.path), UpkeepReport, file.path):
+            yield report
 
 
 _AS_LONG_AS_IT_TAKES = float("inf")

@@ -13,7 +13,6 @@ from eventlake.catalog.sync_reports import COLUMNS, DATABASE, NAME
 from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.counts import NewColumn, TableReport, UnitReport
-from eventlake.rules.errors import StateError
 from eventlake.runs.dead_runs import close_dead_runs
 from eventlake.runs.open_runs import OpenRun, close_failed_run, close_run, opened_run
 from eventlake.runs.report_history import newest_reports
@@ -240,10 +239,10 @@ def test_a_damaged_report_is_named_when_it_is_read(lake: Lake, damaged: bytes) -
     report(lake, "S1", "02T10:00")
     path = paths.report("S1", "2026-10-01", "S1@01T10:00")
     lake.storage.write(path, damaged)
-    found = newest_reports(lake)
-    assert next(found).run_id == "S1@02T10:00"
-    with pytest.raises(StateError, match=r"run_id=S1@01T10:00/report\.json is not a sync report"):
-        next(found)
+    whole, stand_in = newest_reports(lake)
+    assert (whole.run_id, whole.damaged) == ("S1@02T10:00", False)
+    assert (stand_in.run_id, stand_in.source.status) == ("S1@01T10:00", "damaged")
+    assert "run_id=S1@01T10:00/report.json is not a sync report" in str(stand_in.source.error)
 
 
 NOW = datetime(2026, 10, 20, 12, tzinfo=UTC)
