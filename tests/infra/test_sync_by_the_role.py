@@ -14,7 +14,7 @@ from eventlake.runs.unit import Window
 from eventlake.storage.s3 import S3Storage
 from tests.support.aws.enforced import Become, allows
 from tests.support.aws.stack import REGION, Stack, deploy
-from tests.support.lakes.archive import Archive, identify, track
+from tests.support.lakes.archive import Archive, identify, order
 from tests.support.lakes.jobs import run
 from tests.support.lakes.platform import InProcessEngine
 from tests.support.lakes.runs import utc
@@ -51,7 +51,7 @@ def stack(aws: AwsServer, become: Become, tmp_path: Path) -> Stack:
     """The stack, which trusts the user of this process, and an archive in its bucket."""
     deployed = deploy(aws, Prefix="events/", TrustedPrincipals=become().arn)
     day = Archive(tmp_path / "events/segment-logs/S1").day("2026-10-01")
-    day.file("a", *(track("Order", f"m{n}", "2026-10-01T07:00", total=n) for n in range(20)))
+    day.file("a", *(order(f"m{n}", "2026-10-01T07:00", total=n) for n in range(20)))
     day.file("b", identify("m1", "2026-10-01T07:30"), identify("x", "2026-10-01T08:30"))
     for file in tmp_path.rglob("*.gz"):
         key = str(file.relative_to(tmp_path))

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.aws.enforced import Become, all_but, enforced
 from tests.support.aws.preflight import LAKE, OCTOBER_1
-from tests.support.lakes.archive import as_line, track
+from tests.support.lakes.archive import as_line, order
 from tests.support.servers.aws import AwsServer
 from tests.support.servers.emr_cluster import start_cluster
 from tests.support.terminal import Result, datalake, signs
@@ -29,7 +29,7 @@ sources:
 def put_event(aws: AwsServer, id: str, source: str = "9IP56Shn6") -> None:
     """A raw file with one event."""
     key = f"events/segment-logs/{source}/{OCTOBER_1}/{id}.gz"
-    body = gzip.compress(as_line(track("Order", id, "2026-10-01T07:00")))
+    body = gzip.compress(as_line(order(id, "2026-10-01T07:00")))
     aws.client("s3").put_object(Bucket=LAKE, Key=key, Body=body)
 
 

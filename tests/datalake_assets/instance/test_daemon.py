@@ -11,7 +11,7 @@ import pytest
 
 from eventlake.lake import Lake
 from eventlake.settings.file import load_settings
-from tests.support.lakes.archive import Archive, page, track
+from tests.support.lakes.archive import Archive, order, page
 from tests.support.lakes.settings import lake_in
 from tests.support.servers.deployment import Deployment, deployed
 from tests.support.servers.postgres import Postgres, running_postgres
@@ -30,7 +30,7 @@ ASSETS = "{ assetNodes { assetKey { path } } }"
 def folder(tmp_path: Path) -> Path:
     """Settings, and a raw file of two orders."""
     lake_in(tmp_path, schedule="* * * * *", first_sync_hours=0)
-    arrive(tmp_path, "a", track("Order", "m1", now(), n=1), track("Order", "m2", now(), n=2))
+    arrive(tmp_path, "a", order("m1", now(), n=1), order("m2", now(), n=2))
     return tmp_path
 
 
@@ -117,7 +117,7 @@ def test_a_deployment_runs_for_minutes(folder: Path, kept_in: str) -> None:
         deployed(folder, server.url if server else None) as deployment,
     ):
         wait_for_the_first_sync(deployment)
-        arrive(folder, "b", page("m3", now()), track("Order", "m4", now(), n=3))
+        arrive(folder, "b", page("m3", now()), order("m4", now(), n=3))
         deployment.wait_for("rows of a new table", lambda: rows(folder, "page") or None, 600)
 
         def page_is_an_asset() -> bool:

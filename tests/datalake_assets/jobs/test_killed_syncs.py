@@ -17,7 +17,7 @@ from eventlake.rules import paths
 from eventlake.runs.report_history import newest_reports
 from eventlake.state.source_state import read_state
 from eventlake.storage import LocalStorage
-from tests.support.lakes.archive import Archive, identify, track
+from tests.support.lakes.archive import Archive, identify, order
 from tests.support.lakes.settings import lake_in
 from tests.support.repo import ROOT, injected
 
@@ -33,7 +33,7 @@ class Platform:
         self.folder = folder
         (folder / "home").mkdir()
         day = Archive(folder / "data" / paths.raw_root(SOURCE_ID)).day("2026-10-01")
-        day.file("a", *(track("Order", "m1", "2026-10-01T07:00", n=n) for n in (1, 1)), "no JSON")
+        day.file("a", *(order("m1", "2026-10-01T07:00", n=n) for n in (1, 1)), "no JSON")
         day.file("b", identify("m2", "2026-10-01T07:00"))
         self.lake = lake_in(folder)
 

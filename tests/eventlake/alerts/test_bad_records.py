@@ -7,7 +7,7 @@ from eventlake.alerts.delivery import Evaluation
 from eventlake.alerts.state import Message, read_alerts
 from eventlake.lake import Lake
 from eventlake.runs.context import now
-from tests.support.lakes.archive import track
+from tests.support.lakes.archive import order, track
 from tests.support.lakes.retyping import suppress
 from tests.support.lakes.runs import Runs, utc
 
@@ -24,7 +24,7 @@ def messages(runs: Runs, **alerts: Any) -> list[Message]:
 
 
 def test_the_first_rejected_record_is_shown_with_its_place_and_reason(runs: Runs) -> None:
-    good = [track("Order", f"m{n}", DAY) for n in range(3)]
+    good = [order(f"m{n}", DAY) for n in range(3)]
     runs.load(DAY, *good, "<h1>Bad Gateway</h1>", "null")
     [message] = messages(runs, rejected_percent=20)
     assert message.title == "shop: 40 % of the rows of a sync rejected"
@@ -40,20 +40,20 @@ def test_the_first_rejected_record_is_shown_with_its_place_and_reason(runs: Runs
 
 
 def test_records_are_not_shown_where_that_is_switched_off(runs: Runs) -> None:
-    runs.load(DAY, track("Order", None, DAY, secret="own-secret"))
+    runs.load(DAY, order(None, DAY, secret="own-secret"))
     [message] = messages(runs, rejected_percent=0, show_record=False)
     assert "a.gz:1" in message.text
     assert "own-secret" not in message.text + str(message.fields)
 
 
 def test_a_rescued_record_is_shown_from_the_table_with_the_most_of_them(runs: Runs) -> None:
-    first = [track("Order", "m1", DAY, price=1), track("Ping", "m2", DAY, n=1)]
+    first = [order("m1", DAY, price=1), track("Ping", "m2", DAY, n=1)]
     runs.load(DAY, *first)
     runs.load(
         "2026-10-02",
-        track("Order", "m3", "2026-10-02", price=2),
-        track("Order", "m4", "2026-10-02", price="12,50"),
-        track("Order", "m5", "2026-10-02", price="-"),
+        order("m3", "2026-10-02", price=2),
+        order("m4", "2026-10-02", price="12,50"),
+        order("m5", "2026-10-02", price="-"),
         track("Ping", "m6", "2026-10-02", n="?"),
         name="b",
     )
@@ -68,11 +68,11 @@ def test_a_rescued_record_is_shown_from_the_table_with_the_most_of_them(runs: Ru
 def test_records_of_suppressed_users_are_not_shown(runs: Runs) -> None:
     """Not even those that were logged, or loaded, before the user was suppressed."""
     ann, bob = {"userId": "ann"}, {"userId": "bob"}
-    runs.load(DAY, track("Order", "m1", DAY, price=1))
+    runs.load(DAY, order("m1", DAY, price=1))
     runs.load(
         DAY,
-        *(track("Order", None, DAY) | person for person in (ann, bob)),
-        *(track("Order", f"{person}", DAY, price="?") | person for person in (ann, bob)),
+        *(order(None, DAY) | person for person in (ann, bob)),
+        *(order(f"{person}", DAY, price="?") | person for person in (ann, bob)),
         name="b",
     )
     suppress(runs.storage, "ann")

@@ -8,7 +8,7 @@ from eventlake.audit.audit import Audit, audit
 from eventlake.audit.scope import FIRST, LAST, Scope
 from eventlake.lake import Lake
 from eventlake.runs.unit import Window
-from tests.support.lakes.archive import identify, track
+from tests.support.lakes.archive import identify, order
 from tests.support.lakes.runs import Audited, Runs, utc
 
 
@@ -17,20 +17,16 @@ def runs(tmp_path: Path) -> Runs:
     runs = Runs(tmp_path)
     runs.archive.day("2026-10-01").file(
         "a",
-        track("Order", "m1", "2026-10-01T07:00"),
-        track("Order", "m2", "2026-10-01T07:30"),
-        track("Order", "m3", "2026-10-01T08:00"),
-        track("Order", "m1", "2026-10-01T09:00"),
+        order("m1", "2026-10-01T07:00"),
+        order("m2", "2026-10-01T07:30"),
+        order("m3", "2026-10-01T08:00"),
+        order("m1", "2026-10-01T09:00"),
         identify("i1", "2026-10-01T07:00"),
         "{",
         identify(None, "2026-10-01T07:00"),
     )
     runs.load(
-        "2026-10-02",
-        track("Order", "m4", "2026-10-02T07:00"),
-        track("Order", "m3", "2026-10-02T08:00"),
-        "",
-        name="b",
+        "2026-10-02", order("m4", "2026-10-02T07:00"), order("m3", "2026-10-02T08:00"), "", name="b"
     )
     return runs
 

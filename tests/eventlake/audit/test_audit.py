@@ -15,7 +15,7 @@ from eventlake.audit.scope import EVERYTHING, Scope, micros
 from eventlake.lake import Lake
 from eventlake.rules.partitions import DAY_US
 from eventlake.runs.unit import Window
-from tests.support.lakes.archive import identify, track
+from tests.support.lakes.archive import identify, order
 from tests.support.lakes.random_archives import Replay, Story, Sync, stories
 from tests.support.lakes.runs import Audited, Runs, utc
 from tests.support.oracles.reference import ReferenceLake
@@ -131,7 +131,7 @@ def test_a_copy_in_another_table_is_doubled_too(runs: Runs, audited: Audited) ->
 @pytest.mark.parametrize("start", ["2026-10-01T08", None])
 def test_a_copy_beyond_the_range_counts(runs: Runs, audited: Audited, start: str | None) -> None:
     where = runs.root / f"{ORDER}/day=2026-10-01/hr=08/more.parquet"
-    runs.load("2026-10-01", track("Order", "m1", "2026-10-01T08:15"), name="c")
+    runs.load("2026-10-01", order("m1", "2026-10-01T08:15"), name="c")
     rewrite(where, row(runs, received_at=1790842500000000))
     assert differences(audited(start, "2026-10-01T09")) == [
         ("track_order", "day=2026-10-01/hr=08", 1, 2, ["doubled m1"])
@@ -177,7 +177,7 @@ def test_differences_outside_the_range_are_not_reported(runs: Runs, audited: Aud
 
 
 def test_examples_are_few_and_counts_are_exact(runs: Runs, audited: Audited) -> None:
-    lines = (track("Order", f"n{n}", "2026-10-03T07:00") for n in range(10))
+    lines = (order(f"n{n}", "2026-10-03T07:00") for n in range(10))
     runs.load("2026-10-03", *lines, name="c")
     (runs.root / f"{ORDER}/day=2026-10-03/hr=07/R2-0-0.parquet").unlink()
     (one,) = audited().partitions

@@ -22,7 +22,7 @@ from eventlake.runs.plan import RawFiles
 from eventlake.runs.unit import Window
 from eventlake.state.ledger import LedgerEntry
 from eventlake.storage import StoredFile
-from tests.support.lakes.archive import page, track
+from tests.support.lakes.archive import order, page
 from tests.support.lakes.runs import Audited, Runs, utc
 
 DAY_1, DAY_2 = "1790812800000", "1790899200000"
@@ -30,7 +30,7 @@ A, B, C = (f"segment-logs/S1/{name}.gz" for name in (f"{DAY_1}/a", f"{DAY_2}/b",
 
 
 def test_a_file_that_is_not_loaded_yet_is_not_missing(runs: Runs, audited: Audited) -> None:
-    runs.archive.day("2026-10-02").file("c", track("Order", "m9", "2026-10-02T07:00"), "{")
+    runs.archive.day("2026-10-02").file("c", order("m9", "2026-10-02T07:00"), "{")
     found = audited()
     assert found.agrees
     assert found.raw.waiting == (C,)
@@ -38,7 +38,7 @@ def test_a_file_that_is_not_loaded_yet_is_not_missing(runs: Runs, audited: Audit
 
 
 def test_rows_that_a_replay_loads_first_are_expected(runs: Runs, audited: Audited) -> None:
-    runs.archive.day("2026-10-02").file("c", track("Order", "m9", "2026-10-02T07:00"))
+    runs.archive.day("2026-10-02").file("c", order("m9", "2026-10-02T07:00"))
     runs.replay("2026-10-02", "2026-10-03")
     found = audited()
     assert found.agrees
@@ -47,7 +47,7 @@ def test_rows_that_a_replay_loads_first_are_expected(runs: Runs, audited: Audite
 
 
 def test_the_rest_of_a_file_that_was_broken_waits(runs: Runs, audited: Audited) -> None:
-    lines = [track("Order", f"n{n}", "2026-10-02T09:00", note="x" * n * 20) for n in range(20)]
+    lines = [order(f"n{n}", "2026-10-02T09:00", note="x" * n * 20) for n in range(20)]
     runs.archive.day("2026-10-02").file("c", *lines, keep=0.6)
     runs.sync()
     broken = audited()
@@ -67,7 +67,7 @@ def test_the_rest_of_a_file_that_was_broken_waits(runs: Runs, audited: Audited) 
 
 
 def test_a_file_that_changed_after_it_was_loaded_is_reported(runs: Runs, audited: Audited) -> None:
-    runs.archive.day("2026-10-02").file("b", track("Order", "m5", "2026-10-02T07:00"))
+    runs.archive.day("2026-10-02").file("b", order("m5", "2026-10-02T07:00"))
     found = audited()
     assert found.raw.changed == (B,)
     (one,) = found.partitions
@@ -88,7 +88,7 @@ def test_rows_of_lost_files_are_unchecked(runs: Runs, audited: Audited, folder_t
 
 
 def test_only_the_hours_of_a_file_that_is_gone_are_excused(runs: Runs, audited: Audited) -> None:
-    runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
+    runs.archive.day("2026-10-01").file("a", order("m1", "2026-10-01T07:00"))
     (runs.root / B).unlink()
     found = audited()
     assert {one.partition[:14] for one in found.partitions} == {"day=2026-10-01"}
@@ -106,7 +106,7 @@ def test_doubled_rows_are_reported_even_if_their_file_is_gone(runs: Runs, audite
 
 def test_folders_before_the_start_are_not_required(runs: Runs, audited: Audited) -> None:
     runs.set(start="2026-10-01")
-    runs.archive.day("2026-09-30").file("z", track("Order", "m0", "2026-09-30T07:00"))
+    runs.archive.day("2026-09-30").file("z", order("m0", "2026-09-30T07:00"))
     found = audited()
     assert found.agrees
     assert (len(found.raw.before_start), len(found.raw.waiting), found.total.waiting) == (1, 0, 1)
@@ -135,8 +135,8 @@ def test_what_a_limit_keeps_out_is_rejected_not_missing(
     runs.set(limits=limits)
     report = runs.load(
         "2026-10-03",
-        track("Order", "m6", "2026-10-03T07:00", a=1),
-        track("Order", "m7", "2026-10-03T07:00", b=1),
+        order("m6", "2026-10-03T07:00", a=1),
+        order("m7", "2026-10-03T07:00", b=1),
         page("p1", "2026-10-03T07:00", b=1, c=2),
         name="c",
     )
@@ -207,7 +207,7 @@ def test_a_commit_that_was_not_applied_is_reported(
     runs: Runs, audited: Audited, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(snapshot, "_PAUSE_SECONDS", 0.0)
-    runs.archive.day("2026-10-02").file("c", track("Order", "m9", "2026-10-02T07:00"))
+    runs.archive.day("2026-10-02").file("c", order("m9", "2026-10-02T07:00"))
     before = runs.storage.read(paths.state_file("S1")) or b""
     runs.sync()
     runs.storage.write(paths.state_file("S1"), before)  # as if the run had died before this
@@ -235,8 +235,7 @@ def table(columns: str, types: str, rows: list[tuple[object, ...]]) -> pa.Table:
 
 @given(EVENTS, FOUND)
 def test_each_id_is_judged_by_itself(
-    events: list[tuple[str, int, str, Demand]],
-    found: list[tuple[str, int, str | None, bool, int]],
+    events: list[tuple[str, int, str, Demand]], found: list[tuple[str, int, str | None, bool, int]]
 ) -> None:
     with TemporaryDirectory() as folder, Comparison(Path(folder)) as comparison:
         comparison.add(

@@ -9,7 +9,7 @@ import pytest
 from eventlake.checks.published import check_published
 from eventlake.rules.types import TableSchema
 from eventlake.runs.unit import Window
-from tests.support.lakes.archive import track
+from tests.support.lakes.archive import order
 from tests.support.lakes.retyping import lake_of
 from tests.support.lakes.runs import Runs, utc
 
@@ -20,9 +20,9 @@ FIRST, SECOND = "2026-10-01", "2026-10-02"
 def runs(runs: Runs) -> Runs:
     """A table with two rows on one day and one row on the next."""
     runs.archive.day(FIRST).file(
-        "a", track("Order", "m1", f"{FIRST}T07:00", n=1), track("Order", "m2", f"{FIRST}T08:00")
+        "a", order("m1", f"{FIRST}T07:00", n=1), order("m2", f"{FIRST}T08:00")
     )
-    runs.load(SECOND, track("Order", "m3", f"{SECOND}T07:00", n=3))
+    runs.load(SECOND, order("m3", f"{SECOND}T07:00", n=3))
     return runs
 
 

@@ -11,7 +11,7 @@ from eventlake.checks.freshness import check_freshness, judge_freshness
 from eventlake.rules import clock
 from eventlake.runs.verify import Severity
 from eventlake.settings.models import Source
-from tests.support.lakes.archive import track
+from tests.support.lakes.archive import order
 from tests.support.lakes.retyping import lake_of
 from tests.support.lakes.runs import Runs, utc
 
@@ -101,7 +101,7 @@ def test_only_loaded_files_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     runs = Runs(tmp_path)
     nothing = check_freshness(lake_of(runs), runs.source, utc("2026-10-01"))
     assert nothing.passed and nothing.evidence["not_judged"] == "nothing is loaded yet"
-    runs.load("2026-10-01", track("Order", "m1", "2026-10-01T07:30"))
+    runs.load("2026-10-01", order("m1", "2026-10-01T07:30"))
     result = check_freshness(lake_of(runs), runs.source, utc("2026-10-04T09:00"))
     assert result.table == "__segment_datalake.sync_reports.shop"
     assert result.evidence["age_hours"] == 73.0

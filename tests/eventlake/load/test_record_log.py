@@ -5,7 +5,7 @@ import pytest
 from eventlake.rules import paths
 from eventlake.runs.record_log import last_numbers
 from eventlake.state.manifest import NewFile
-from tests.support.lakes.archive import track
+from tests.support.lakes.archive import order
 from tests.support.lakes.runs import SOURCE_ID, Runs
 
 DAYS = ("2026-10-01", "2026-10-02", "2026-10-03")
@@ -41,7 +41,7 @@ def logged(runs: Runs, run_id: str) -> list[str]:
 
 def test_each_unit_continues_the_numbers_of_the_units_before_it(runs: Runs) -> None:
     for day in DAYS:
-        good = track("Order", day, f"{day}T07:00")
+        good = order(day, f"{day}T07:00")
         runs.archive.day(day).file("a", good, *(["no JSON"] if day != DAYS[1] else []))
     runs.sync()
     assert logged(runs, "R1") == [
@@ -52,6 +52,6 @@ def test_each_unit_continues_the_numbers_of_the_units_before_it(runs: Runs) -> N
         "records_rejected.1.parquet",
     ]
     assert len(runs.records("R1")) == 5
-    runs.archive.day(DAYS[0]).file("b", track("Order", "late", f"{DAYS[0]}T07:00"))
+    runs.archive.day(DAYS[0]).file("b", order("late", f"{DAYS[0]}T07:00"))
     runs.sync()
     assert logged(runs, "R2") == ["records_loaded.0.parquet"]

@@ -9,7 +9,7 @@ from eventlake.lake import Lake
 from eventlake.records.find import Found, Outcome, days_around, find
 from eventlake.rules import paths
 from eventlake.runs import placement
-from tests.support.lakes.archive import page, track
+from tests.support.lakes.archive import order, page
 from tests.support.lakes.recorded import FILE, expire
 from tests.support.lakes.runs import Runs, utc
 
@@ -86,7 +86,7 @@ def test_a_file_may_move_with_its_partition(
     runs: Runs, search: Search, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(placement, "SPLIT_BYTES", 1)  # what is added are several files
-    runs.load("2026-10-01", track("Order", "m3", "2026-10-01T07:20"), name="b")
+    runs.load("2026-10-01", order("m3", "2026-10-01T07:20"), name="b")
     (one,) = search("m2").occurrences
     assert one.now is Outcome.IN_LAKE
     assert one.record["data_file"] == f"{OWN}/R1-0-0.parquet"
@@ -102,10 +102,10 @@ def test_what_a_replay_left_out_is_gone(runs: Runs, search: Search) -> None:
 
 
 def test_two_events_of_one_id_a_week_apart_are_distinct(runs: Runs, search: Search) -> None:
-    runs.load("2026-10-08", track("Order", "m2", "2026-10-08T07:10:00.000001"), name="b")
+    runs.load("2026-10-08", order("m2", "2026-10-08T07:10:00.000001"), name="b")
     times = [row.received_at for row in search("m2").rows]
     assert times == [utc("2026-10-01T07:10"), utc("2026-10-08T07:10:00.000001")]
-    runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
+    runs.archive.day("2026-10-01").file("a", order("m1", "2026-10-01T07:00"))
     runs.replay("2026-10-01", "2026-10-02")
     expected = [("R1", 7, "succeeded", Outcome.GONE), ("R2", 1, "succeeded", Outcome.IN_LAKE)]
     assert outcomes(search("m2")) == expected
@@ -138,7 +138,7 @@ def test_events_are_found_without_logs(lake: Lake, search: Search, index_too: bo
 def test_in_every_layout_and_naming(runs: Runs, lake: Lake, date_partition: str) -> None:
     runs.set(database="other", date_partition=date_partition, naming="warehouse")
     source = runs.source
-    runs.load("2026-10-02", track("Order", "m9", "2026-10-02T07:10"), name="b")
+    runs.load("2026-10-02", order("m9", "2026-10-02T07:10"), name="b")
     found = find(lake, source, "m9")
     assert outcomes(found) == [("R2", 1, "succeeded", Outcome.IN_LAKE)]
     assert [row.database for row in found.rows] == ["other"]

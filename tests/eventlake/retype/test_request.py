@@ -27,13 +27,13 @@ from eventlake.rules.types import LakeType
 from eventlake.state.lease import Lease, held_lease
 from eventlake.state.manifest import RunKind, read_manifest
 from tests.support.json_values import ANY, COLUMNS
-from tests.support.lakes.archive import track
+from tests.support.lakes.archive import order, track
 from tests.support.lakes.retyping import lake_of, request_type, target
 from tests.support.lakes.runs import SOURCE_ID, Runs
 
 
 def load_at(runs: Runs, *times: str) -> None:
-    events = (track("Order", f"m{at}", at, a=1, b=1) for at in times)
+    events = (order(f"m{at}", at, a=1, b=1) for at in times)
     runs.load(times[0][:10], *events)
 
 
@@ -124,7 +124,7 @@ def test_the_five_types_have_names_and_others_are_refused(text: str, type: LakeT
 
 @pytest.fixture
 def orders(runs: Runs) -> Runs:
-    runs.load("2026-10-01", track("Order", "m1", "2026-10-01T07:00", n=1, m=1))
+    runs.load("2026-10-01", order("m1", "2026-10-01T07:00", n=1, m=1))
     return runs
 
 
@@ -170,7 +170,7 @@ def shown(runs: Runs, into: LakeType, column: str = "track_order.n") -> Partitio
 def load(runs: Runs, *values: Any, day: str = "2026-10-01") -> None:
     """A file with an event for each value, and a sync of it."""
     name = f"{sum(1 for _ in runs.root.rglob('*.gz'))}"
-    events = (track("Order", f"{day}{name}-{n}", f"{day}T07:00", n=v) for n, v in enumerate(values))
+    events = (order(f"{day}{name}-{n}", f"{day}T07:00", n=v) for n, v in enumerate(values))
     runs.load(day, *events, name=name)
 
 
@@ -205,13 +205,13 @@ def test_a_lossy_cell_is_judged_by_its_original_value(runs: Runs) -> None:
 
 def test_a_rescued_value_that_belongs_to_another_column_does_not_count(runs: Runs) -> None:
     load(runs, 1)
-    runs.load("2026-10-01", track("Order", "m0", "2026-10-01T07:00", price=1))
+    runs.load("2026-10-01", order("m0", "2026-10-01T07:00", price=1))
     runs.load(
         "2026-10-01",
-        track("Order", "null here", "2026-10-01T07:00", price="dear"),
-        track("Order", "m1", "2026-10-01T07:00", n=2, N="loser", other=1),
-        track("Order", "m2", "2026-10-01T07:00", N="two", day="no column"),
-        track("Order", "m3", "2026-10-01T07:00", N="2026-10-01", n="loses to nobody"),
+        order("null here", "2026-10-01T07:00", price="dear"),
+        order("m1", "2026-10-01T07:00", n=2, N="loser", other=1),
+        order("m2", "2026-10-01T07:00", N="two", day="no column"),
+        order("m3", "2026-10-01T07:00", N="2026-10-01", n="loses to nobody"),
         name="b",
     )
     assert shown(runs, LakeType.STRING) == PartitionPreview((), 6, CastCounts(exact=4), 2)
@@ -252,7 +252,7 @@ def test_the_replay_counts_the_same_as_the_preview(
         more = [value for value in later if value != ""]
         load(runs, *more)
         if rivals:
-            event = track("Order", "rivals", "2026-10-01T07:00", n=5, N="loser")
+            event = order("rivals", "2026-10-01T07:00", n=5, N="loser")
             runs.load("2026-10-02", event, name="z")
         if into is target(runs, "track_order.n").column.type:
             return

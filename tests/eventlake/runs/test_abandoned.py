@@ -11,13 +11,13 @@ from eventlake.state.lease import Holder, myself
 from eventlake.storage.documents import encode
 from tests.support.faults.failing_storage import lying, needed
 from tests.support.faults.flows import Raises, flow, overtaken
-from tests.support.lakes.archive import Line, identify, track
+from tests.support.lakes.archive import Line, identify, order, track
 from tests.support.lakes.runs import SOURCE_ID, CleanAfter, Runs
 
 
 def two_days(runs: Runs) -> None:
     for day in ("2026-10-01", "2026-10-02"):
-        runs.archive.day(day).file("a", track("Order", day, f"{day}T07:00"))
+        runs.archive.day(day).file("a", order(day, f"{day}T07:00"))
     runs.sync()
 
 
@@ -53,7 +53,7 @@ def test_only_unpublished_files_of_a_failed_run_go(runs: Runs, clean_after: Clea
 def test_the_loser_of_a_race_leaves_only_its_result(runs: Runs, clean_after: CleanAfter) -> None:
     two_days(runs)
     runs.flow = overtaken(runs, runs.sync)
-    runs.archive.day("2026-10-02").file("b", track("Order", "late", "2026-10-01T07:00"))
+    runs.archive.day("2026-10-02").file("b", order("late", "2026-10-01T07:00"))
     runs.replay("2026-10-01", "2026-10-02")
     assert noted(runs) == ["R2.json"]
     assert lying(runs) > needed(runs)
@@ -66,7 +66,7 @@ def test_published_files_keep_their_own_grace_period(runs: Runs, clean_after: Cl
     """A run that lost a race once, and published after all; a replay replaces it a day later."""
     two_days(runs)
     runs.flow = overtaken(runs, runs.sync)
-    runs.archive.day("2026-10-02").file("b", track("Order", "late", "2026-10-01T07:00"))
+    runs.archive.day("2026-10-02").file("b", order("late", "2026-10-01T07:00"))
     runs.replay("2026-10-01", "2026-10-02")
     clean_after(0)
     published = {path for path in needed(runs) if "/versions/R2-1/" in path}
@@ -89,7 +89,7 @@ def test_index_files_of_another_run_at_work_are_kept(runs: Runs, clean_after: Cl
         assert clean_after(25).abandoned.files
 
     runs.flow = flow(before_load=clean_up)
-    runs.load("2026-10-03", track("Order", "new", "2026-10-03T07:00"))
+    runs.load("2026-10-03", order("new", "2026-10-03T07:00"))
     assert [*runs.index()] == ["2026-10-01", "2026-10-02", "2026-10-03"]
     assert needed(runs) <= lying(runs)
 
@@ -125,7 +125,7 @@ def moved(run: str, hour: str = "07", day: str = "2026-10-01") -> str:
 
 
 def orders(*names: str, at: str = "2026-10-01T07:00") -> list[Line]:
-    return [track("Order", name, at) for name in names]
+    return [order(name, at) for name in names]
 
 
 def test_the_first_publication_goes_into_the_folder_of_the_partition(runs: Runs) -> None:

@@ -26,14 +26,14 @@ from eventlake.state.manifest import RunKind, read_manifest
 from eventlake.storage import LocalStorage
 from eventlake.storage.documents import decode, encode
 from tests.support.faults.flows import overtaken, warned_of_conflict
-from tests.support.lakes.archive import page, track
+from tests.support.lakes.archive import order, page
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.runs import SOURCE_ID, Runs, utc
 from tests.support.lease_clock import LeaseClock
 
 
 def test_a_sync_overtaken_by_the_same_sync_has_nothing_left_to_do(runs: Runs) -> None:
-    runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
+    runs.archive.day("2026-10-01").file("a", order("m1", "2026-10-01T07:00"))
     runs.flow = overtaken(runs, runs.sync)
     assert runs.sync().row_count == 0
     assert warned_of_conflict(runs)
@@ -47,11 +47,11 @@ def test_a_sync_overtaken_by_the_same_sync_has_nothing_left_to_do(runs: Runs) ->
 def test_a_sync_overtaken_in_its_second_folder_uses_no_name_twice(runs: Runs) -> None:
     """All rows fall into one hour, so that files of one name would hide each other."""
     first, second = runs.archive.day("2026-10-01"), runs.archive.day("2026-10-02")
-    first.file("a", track("Order", "m1", "2026-10-01T07:00"))
-    second.file("a", track("Order", "m2", "2026-10-01T07:00"))
+    first.file("a", order("m1", "2026-10-01T07:00"))
+    second.file("a", order("m2", "2026-10-01T07:00"))
 
     def late_file() -> None:
-        first.file("late", track("Order", "m3", "2026-10-01T07:00"))
+        first.file("late", order("m3", "2026-10-01T07:00"))
         runs.replay("2026-10-03", "2026-10-04")
 
     runs.flow = overtaken(runs, late_file, unit=2)
@@ -65,9 +65,9 @@ def test_a_sync_overtaken_in_its_second_folder_uses_no_name_twice(runs: Runs) ->
 
 def test_a_sync_overtaken_by_a_replay_builds_on_it(runs: Runs) -> None:
     day = runs.archive.day("2026-10-01")
-    day.file("a", track("Order", "m1", "2026-10-01T07:00"))
+    day.file("a", order("m1", "2026-10-01T07:00"))
     runs.sync()
-    day.file("b", track("Order", "m2", "2026-10-01T07:00"))
+    day.file("b", order("m2", "2026-10-01T07:00"))
     runs.flow = overtaken(runs, lambda: runs.replay("2026-10-01", "2026-10-02"))
     report = runs.sync()
     # The replay has brought the row of the new file, too.
@@ -82,11 +82,11 @@ def test_an_overtaken_replay_keeps(runs: Runs, monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(placement, "SPLIT_BYTES", 220)
     day = runs.archive.day("2026-10-01")
     for name in "abc":
-        day.file(name, track("Order", name, "2026-10-01T07:00"))
+        day.file(name, order(name, "2026-10-01T07:00"))
     runs.sync()
 
     def late_file() -> None:
-        runs.load("2026-10-02", track("Order", "d", "2026-10-01T07:00"), name="late")
+        runs.load("2026-10-02", order("d", "2026-10-01T07:00"), name="late")
 
     runs.flow = overtaken(runs, late_file)
     assert runs.replay("2026-10-01", "2026-10-02").row_count == 4
@@ -97,12 +97,12 @@ def test_an_overtaken_replay_keeps(runs: Runs, monkeypatch: pytest.MonkeyPatch, 
 
 def test_a_sync_between_two_days_of_a_replay_loses_nothing_to_the_second(runs: Runs) -> None:
     for day in ("2026-10-01", "2026-10-02"):
-        runs.archive.day(day).file("a", track("Order", day, f"{day}T07:00"))
+        runs.archive.day(day).file("a", order(day, f"{day}T07:00"))
     runs.sync()
     window = Window(utc("2026-10-01"), utc("2026-10-03"))
     days = replay_units(runs.context(RunKind.REPLAY, window), window)
     next(days)
-    runs.archive.day("2026-10-02").file("late", track("Order", "late", "2026-10-02T07:00"))
+    runs.archive.day("2026-10-02").file("late", order("late", "2026-10-02T07:00"))
     assert runs.sync().row_count == 1  # the lease is free between the days
     list(days)
     assert runs.ids("track_order") == ["2026-10-01", "2026-10-02", "late"]
@@ -113,11 +113,11 @@ def test_growing_partitions_are_copied_anew(runs: Runs, monkeypatch: pytest.Monk
     monkeypatch.setattr(InProcess, "slots", 2)
     monkeypatch.setattr(placement, "SPLIT_BYTES", 220)
     day = runs.archive.day("2026-10-01")
-    gone = day.file("a", track("Order", "m1", "2026-10-01T07:00"))
-    day.file("b", track("Order", "m2", "2026-10-01T07:00"))
+    gone = day.file("a", order("m1", "2026-10-01T07:00"))
+    day.file("b", order("m2", "2026-10-01T07:00"))
     runs.sync()
-    day.file("c", track("Order", "m3", "2026-10-01T07:00"))
-    day.file("d", track("Order", "m4", "2026-10-01T07:00"))
+    day.file("c", order("m3", "2026-10-01T07:00"))
+    day.file("d", order("m4", "2026-10-01T07:00"))
 
     def replay_without_a_file() -> None:
         gone.unlink()
@@ -166,8 +166,8 @@ def falls_asleep(runs: Runs, run_id: str, at: int = 1) -> None:
 
 
 def test_a_sync_that_was_only_asleep_plans_again(runs: Runs) -> None:
-    runs.load("2026-10-01", track("Order", "m1", "2026-10-01T07:00"))
-    runs.archive.day("2026-10-01").file("b", track("Order", "m2", "2026-10-01T07:00"))
+    runs.load("2026-10-01", order("m1", "2026-10-01T07:00"))
+    runs.archive.day("2026-10-01").file("b", order("m2", "2026-10-01T07:00"))
     falls_asleep(runs, "R2")
     assert runs.sync().row_count == 1
     assert warned_of_conflict(runs)
@@ -182,7 +182,7 @@ def test_a_sync_that_was_only_asleep_plans_again(runs: Runs) -> None:
 
 def test_a_replay_that_was_only_asleep_does_its_day_once_more(runs: Runs) -> None:
     for day in ("2026-10-01", "2026-10-02"):
-        runs.archive.day(day).file("a", track("Order", day, f"{day}T07:00"))
+        runs.archive.day(day).file("a", order(day, f"{day}T07:00"))
     runs.sync()
     falls_asleep(runs, "R2", at=2)
     assert runs.replay("2026-10-01", "2026-10-03").row_count == 2
@@ -192,7 +192,7 @@ def test_a_replay_that_was_only_asleep_does_its_day_once_more(runs: Runs) -> Non
 
 
 def test_a_sync_whose_staging_is_gone_fails_and_the_next_one_loads_it(runs: Runs) -> None:
-    runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
+    runs.archive.day("2026-10-01").file("a", order("m1", "2026-10-01T07:00"))
     runs.flow = overtaken(runs, lambda: close_as_dead(runs, "R1"))
     with pytest.raises(ConservationError):
         runs.sync()
@@ -203,7 +203,7 @@ def test_a_sync_whose_staging_is_gone_fails_and_the_next_one_loads_it(runs: Runs
 
 def test_a_dead_run_is_reported_and_keeps_its_staging_during_another(runs: Runs) -> None:
     """Otherwise the living, too, would lose the race for its commit."""
-    runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
+    runs.archive.day("2026-10-01").file("a", order("m1", "2026-10-01T07:00"))
     facts = runs.context().facts
     runs.storage.write(paths.open_run(SOURCE_ID, "R1"), encode(OpenRun(facts, 0, GONE)))
     staged = f"{paths.stage(SOURCE_ID, 'R1')}/0/x.parquet"
@@ -224,7 +224,7 @@ def test_a_dead_run_is_reported_and_keeps_its_staging_during_another(runs: Runs)
 
 @pytest.mark.parametrize("runs_before", [0, 1])
 def test_the_dead_are_overtaken_once(runs: Runs, runs_before: int) -> None:
-    runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
+    runs.archive.day("2026-10-01").file("a", order("m1", "2026-10-01T07:00"))
     for _ in range(runs_before):
         runs.sync()
     for number in (7, 8):
@@ -279,10 +279,10 @@ DAYS = [f"2026-10-0{n}" for n in range(1, 6)]
 def test_a_sync_may_run_within_a_replay(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = LeaseClock(monkeypatch)
     for day in DAYS:
-        runs.archive.day(day).file("a", track("Order", day, f"{day}T07:00"))
+        runs.archive.day(day).file("a", order(day, f"{day}T07:00"))
     runs.sync()
     before = runs.state().manifest
-    runs.archive.day(DAYS[0]).file("late", track("Order", "late", f"{DAYS[0]}T07:00"))
+    runs.archive.day(DAYS[0]).file("late", order("late", f"{DAYS[0]}T07:00"))
 
     class StartsASync(InProcess):
         """Starts a sync in the middle of the second day."""

@@ -15,7 +15,7 @@ from eventlake.rules.parse import parse_value
 from eventlake.rules.types import Column, LakeType, TableSchema
 from eventlake.runs.resolve import RESCUED, resolve, standard_columns
 from eventlake.settings.models import Source
-from tests.support.lakes.archive import track
+from tests.support.lakes.archive import order
 from tests.support.lakes.runs import Row, Runs
 
 MONDAY, TUESDAY, WEDNESDAY, THURSDAY = (f"2026-10-{day:02}" for day in (5, 6, 7, 8))
@@ -24,7 +24,7 @@ INTEGER, TEXT, OBJECT, ARRAY = 38, "large", {"eu": 38, "us": Raw("7.50")}, [38, 
 
 def bring(runs: Runs, day: str, size: Any) -> None:
     """One event of the day, and a sync."""
-    runs.load(day, track("Order", day, f"{day}T07:00", size=size))
+    runs.load(day, order(day, f"{day}T07:00", size=size))
 
 
 def held(runs: Runs) -> dict[str, Row]:
@@ -121,9 +121,7 @@ def test_nothing_is_lost_in_whatever_order_they_come(runs: Runs, values: tuple[A
 
 def test_all_of_them_in_one_sync_make_a_text_column(runs: Runs) -> None:
     sent = {MONDAY: INTEGER, TUESDAY: TEXT, WEDNESDAY: OBJECT, THURSDAY: ARRAY}
-    runs.load(
-        THURSDAY, *(track("Order", day, f"{day}T07:00", size=value) for day, value in sent.items())
-    )
+    runs.load(THURSDAY, *(order(day, f"{day}T07:00", size=value) for day, value in sent.items()))
     assert runs.columns("track_order")[16:] == [
         ("properties_size", "string", "/properties/size"),
         ("properties_size_eu", "bigint", "/properties/size/eu"),

@@ -13,7 +13,7 @@ from tests.support.faults.failing_storage import Fault, Faults
 from tests.support.faults.faults import Case, break_off, hold, make_good, snapshot, sweep
 from tests.support.faults.machines import killed_step
 from tests.support.faults.places import Bucket, Folders
-from tests.support.lakes.archive import identify, track
+from tests.support.lakes.archive import identify, order
 from tests.support.lakes.runs import Runs
 from tests.support.lakes.watching import (
     NOTHING,
@@ -197,9 +197,7 @@ class Story:
         day, name = place
         self.files[place] = version
         times = [(hour, n, f"{day}T{hour}:{n:02}") for hour in HOURS for n in range(8)]
-        lines = [
-            track("Order", f"{name} {h} {n}", at, v=version, text="x" * 99) for h, n, at in times
-        ]
+        lines = [order(f"{name} {h} {n}", at, v=version, text="x" * 99) for h, n, at in times]
         self.runs.archive.day(day).file(name, *lines, identify(name, f"{day}T07:00"))
 
     def _note(self) -> None:

@@ -20,7 +20,7 @@ from eventlake.state.manifest import Manifest, RunKind, commit
 from eventlake.storage.s3 import S3Storage
 from tests.support.faults.cases import first_sync, growing_sync, replay
 from tests.support.faults.failing_storage import Broken, FailingS3Storage, Fault, Faults
-from tests.support.lakes.archive import track
+from tests.support.lakes.archive import order
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.retyping import request_type
 from tests.support.lakes.runs import SOURCE_ID, Runs
@@ -53,7 +53,7 @@ def all_steps(runs: Runs) -> None:
     first_sync(runs)
     growing_sync(runs)
     day = runs.archive.day("2026-10-03")
-    day.file("cut", track("Order", "m8", "2026-10-03T01:00", price=3), keep=0.7)
+    day.file("cut", order("m8", "2026-10-03T01:00", price=3), keep=0.7)
     day.raw("dummy-object.txt", b"")
     runs.sync()
     replay(runs)
@@ -137,7 +137,7 @@ def test_concurrent_syncs_load_events_once(bucket: Runs, monkeypatch: pytest.Mon
     """Without the lease, so that only the commit keeps them apart."""
     monkeypatch.setattr("eventlake.runs.run.held_lease", lambda *_: threading.Lock())
     for day in ("2026-10-01", "2026-10-02", "2026-10-03"):
-        bucket.archive.day(day).file("a", track("Order", f"m{day}", f"{day}T07:00", price=1))
+        bucket.archive.day(day).file("a", order(f"m{day}", f"{day}T07:00", price=1))
     with ThreadPoolExecutor(3) as pool:
         for done in [pool.submit(bucket.sync) for _ in range(3)]:
             done.result()

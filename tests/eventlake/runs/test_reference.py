@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from eventlake.load import blobs, cells, stage, typed_rows
 from eventlake.rules.counts import CastCounts
-from tests.support.lakes.archive import track
+from tests.support.lakes.archive import order
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.random_archives import Story, Sync, stories
 from tests.support.lakes.runs import Runs
@@ -119,9 +119,9 @@ def test_a_number_into_every_type(runs: Runs, number: Number, spelled: bool) -> 
     original = f'"{number.written}"' if spelled else number.written
     day = runs.archive.day("2026-10-01")
     first = dict(zip(COLUMNS, (1, 0.5, "one", True, "2026-10-01"), strict=True))
-    day.file("a", track("Order", "m1", "2026-10-01T07:00", **first))
+    day.file("a", order("m1", "2026-10-01T07:00", **first))
     runs.sync()
-    day.file("b", track("Order", "m2", "2026-10-01T07:00", **dict.fromkeys(COLUMNS, value)))
+    day.file("b", order("m2", "2026-10-01T07:00", **dict.fromkeys(COLUMNS, value)))
     report = runs.sync().tables["shop.track_order"]
     _, row = runs.rows("track_order")
 
@@ -144,7 +144,7 @@ def test_a_number_in_a_new_column(runs: Runs, number: Number) -> None:
     """It makes the type that holds it; only digits beyond the sixth place are rescued."""
     written = Raw(number.written)
     runs.archive.day("2026-10-01").file(
-        "a", track("Order", "m1", "2026-10-01T07:00", n=written, list=[written])
+        "a", order("m1", "2026-10-01T07:00", n=written, list=[written])
     )
     report = runs.sync().tables["shop.track_order"]
     types = {name: type for name, type, _ in runs.columns("track_order")}
@@ -182,7 +182,7 @@ def test_numbers_that_make_a_column_together(
     runs: Runs, together: list[str], type_: str, cells: list[Any]
 ) -> None:
     values = enumerate(map(Raw, together))
-    lines = (track("Order", f"m{number}", "2026-10-01T07:00", n=value) for number, value in values)
+    lines = (order(f"m{number}", "2026-10-01T07:00", n=value) for number, value in values)
     runs.load("2026-10-01", *lines)
     assert runs.columns("track_order")[16:] == [("properties_n", type_, "/properties/n")]
     assert [repr(row["properties_n"]) for row in runs.rows("track_order")] == list(map(repr, cells))

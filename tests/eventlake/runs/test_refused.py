@@ -14,7 +14,7 @@ from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind
 from eventlake.storage import LocalStorage
 from tests.support.faults.flows import Raises, flow
-from tests.support.lakes.archive import track
+from tests.support.lakes.archive import order
 from tests.support.lakes.runs import SOURCE_ID, Runs, utc
 
 ARROW = (
@@ -25,7 +25,7 @@ ARROW = (
 
 @pytest.fixture
 def archived(runs: Runs) -> Runs:
-    runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
+    runs.archive.day("2026-10-01").file("a", order("m1", "2026-10-01T07:00"))
     return runs
 
 

@@ -16,7 +16,7 @@ from eventlake.runs.unit import Window
 from eventlake.sample import WEB_SHOP, SampleSpec, write_archive
 from eventlake.state.manifest import RunKind
 from tests.support.faults.flows import Counting, cancel, load_days
-from tests.support.lakes.archive import identify, page, track
+from tests.support.lakes.archive import identify, order, page
 from tests.support.lakes.retyping import suppress, suppress_only
 from tests.support.lakes.runs import Runs, utc
 
@@ -43,9 +43,9 @@ def test_their_events_make_no_row_no_column_and_no_table(runs: Runs) -> None:
     suppress(runs.storage, "zoe")
     report = runs.load(
         DAY[0],
-        track("Order", "m1", "2026-10-01T07:00", n="dear") | ZOE,
-        track("Order", "m2", "2026-10-01T07:00", n=5) | MAX,
-        track("Order", "m3", "2026-10-01T07:00", n=6, gift=True) | ZOE,
+        order("m1", "2026-10-01T07:00", n="dear") | ZOE,
+        order("m2", "2026-10-01T07:00", n=5) | MAX,
+        order("m3", "2026-10-01T07:00", n=6, gift=True) | ZOE,
         identify("m4", "2026-10-01T07:00", plan="pro") | ZOE,
     )
     assert (report.rows_in, report.row_count, report.suppressed) == (4, 1, 3)
@@ -57,9 +57,7 @@ def test_their_events_make_no_row_no_column_and_no_table(runs: Runs) -> None:
 
 
 def test_they_are_counted_for_the_source_and_for_tables_that_are_there(runs: Runs) -> None:
-    runs.load(
-        DAY[0], page("m1", "2026-10-01T07:00") | MAX, track("Order", "m2", "2026-10-01T07:00") | ZOE
-    )
+    runs.load(DAY[0], page("m1", "2026-10-01T07:00") | MAX, order("m2", "2026-10-01T07:00") | ZOE)
     suppress(runs.storage, "zoe", visitors=("a1",))
     runs.load(
         DAY[0],
@@ -67,7 +65,7 @@ def test_they_are_counted_for_the_source_and_for_tables_that_are_there(runs: Run
         page("m4", "2026-10-01T08:00") | ZOE,
         page("m4", "2026-10-01T08:00") | ZOE,
         page("m5", "2026-10-01T08:00") | {"anonymousId": "a1"},
-        track("Order", "m6", "2026-10-01T08:00") | ZOE,
+        order("m6", "2026-10-01T08:00") | ZOE,
         identify("m7", "2026-10-01T08:00") | ZOE,
         identify(None, "2026-10-01T08:00") | ZOE,
         name="b",
@@ -79,7 +77,7 @@ def test_they_are_counted_for_the_source_and_for_tables_that_are_there(runs: Run
 
 def test_rows_that_are_there_go_with_a_replay_and_come_back_with_another(runs: Runs) -> None:
     runs.archive.day(DAY[0]).file(
-        "a", page("m1", "2026-10-01T07:00") | ZOE, track("Order", "m2", "2026-10-01T07:00") | ZOE
+        "a", page("m1", "2026-10-01T07:00") | ZOE, order("m2", "2026-10-01T07:00") | ZOE
     )
     runs.load(DAY[0], page("m3", "2026-10-01T09:00") | MAX, name="b")
     suppress(runs.storage, "zoe")

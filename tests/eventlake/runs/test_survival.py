@@ -34,7 +34,7 @@ from eventlake.upkeep.upkeep import UpkeepFailed
 from tests.support.faults.failing_storage import Fault, Faults
 from tests.support.faults.faults import Step, break_off
 from tests.support.faults.places import Folders
-from tests.support.lakes.archive import Line, as_line, identify, track
+from tests.support.lakes.archive import Line, as_line, identify, order
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.retyping import request_type
 from tests.support.lakes.runs import SOURCE_ID, Runs, utc
@@ -55,14 +55,9 @@ times = st.builds(
 )
 lines: st.SearchStrategy[Line] = st.one_of(
     st.builds(
-        lambda id, at, n: track("Order", id, at, n=n),
-        ids,
-        times,
-        st.sampled_from([1, 2.5, "3", "x", True]),
+        lambda id, at, n: order(id, at, n=n), ids, times, st.sampled_from([1, 2.5, "3", "x", True])
     ),
-    st.builds(
-        lambda id, at, key: track("Order", id, at, **{key: 1}), ids, times, st.sampled_from("abc")
-    ),
+    st.builds(lambda id, at, key: order(id, at, **{key: 1}), ids, times, st.sampled_from("abc")),
     st.builds(identify, ids, times),
     st.just("no JSON"),
 )
@@ -90,7 +85,7 @@ class Survival(RuleBasedStateMachine):
         self.followed = 0
         self.counted: dict[str, Counter[str]] = {}
         self.caught_up = True
-        self.file(DAYS[0], [track("Order", "m0", f"{DAYS[0]}T07:00", n=1), identify("m1", DAYS[0])])
+        self.file(DAYS[0], [order("m0", f"{DAYS[0]}T07:00", n=1), identify("m1", DAYS[0])])
 
     def teardown(self) -> None:
         if hasattr(self, "root"):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.faults.machines import at_once
-from tests.support.lakes.archive import identify, track
+from tests.support.lakes.archive import identify, order
 from tests.support.lakes.runs import Runs
 from tests.support.oracles.invariants import check_invariants, check_sweep, held_ids
 from tests.support.seeds import first_seed
@@ -24,7 +24,7 @@ def put_files(runs: Runs, names: str) -> set[str]:
             own = f"{day} {name}"
             ids |= {own, f"{day} shared"}
             lines = [
-                track("Order", own, f"{day}T07:00", n=len(ids)),
+                order(own, f"{day}T07:00", n=len(ids)),
                 identify(f"{day} shared", f"{day}T08:00"),
             ]
             runs.archive.day(day).file(name, *lines)
@@ -65,7 +65,7 @@ def compactions(runs: Runs, chance: random.Random) -> None:
 
 
 def put_one(runs: Runs, day: str, name: str) -> None:
-    line = track("Order", f"{day} {name}", f"{day}T09:00", n=1, late=name)
+    line = order(f"{day} {name}", f"{day}T09:00", n=1, late=name)
     aside = runs.archive.day(day).file(f".{name}", line)
     aside.rename(aside.with_name(f"{name}.gz"))
 

@@ -10,7 +10,7 @@ from eventlake.rules import paths
 from eventlake.rules.errors import StateError
 from eventlake.sql import LakeSql
 from tests.support.faults.flows import flow, warned_of_conflict
-from tests.support.lakes.archive import identify, track
+from tests.support.lakes.archive import identify, order
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.runs import SOURCE_ID, Runs
 from tests.support.oracles.invariants import check_invariants, check_sweep
@@ -22,8 +22,8 @@ HOUR = "segment-data/data/S1/segment_type=track_order/day=2026-10-01/hr=07"
 def load(runs: Runs, name: str, **properties: object) -> None:
     runs.archive.day("2026-10-01").file(
         name,
-        *(track("Order", f"{name}-{n}", f"2026-10-01T07:{n:02}", **properties) for n in range(5)),
-        track("Order", f"{name}-next", "2026-10-02T08:00", **properties),
+        *(order(f"{name}-{n}", f"2026-10-01T07:{n:02}", **properties) for n in range(5)),
+        order(f"{name}-next", "2026-10-02T08:00", **properties),
         identify(f"{name}-i", "2026-10-01T07:30"),
     )
 
@@ -77,11 +77,11 @@ def test_a_lost_sync_of_new_partitions_and_late_copies(runs: Runs) -> None:
     syncs(runs, "a")()
 
     def lost() -> None:
-        runs.load("2026-10-03", track("Order", "late", "2026-10-03T09:00"), name="b")
+        runs.load("2026-10-03", order("late", "2026-10-03T09:00"), name="b")
         runs.load(
             "2026-10-02",
-            track("Order", "late", "2026-10-02T10:00"),
-            track("Order", "m", "2026-10-02T08:30"),
+            order("late", "2026-10-02T10:00"),
+            order("m", "2026-10-02T08:30"),
             name="c",
         )
 

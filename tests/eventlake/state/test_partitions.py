@@ -4,7 +4,7 @@ import msgspec
 
 from eventlake.rules import paths
 from eventlake.state.partitions import Partitions, held_files
-from tests.support.lakes.archive import track
+from tests.support.lakes.archive import order
 from tests.support.lakes.glue_runs import story
 from tests.support.lakes.runs import SOURCE_ID, Runs
 from tests.support.oracles.invariants import check_invariants
@@ -54,7 +54,7 @@ def test_a_lake_of_an_earlier_release_is_carried_over(in_each_catalog: Runs) -> 
     as_an_earlier_release_left_it(runs)
     assert not runs.state().paged
     assert {table: runs.rows(table) for table in runs.tables()} == before
-    runs.load("2026-10-02", track("Order", "m9", "2026-10-02T00:20", n="x"), name="c")
+    runs.load("2026-10-02", order("m9", "2026-10-02T00:20", n="x"), name="c")
     check_pages(runs)
     check_invariants(runs)
     assert "m9" in runs.ids("track_order")

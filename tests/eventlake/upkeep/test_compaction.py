@@ -29,7 +29,7 @@ from eventlake.upkeep.candidates import candidates as find_candidates
 from eventlake.upkeep.rewrite import Rewritten, in_groups, merged
 from tests.support.faults.cases import COLUMN, scattered
 from tests.support.faults.machines import at_once
-from tests.support.lakes.archive import identify, track
+from tests.support.lakes.archive import identify, order
 from tests.support.lakes.glue_runs import GlueRuns
 from tests.support.lakes.retyping import days_of_a_replay, request_type, seen
 from tests.support.lakes.runs import SOURCE_ID, Runs
@@ -108,7 +108,7 @@ def test_today_is_left_alone_and_it_can_be_disabled(runs: Runs) -> None:
 def test_files_stay_below_the_target(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rewriting, "ROW_GROUP", 4)
     for name in "abcd":
-        events = [track("Order", f"{name}{n}", f"2026-10-01T07:{n:02}", n=n) for n in range(10)]
+        events = [order(f"{name}{n}", f"2026-10-01T07:{n:02}", n=n) for n in range(10)]
         runs.load("2026-10-01", *events, name=name)
     [before] = runs.partitions("track_order").values()
     monkeypatch.setattr(candidates, "TARGET_BYTES", -(-before.bytes // 3))
@@ -126,7 +126,7 @@ def test_files_stay_below_the_target(runs: Runs, monkeypatch: pytest.MonkeyPatch
 def test_some_of_many_files_go_along(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rewriting, "MOST_FILES", 3)
     for number in range(5):
-        runs.load("2026-10-01", track("Order", f"m{number}", "2026-10-01"), name=f"{number}")
+        runs.load("2026-10-01", order(f"m{number}", "2026-10-01"), name=f"{number}")
     rows = held(runs)
     assert (runs.compact().files_after, held(runs)) == (3, rows)
     assert (runs.compact().files_after, held(runs)) == (1, rows)
@@ -149,7 +149,7 @@ def test_a_run_has_a_limit_of_units(runs: Runs, monkeypatch: pytest.MonkeyPatch)
 def test_later_syncs_and_replays_continue_from_there(runs: Runs) -> None:
     scattered(runs)
     runs.compact()
-    runs.load("2026-10-03", track("Order", "late", "2026-10-01T07:59", n=1), name="z")
+    runs.load("2026-10-03", order("late", "2026-10-01T07:59", n=1), name="z")
     [first, _] = runs.partitions("track_order").values()
     assert ("/versions/" in first.location, first.files) == (True, 2)
     rows = held(runs)
@@ -181,7 +181,7 @@ def meanwhile(runs: Runs, do: Any) -> Iterator[None]:
 
 def test_a_file_that_a_sync_adds_meanwhile_is_not_lost(runs: Runs) -> None:
     scattered(runs)
-    runs.archive.day("2026-10-03").file("z", track("Order", "late", "2026-10-01T07:59", n=1))
+    runs.archive.day("2026-10-03").file("z", order("late", "2026-10-01T07:59", n=1))
     with meanwhile(runs, runs.sync):
         done = runs.compact()
     assert any("Another run committed manifest" in line for line in runs.logged)
@@ -232,13 +232,13 @@ def test_shadows_are_kept_in_step(runs: Runs, again: bool) -> None:
     next(days)
     days.close()
     for name in "xyz":
-        runs.load("2026-10-03", track("Order", name, "2026-10-01T07:59", n=7), name=name)
+        runs.load("2026-10-03", order(name, "2026-10-01T07:59", n=7), name=name)
     shadows = runs.state().shadows["shop.track_order"]
     assert runs.compact().partitions > 0
     kept = runs.state().shadows["shop.track_order"]
     assert {k: s.location for k, s in kept.items()} == {k: s.location for k, s in shadows.items()}
     if again:
-        runs.load("2026-10-03", track("Order", "w", "2026-10-01T07:59", n=8), name="w")
+        runs.load("2026-10-03", order("w", "2026-10-01T07:59", n=8), name="w")
     runs.logged.clear()
     runs.replay("2026-10-01", "2026-10-03")
     assert any("1 of 2 days are in the lake" in line for line in runs.logged)
@@ -357,7 +357,7 @@ SYNCS = 12
 
 def put(runs: Runs, number: int) -> None:
     for day in DAYS:
-        lines = [track("Order", f"{day} {number} {n}", f"{day}T07:{n:02}", v=n) for n in range(5)]
+        lines = [order(f"{day} {number} {n}", f"{day}T07:{n:02}", v=n) for n in range(5)]
         aside = runs.archive.day(day).file(f".{number:02}", *lines)
         aside.rename(aside.with_name(f"{number:02}.gz"))
 

@@ -12,7 +12,7 @@ import pytest
 from eventlake.rules import paths
 from eventlake.runs.clean_up import clean_up
 from tests.support.faults.cases import scattered
-from tests.support.lakes.archive import track
+from tests.support.lakes.archive import order
 from tests.support.lakes.retyping import request_type
 from tests.support.lakes.runs import SOURCE_ID, Runs
 from tests.support.oracles.invariants import check_invariants, check_sweep
@@ -51,19 +51,17 @@ def test_what_a_compaction_moved_comes_home_after_the_grace_period(anywhere: Run
     assert runs.storage.files(VERSIONS) == []
     assert runs.come_home(99) == 0
     check_invariants(runs)
-    runs.load("2026-10-01", track("Order", "late", "2026-10-01T07:00"), name="late")
+    runs.load("2026-10-01", order("late", "2026-10-01T07:00"), name="late")
     assert by_path(runs) == sorted([*ids, "late"])
 
 
 def test_an_emptied_partition_that_is_filled_again_comes_home(runs: Runs) -> None:
     day = runs.archive.day("2026-10-01")
-    day.file(
-        "a", track("Order", "m1", "2026-10-01T07:00"), track("Order", "m2", "2026-10-01T08:00")
-    )
+    day.file("a", order("m1", "2026-10-01T07:00"), order("m2", "2026-10-01T08:00"))
     runs.sync()
-    day.file("a", track("Order", "m1", "2026-10-01T07:00"))
+    day.file("a", order("m1", "2026-10-01T07:00"))
     runs.replay("2026-10-01", "2026-10-02")
-    day.file("b", track("Order", "m3", "2026-10-01T08:30"))
+    day.file("b", order("m3", "2026-10-01T08:30"))
     runs.sync()
     assert by_path(runs) == ["m1", "m2"]
     assert runs.come_home() == 2
@@ -86,11 +84,9 @@ def test_files_of_others_keep_a_partition_away_and_are_named(runs: Runs) -> None
 
 def test_files_of_others_stay_in_a_folder_that_is_cleaned(runs: Runs) -> None:
     day = runs.archive.day("2026-10-01")
-    day.file(
-        "a", track("Order", "m1", "2026-10-01T07:00"), track("Order", "m2", "2026-10-01T08:00")
-    )
+    day.file("a", order("m1", "2026-10-01T07:00"), order("m2", "2026-10-01T08:00"))
     runs.sync()
-    day.file("a", track("Order", "m1", "2026-10-01T07:00"))
+    day.file("a", order("m1", "2026-10-01T07:00"))
     theirs = f"{TABLE}/day=2026-10-01/hr=08/notes.parquet"
     runs.storage.write(theirs, b"not ours")
     runs.replay("2026-10-01", "2026-10-02")
@@ -167,7 +163,7 @@ def test_a_reader_of_paths_sees_every_partition_once(
 ) -> None:
     """Through syncs, replays, changes of types and compactions, with every homecoming at once."""
     day = runs.archive.day("2026-10-01")
-    day.file("0", *(track("Order", f"0-{n}", f"2026-10-01T{7 + n:02}:00", n=n) for n in range(3)))
+    day.file("0", *(order(f"0-{n}", f"2026-10-01T{7 + n:02}:00", n=n) for n in range(3)))
     runs.sync()
     reader = PathReader(runs)
     reader.hours = 3
@@ -182,10 +178,7 @@ def test_a_reader_of_paths_sees_every_partition_once(
     for number in range(1, 11):
         day.file(
             f"{number}",
-            *(
-                track("Order", f"{number}-{n}", f"2026-10-01T{7 + n:02}:{number:02}")
-                for n in range(3)
-            ),
+            *(order(f"{number}-{n}", f"2026-10-01T{7 + n:02}:{number:02}") for n in range(3)),
         )
         runs.sync()
         steps[number % len(steps)]()

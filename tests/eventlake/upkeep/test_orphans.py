@@ -10,7 +10,7 @@ from eventlake.state.lease import myself
 from eventlake.storage.documents import encode
 from eventlake.upkeep.removal import find_orphans, remove_orphans
 from tests.support.faults.failing_storage import lying, needed
-from tests.support.lakes.archive import track
+from tests.support.lakes.archive import order, track
 from tests.support.lakes.retyping import request_type
 from tests.support.lakes.runs import SOURCE_ID, Runs, utc
 
@@ -34,7 +34,7 @@ def look(runs: Runs, days: float) -> tuple[list[str], list[str]]:
 
 @pytest.fixture(autouse=True)
 def _a_day(runs: Runs) -> None:
-    runs.load("2026-10-01", track("Order", "m1", "2026-10-01T07:00", n=1))
+    runs.load("2026-10-01", order("m1", "2026-10-01T07:00", n=1))
 
 
 def test_an_orphan_is_removed_after_two_runs_a_grace_period_apart(runs: Runs) -> None:

@@ -8,7 +8,7 @@ import pytest
 from eventlake.checks.published import TableChecks
 from eventlake.rules.clock import now
 from eventlake.upkeep.rebuild import Rebuilt, rebuild
-from tests.support.lakes.archive import Line, identify, track
+from tests.support.lakes.archive import Line, identify, order, track
 from tests.support.lakes.glue_runs import story
 from tests.support.lakes.retyping import lake_of, request_type
 from tests.support.lakes.runs import Runs
@@ -131,7 +131,7 @@ def test_it_repairs_a_state_that_is_there_and_may_be_repeated(runs: Runs) -> Non
 
 def test_a_partition_between_two_folders_is_named(runs: Runs) -> None:
     """Before it comes home, the files do not say which of them readers have seen last."""
-    runs.load("2026-10-01", track("Order", "m1", "2026-10-01T07:00"))
+    runs.load("2026-10-01", order("m1", "2026-10-01T07:00"))
     runs.replay("2026-10-01", "2026-10-02")
     wanted = all_that_matters(runs)
     runs.storage.delete_folder(STATE)

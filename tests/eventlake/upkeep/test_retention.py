@@ -28,7 +28,7 @@ from tests.support.faults.failing_storage import (
     lying,
     needed,
 )
-from tests.support.lakes.archive import track
+from tests.support.lakes.archive import order
 from tests.support.lakes.runs import SOURCE_ID, CleanAfter, Runs, utc
 
 
@@ -40,7 +40,7 @@ def drop_days(runs: Runs, at: str) -> list[str]:
 
 def days(runs: Runs, *days: str) -> None:
     for day in days:
-        runs.archive.day(day).file("a", track("Order", day, f"{day}T07:00"))
+        runs.archive.day(day).file("a", order(day, f"{day}T07:00"))
     runs.sync()
 
 
@@ -69,28 +69,24 @@ def test_late_duplicates_of_days_without_index_are_recognised(runs: Runs) -> Non
     drop_days(runs, "2026-12-24")
     report = runs.load(
         "2026-10-21",
-        track("Order", "2026-10-01", "2026-10-03T07:00"),
-        track("Order", "2026-10-20", "2026-10-19T07:00"),
-        track("Order", "2026-10-01", "2026-10-20T08:00"),
-        track("Order", "new", "2026-10-05T07:00"),
+        order("2026-10-01", "2026-10-03T07:00"),
+        order("2026-10-20", "2026-10-19T07:00"),
+        order("2026-10-01", "2026-10-20T08:00"),
+        order("new", "2026-10-05T07:00"),
         name="late",
     )
     assert (report.row_count, report.duplicates) == (2, 2)
     # The days that were made anew are whole, and stay until the next upkeep.
     assert sorted(runs.state().index) == ["2026-10-01", "2026-10-05", "2026-10-20"]
     assert [len(ids) for _, ids in sorted(runs.index().items())] == [1, 1, 2]
-    runs.archive.day("2026-10-22").file("later", track("Order", "new", "2026-10-06T07:00"))
+    runs.archive.day("2026-10-22").file("later", order("new", "2026-10-06T07:00"))
     assert runs.sync().duplicates == 1
     assert drop_days(runs, "2026-12-24") == ["2026-10-01", "2026-10-05", "2026-10-20"]
 
 
 def test_a_replay_of_days_without_index_compares_with_the_days_around_it(runs: Runs) -> None:
-    runs.load("2026-10-01", track("Order", "m", "2026-10-01T07:00"))
-    runs.load(
-        "2026-10-02",
-        track("Order", "m", "2026-10-02T07:00"),
-        track("Order", "n", "2026-10-02T07:00"),
-    )
+    runs.load("2026-10-01", order("m", "2026-10-01T07:00"))
+    runs.load("2026-10-02", order("m", "2026-10-02T07:00"), order("n", "2026-10-02T07:00"))
     drop_days(runs, "2026-12-24")
     report = runs.replay("2026-10-02", "2026-10-03")
     assert (report.row_count, report.duplicates) == (1, 1)
@@ -225,7 +221,7 @@ def recovered(runs: Runs, hours: float = 0) -> Recovery:
 def died(runs: Runs, where: str) -> None:
     """A sync whose process is gone at a certain change of the store."""
     healthy = runs.storage
-    runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
+    runs.archive.day("2026-10-01").file("a", order("m1", "2026-10-01T07:00"))
     faults = Faults(Fault.DEATH)
     change = faults.change
 

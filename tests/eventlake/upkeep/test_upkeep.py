@@ -18,7 +18,7 @@ from eventlake.upkeep import upkeep
 from eventlake.upkeep import upkeep as upkeep_report
 from eventlake.upkeep.upkeep import UpkeepFailed, newest_upkeeps, planned_upkeep
 from tests.support.faults.cases import scattered
-from tests.support.lakes.archive import track
+from tests.support.lakes.archive import order
 from tests.support.lakes.runs import SOURCE_ID, Runs, utc
 from tests.support.oracles.invariants import check_invariants, check_sweep
 
@@ -125,7 +125,7 @@ def test_only_the_newest_reports_are_kept(runs: Runs, monkeypatch: pytest.Monkey
 
 
 def test_pipes_of_clusters_go_after_the_days_of_staging(runs: Runs) -> None:
-    runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
+    runs.archive.day("2026-10-01").file("a", order("m1", "2026-10-01T07:00"))
     runs.storage.write(f"{paths.pipes('R5')}/1.json", b"{}")
     assert runs.upkeep("2026-10-20").removed["staging"].files == 0
     assert runs.upkeep("2036-10-20").removed["staging"].files == 1

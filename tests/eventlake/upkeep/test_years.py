@@ -15,7 +15,7 @@ from eventlake.upkeep import removal
 from eventlake.upkeep import upkeep as upkeep_module
 from eventlake.upkeep.upkeep import upkeep
 from tests.support.faults.failing_storage import lying, needed
-from tests.support.lakes.archive import track
+from tests.support.lakes.archive import order
 from tests.support.lakes.runs import SOURCE_ID, Runs, utc
 from tests.support.oracles.invariants import check_invariants, held_ids
 
@@ -40,10 +40,8 @@ class SimulatedRuns(Runs):
             times = [self.time - timedelta(hours=hours) for hours in (2, 1, 9 * 24)]
             ids = [f"{at:%m-%d %H}" for at in times]
             copy = f"{self.time - timedelta(hours=26):%m-%d %H}"
-            lines = [
-                track("Order", id, _text(at), n=sync) for id, at in zip(ids, times, strict=True)
-            ]
-            day.file(f"{sync}", *lines, track("Order", copy, _text(times[0])))
+            lines = [order(id, _text(at), n=sync) for id, at in zip(ids, times, strict=True)]
+            day.file(f"{sync}", *lines, order(copy, _text(times[0])))
             sent |= {*ids, copy}
             self.sync()
         upkeep(self.context(RunKind.UPKEEP), self.time)

@@ -13,7 +13,7 @@ from eventlake.checks.repair import CatalogRepair, repair_catalog
 from eventlake.rules import paths
 from eventlake.runs.verify import CheckResult
 from eventlake.storage.documents import decode, encode
-from tests.support.lakes.archive import identify, track
+from tests.support.lakes.archive import identify, order
 from tests.support.lakes.glue_runs import PLACE, GlueRuns
 from tests.support.lakes.retyping import lake_of, no_lease_is_held
 from tests.support.lakes.runs import Runs
@@ -146,14 +146,14 @@ def with_history(empty: Checked) -> Checked:
     runs = empty.runs
     runs.load(
         "2026-10-01",
-        track("Order", "m1", "2026-10-01T07:00", n=1, price=1.5),
-        track("Order", "m2", "2026-10-01T08:00", n=2),
+        order("m1", "2026-10-01T07:00", n=1, price=1.5),
+        order("m2", "2026-10-01T08:00", n=2),
         identify("m3", "2026-10-01T07:30", email="a@example.org"),
     )
     runs.load(
         "2026-10-02",
-        track("Order", "m4", "2026-10-01T08:59", n=3, coupon="x"),
-        track("Order", "m5", "2026-10-02T00:10", n=4),
+        order("m4", "2026-10-01T08:59", n=3, coupon="x"),
+        order("m5", "2026-10-02T00:10", n=4),
         name="b",
     )
     return empty

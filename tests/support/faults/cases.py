@@ -1,7 +1,7 @@
 """What is broken off: syncs, replays, changes of types, and compactions."""
 
 from tests.support.faults.faults import Case
-from tests.support.lakes.archive import identify, track
+from tests.support.lakes.archive import identify, order
 from tests.support.lakes.retyping import days_of_a_replay, request_type
 from tests.support.lakes.runs import Runs
 
@@ -15,26 +15,23 @@ def nothing(runs: Runs) -> None:
 def first_sync(runs: Runs) -> None:
     """Two day folders, so that one is published when the other breaks off."""
     runs.archive.day("2026-10-01").file(
-        "a",
-        track("Order", "m1", "2026-10-01T07:00", price=1),
-        identify("m2", "2026-10-01T07:00"),
-        "no JSON",
+        "a", order("m1", "2026-10-01T07:00", price=1), identify("m2", "2026-10-01T07:00"), "no JSON"
     )
     runs.load(
         "2026-10-02",
-        track("Order", "m3", "2026-10-01T07:10", price=2),
-        track("Order", "m1", "2026-10-02T07:00", price=1),
+        order("m3", "2026-10-01T07:10", price=2),
+        order("m1", "2026-10-02T07:00", price=1),
     )
 
 
 def growing_sync(runs: Runs) -> None:
     """New columns; a partition gets one file more, another gets two and moves with what it held."""
     day = runs.archive.day("2026-10-02")
-    day.file("b", track("Order", "m4", "2026-10-01T07:20", price="cheap", size="L"))
+    day.file("b", order("m4", "2026-10-01T07:20", price="cheap", size="L"))
     day.file(
         "c",
-        track("Order", "m5", "2026-10-01T07:30", price=1),
-        track("Order", "m1", "2026-10-01T07:30", price=1),
+        order("m5", "2026-10-01T07:30", price=1),
+        order("m1", "2026-10-01T07:30", price=1),
         identify("m6", "2026-10-01T07:30"),
     )
     runs.sync()
@@ -56,9 +53,9 @@ def replay_of_one_table(runs: Runs) -> None:
 def two_days(runs: Runs) -> None:
     """Whole numbers, but for one that is rescued."""
     for day in ("2026-10-01", "2026-10-02"):
-        runs.archive.day(day).file("a", track("Order", day, f"{day}T07:00", n=1))
+        runs.archive.day(day).file("a", order(day, f"{day}T07:00", n=1))
     runs.sync()
-    runs.load("2026-10-02", track("Order", "text", "2026-10-01T07:00", n="two"), name="b")
+    runs.load("2026-10-02", order("text", "2026-10-01T07:00", n="two"), name="b")
 
 
 def requested(runs: Runs) -> None:
@@ -87,11 +84,11 @@ def sync_amid_a_switch(runs: Runs) -> None:
     day = runs.archive.day("2026-10-03")
     day.file(
         "a",
-        track("Order", "late a", "2026-10-01T07:00", n=3),
-        track("Order", "late b", "2026-10-02T07:00", n=4),
-        track("Order", "new a", "2026-10-01T12:00", n=5),
+        order("late a", "2026-10-01T07:00", n=3),
+        order("late b", "2026-10-02T07:00", n=4),
+        order("new a", "2026-10-01T12:00", n=5),
     )
-    day.file("b", track("Order", "late c", "2026-10-01T07:00", n=6, more="x"))
+    day.file("b", order("late c", "2026-10-01T07:00", n=6, more="x"))
     runs.sync()
 
 
@@ -105,8 +102,8 @@ def scattered(runs: Runs) -> None:
     for number, name in enumerate("abc"):
         runs.load(
             "2026-10-01",
-            track("Order", f"m{number}", f"2026-10-01T07:{30 - number}", **{name: number}),
-            track("Order", f"n{number}", f"2026-10-02T07:{30 - number}", n=number),
+            order(f"m{number}", f"2026-10-01T07:{30 - number}", **{name: number}),
+            order(f"n{number}", f"2026-10-02T07:{30 - number}", n=number),
             identify(f"i{number}", f"2026-10-01T07:{10 + number}"),
             name=name,
         )

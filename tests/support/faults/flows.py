@@ -11,7 +11,7 @@ from eventlake.load.seen import Seen
 from eventlake.load.stage_job import RawFile, StageJob
 from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.rules import paths
-from tests.support.lakes.archive import track
+from tests.support.lakes.archive import order
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.runs import SOURCE_ID, Runs
 
@@ -107,9 +107,9 @@ def load_days(runs: Runs, days: int) -> tuple[str, str]:
         day, morrow = (f"{FIRST + timedelta(days=number + n)}" for n in (0, 1))
         runs.archive.day(day).file(
             "a",
-            *(track("Order", f"{day}-{n}", f"{day}T07:0{n}", n=n) for n in range(6)),
-            track("Order", f"{number // 3}", f"{day}T07:30"),
-            track("Order", f"late {day}", f"{morrow}T07:00"),
+            *(order(f"{day}-{n}", f"{day}T07:0{n}", n=n) for n in range(6)),
+            order(f"{number // 3}", f"{day}T07:30"),
+            order(f"late {day}", f"{morrow}T07:00"),
         )
     runs.sync()
     runs.flow = Counting

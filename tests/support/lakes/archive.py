@@ -22,6 +22,10 @@ def track(event: str, id: str | None, at: str, /, **properties: Any) -> dict[str
     return _event("track", id, at) | {"event": event} | _with("properties", properties)
 
 
+def order(id: str | None, at: str, /, **properties: Any) -> dict[str, Any]:
+    return track("Order", id, at, **properties)
+
+
 def identify(id: str | None, at: str, /, **traits: Any) -> dict[str, Any]:
     return _event("identify", id, at) | _with("traits", traits)
 

@@ -7,7 +7,7 @@ import msgspec
 
 from eventlake.catalog.base import Catalog
 from eventlake.lake import Lake
-from tests.support.lakes.archive import identify, page, track
+from tests.support.lakes.archive import identify, order, page
 from tests.support.lakes.retyping import request_type
 from tests.support.lakes.runs import Runs
 from tests.support.lakes.settings import settings_of
@@ -40,21 +40,21 @@ def story(runs: Runs) -> None:
     day = runs.archive.day("2026-10-01")
     day.file(
         "a",
-        track("Order", "m1", "2026-10-01T07:00", n=1, price=1.5),
-        track("Order", "m2", "2026-10-01T08:00", n=2, tags=["a", "b"]),
+        order("m1", "2026-10-01T07:00", n=1, price=1.5),
+        order("m2", "2026-10-01T08:00", n=2, tags=["a", "b"]),
         identify("m3", "2026-10-01T07:30", email="a@example.org"),
     )
     runs.sync()
     runs.load(
         "2026-10-02",
-        track("Order", "m4", "2026-10-01T07:59", n=3, coupon="x"),
+        order("m4", "2026-10-01T07:59", n=3, coupon="x"),
         page("m5", "2026-10-02T00:00", **{"the title": "Home", "注册": True}),
-        track("Order", "m6", "2026-10-02T00:10", n="many"),
+        order("m6", "2026-10-02T00:10", n="many"),
         name="b",
     )
     day.file(
         "a",
-        track("Order", "m1", "2026-10-01T07:00", n=1, price=1.5),
+        order("m1", "2026-10-01T07:00", n=1, price=1.5),
         identify("m3", "2026-10-01T07:30", email="a@example.org"),
     )
     runs.replay("2026-10-01", "2026-10-02")
