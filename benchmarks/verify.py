@@ -92,7 +92,7 @@ def truth_of(files: Sequence[Path]) -> Truth:
     """Compute with DuckDB, which shares no code with our engine."""
     with (
         TemporaryDirectory(dir=files[0].parent) as folder,
-        duckdb.connect(Path(folder, "truth.duckdb")) as connection,
+        duckdb.connect(Path(folder, "truth.duckdb"), config={"memory_limit": "4GB"}) as connection,
     ):
         connection.create_function("table_name", table_name, ["VARCHAR", "VARCHAR"], "VARCHAR")
         connection.execute(_READ, {"files": [str(file) for file in files]})
