@@ -3,7 +3,9 @@
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from threading import Lock, Thread
 from typing import Any
 from uuid import uuid4
 
@@ -12,8 +14,9 @@ from pyspark import SparkConf, SparkContext, SparkFiles
 from eventlake.storage import LocalStorage
 from spark_resources.dataflow.blob_store import BlobStore
 from spark_resources.dataflow.staged import SparkRunner, StagedDataflow
-from spark_resources.engines.java import FRUGAL_JAVA, filtered_stderr
+from spark_resources.engines.java import FRUGAL_JAVA, filtered_stderr, with_archive
 
+_STARTS = Lock()  # one start at a time: each redirects standard error meanwhile
 _LOG_SETTINGS = Path(__file__).absolute().with_name("log4j2.properties")
 
 SPARK_CONFIG: dict[str, Any] = {
@@ -33,11 +36,24 @@ SPARK_CONFIG: dict[str, Any] = {
 
 def local_dataflow(config: Mapping[str, Any]) -> StagedDataflow:
     """A dataflow on the Spark of this process; starts Spark if necessary."""
-    # By default, Spark starts workers with the first `python3` on the path.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # A session would also start Spark SQL, which takes another second and is not used.
-    with filtered_stderr():
-        context = SparkContext.getOrCreate(SparkConf().setAll([*config.items()]))
+    context = _context(config)
     # Spark removes its folder for files at its end.
     store = BlobStore(LocalStorage(SparkFiles.getRootDirectory()), f"blobs-{uuid4().hex}")
     return StagedDataflow(SparkRunner(context), store)
+
+
+def start_early() -> None:
+    """Start Spark in the background, for a run of this process that will need it in seconds.
+
+    `local_dataflow` waits for it, or starts it again if it could not start.
+    """
+    config = with_archive(SPARK_CONFIG)
+    Thread(target=lambda: suppress(Exception)(_context)(config), name="Spark", daemon=True).start()
+
+
+def _context(config: Mapping[str, Any]) -> SparkContext:
+    # By default, Spark starts workers with the first `python3` on the path.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    with _STARTS, filtered_stderr():
+        # A session would also start Spark SQL, which takes another second and is not used.
+        return SparkContext.getOrCreate(SparkConf().setAll([*config.items()]))
