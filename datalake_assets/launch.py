@@ -1,8 +1,7 @@
 """Launches syncs and replays from the command line as Dagster runs, which the UI shows."""
 
-import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -21,8 +20,8 @@ from datalake_assets.assets.keys import (
 )
 from datalake_assets.assets.running import run_error
 from datalake_assets.definitions import build
-from datalake_assets.instance.dagster_private import NO_COMPUTE_LOGS
-from datalake_assets.instance.home import ensure_home, opened_instance
+from datalake_assets.instance.dagster_private import NO_COMPUTE_LOGS, keep_connections
+from datalake_assets.instance.home import opened_instance
 from datalake_assets.instance.schedules import sync_job_name
 from datalake_assets.instance.snapshot import (
     Snapshot,
@@ -30,7 +29,7 @@ from datalake_assets.instance.snapshot import (
     read_snapshot,
     refresh_snapshot,
 )
-from datalake_assets.preflight import before_run, require
+from datalake_assets.preflight import prepare
 from datalake_assets.sensors.reload import LOCATION
 from eventlake.lake import Lake
 from eventlake.rules.clock import FORM
@@ -159,14 +158,6 @@ def launch_upkeep(lake: Lake, source: Source) -> Outcome:
     return execute(_definitions(lake).resolve_job_def(upkeep_job_name(source)), source, {})
 
 
-def prepare(lake: Lake, sources: Sequence[Source]) -> None:
-    """Refuse runs that cannot work before anything is written; then create Dagster's home."""
-    require(before_run(lake, sources))
-    ensure_home(lake.settings)
-    # On Ctrl-C, py4j would log three stack traces of broken connections.
-    logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
-
-
 def report_of_run(lake: Lake, source: Source, outcome: Outcome) -> RunReport | None:
     """The report of a run that has ended; one that failed may have none."""
     recent = islice(newest_reports(lake.for_source(source), {source.id}), 100)
@@ -189,7 +180,7 @@ class DagsterLauncher:
         self, lake: Lake, source: Source, window: Window, tables: tuple[str, ...] | None
     ) -> RunReport:
         refuse_replay(lake, source, window, tables)
-        prepare(lake, [source])
+        prepare(lake, [source], replay=True)
         return _ended(lake, source, launch_replay(lake, source, window, tables))
 
 
@@ -227,6 +218,7 @@ def execute(
     asset_selection: list[dg.AssetKey] | None = None,
 ) -> Outcome:
     with _instance() as instance:
+        keep_connections(instance)
         result = job.execute_in_process(
             run_config={"loggers": {"console": {"config": {}}}, **run_config},
             instance=instance,

@@ -11,6 +11,7 @@ import dagster as dg
 import msgspec
 
 from datalake_assets.assets.keys import SOURCE_TAG, run_tags
+from datalake_assets.instance.dagster_private import keep_connections
 from eventlake.aws.permissions import granted_by
 from eventlake.aws.refusals import as_lake_error
 from eventlake.lake import Lake
@@ -163,6 +164,7 @@ def record_process(
 ) -> None:
     """Tag a run with its process, so that other processes can see whether it is alive; and with
     its lake and source, which runs have no job for that are started in the graph of assets."""
+    keep_connections(context.instance)
     process = {PROCESS_TAG: msgspec.json.encode(myself()).decode()}
     context.instance.add_run_tags(context.run.run_id, process | run_tags(lake, source))
 

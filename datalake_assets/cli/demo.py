@@ -17,7 +17,8 @@ from datalake_assets.cli.output import fail, plural, say, show_answer, span, wor
 from datalake_assets.cli.reports import show_reports
 from datalake_assets.cli.sync import Done, exit_code, reported, show_runs
 from datalake_assets.instance.home import is_claimed, leave_home
-from datalake_assets.launch import launch_sync, prepare
+from datalake_assets.launch import launch_sync
+from datalake_assets.preflight import prepare
 from eventlake.lake import Lake
 from eventlake.rules.errors import LakeError, UsageError
 from eventlake.runs.report_history import newest_reports

@@ -1,13 +1,14 @@
-"""`datalake sync` and `datalake replay`: runs in this process, through Dagster."""
+"""`datalake sync` and `datalake replay`: runs in this process, through Dagster.
+
+Dagster is imported in functions: it takes a second, in which Spark starts beside it (`prepare`).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from datalake_assets.assets.running import new_job
-from datalake_assets.cli.dry_run import dry_run as show_dry_run
 from datalake_assets.cli.invocation import TO, AsJson, DryRun, RequiredSource, invocation
 from datalake_assets.cli.output import (
     fail,
@@ -21,20 +22,16 @@ from datalake_assets.cli.output import (
     working,
 )
 from datalake_assets.cli.reports import what_is_new
-from datalake_assets.launch import (
-    Outcome,
-    launch_replay,
-    launch_sync,
-    prepare,
-    refuse_replay,
-    report_of_run,
-)
+from datalake_assets.preflight import prepare
 from eventlake.lake import Lake
 from eventlake.rules.clock import parse_range, touched_days
 from eventlake.rules.errors import UsageError
 from eventlake.runs.report_history import RunReport
 from eventlake.runs.unit import Window
 from eventlake.settings.models import Source
+
+if TYPE_CHECKING:
+    from datalake_assets.launch import Outcome
 
 
 def sync(
@@ -73,10 +70,15 @@ def sync(
             "No source is enabled. Name one with --source, or set `enabled: true` in lake.yaml."
         )
     if dry_run:
+        from datalake_assets.assets.running import new_job
+        from datalake_assets.cli.dry_run import dry_run as show_dry_run
+
         days = touched_days(*hours) if hours else None
         jobs = [new_job(settings, one, "", days=days, dry_run=True) for one in chosen]
         return show_dry_run(lake, jobs, as_json)
     prepare(lake, chosen)
+    from datalake_assets.launch import launch_sync
+
     runs: list[Done] = []
     for one in chosen:
         note(f"Syncing {one.slug}")
@@ -118,11 +120,17 @@ def replay(
     chosen = lake.settings.source(source)
     window = Window(*parse_range(first, end))
     tables = tuple(chosen.own_table(one) for one in table) if table else None
+    if not dry_run:
+        prepare(lake, [chosen], replay=True)
+    from datalake_assets.launch import launch_replay, refuse_replay
+
     if dry_run:
+        from datalake_assets.assets.running import new_job
+        from datalake_assets.cli.dry_run import dry_run as show_dry_run
+
         refuse_replay(lake, chosen, window, tables)
         job = new_job(lake.settings, chosen, "", window=window, tables=tables, dry_run=True)
         return show_dry_run(lake, [job], as_json)
-    prepare(lake, [chosen])
     note(f"Replaying {chosen.slug}, {window}")
     with working(f"replaying {chosen.slug}"):
         outcome = launch_replay(lake, chosen, window, tables, accept_changes)
@@ -135,7 +143,7 @@ class Done:
     """A run that has ended, with its report if it wrote one."""
 
     source: Source
-    outcome: Outcome
+    outcome: "Outcome"
     report: RunReport | None
 
     @property
@@ -145,8 +153,10 @@ class Done:
         return headline(error) if "Traceback" in str(error) else str(error)
 
 
-def reported(lake: Lake, source: Source, outcome: Outcome) -> Done:
+def reported(lake: Lake, source: Source, outcome: "Outcome") -> Done:
     """Find the report of a run that has ended."""
+    from datalake_assets.launch import report_of_run
+
     return Done(source, outcome, report_of_run(lake, source, outcome))
 
 
@@ -162,7 +172,7 @@ def finish(runs: Sequence[Done], as_json: bool) -> None:
     raise typer.Exit(max(exit_code(run.outcome) for run in runs))
 
 
-def exit_code(outcome: Outcome) -> int:
+def exit_code(outcome: "Outcome") -> int:
     return 0 if outcome.succeeded else outcome.exit_code or 1
 
 

@@ -1,17 +1,22 @@
 """All uses of Dagster's private parts. Where Dagster has no public way, this module holds it, and
 `tests/datalake_assets/instance/test_dagster_private.py` fails loudly if an upgrade changes one."""
 
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
+from sqlalchemy import Connection, Engine, create_engine, event
 
 NO_COMPUTE_LOGS = {
     "module": "dagster._core.storage.noop_compute_log_manager",
     "class": "NoOpComputeLogManager",
 }
 """The output of runs stays on the terminal instead of files; no public class does that."""
+
+_WAIT_SECONDS = 60  # for another process that writes to the same database, as in Dagster
 
 DAEMON_MODULE = "dagster._daemon"
 """What `dagster-daemon` runs, for `python -m`: the script may not be on the path."""
@@ -36,6 +41,46 @@ def latest_evaluations(
     """The last evaluation of each check that has one."""
     latest = instance.event_log_storage.get_latest_asset_check_execution_by_key([*keys])
     return {key: record.evaluation for key, record in latest.items() if record.evaluation}
+
+
+def keep_connections(instance: dg.DagsterInstance) -> None:
+    """Store the events of this process over connections that stay open, if they go to SQLite.
+
+    Dagster opens two databases for each event, compiles its statements anew, and waits for the
+    disk: 8 ms an event, 1.3 ms with this. The databases keep their write-ahead log; what a power
+    cut can take are the last events, never the consistency of the file, and never rows of the lake.
+    """
+    storage: Any = instance.event_log_storage
+    if not hasattr(storage, "conn_string_for_shard") or "_connect" in vars(storage):
+        return
+    create, close = storage._connect, storage.dispose
+    engines: dict[str, Engine] = {}
+
+    def opened(shard: str) -> Engine:
+        with create(shard):  # creates or upgrades the database
+            engine = create_engine(
+                storage.conn_string_for_shard(shard),
+                pool_size=1,
+                connect_args={"timeout": _WAIT_SECONDS, "check_same_thread": False},
+            )
+        event.listen(engine, "connect", lambda raw, _: raw.execute("PRAGMA synchronous=NORMAL"))
+        return engine
+
+    @contextmanager
+    def connect(shard: str) -> Iterator[Connection]:
+        engine = engines.get(shard) or engines.setdefault(shard, opened(shard))
+        with storage._db_lock, engine.begin() as connection:
+            yield connection
+        # The UI follows a run by the time of its file, which the write-ahead log leaves alone.
+        os.utime(storage.path_for_shard(shard))
+
+    def dispose() -> None:
+        for engine in engines.values():
+            engine.dispose()
+        engines.clear()
+        close()
+
+    storage._connect, storage.dispose = connect, dispose
 
 
 def run_webserver(webserver: type[Any]) -> None:

@@ -1,12 +1,14 @@
 """Preflight checks: whether runs can work, found out before they start, without lasting changes."""
 
+import logging
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from datalake_assets.instance.home import ensure_home
 from datalake_assets.instance.schedules import Schedules
-from datalake_assets.preflight.archive import archive_findings
+from datalake_assets.preflight.archive import archive_findings, waiting_files
 from datalake_assets.preflight.aws import account_findings, catalog_finding, glue_findings, uses_aws
 from datalake_assets.preflight.finding import Finding, finding_of
 from datalake_assets.preflight.storage import folder_finding
@@ -14,13 +16,14 @@ from eventlake.lake import Lake
 from eventlake.rules.errors import (
     InsufficientPermissions,
     InvalidSetting,
+    LakeError,
     ServiceTrouble,
     UsageError,
 )
 from eventlake.settings.models import Source
 from spark_resources.engines.java import require_java
 
-__all__ = ["Finding", "before_run", "findings", "require"]
+__all__ = ["Finding", "before_run", "findings", "prepare", "require"]
 
 if TYPE_CHECKING:
     from eventlake.alerts.channels import Channel
@@ -93,6 +96,29 @@ def require(found: Iterable[Finding]) -> None:
         raise errors[0]
     if errors:
         raise UsageError("\n".join([f"{len(errors)} problems prevent the run.", *map(str, errors)]))
+
+
+def prepare(lake: Lake, sources: Sequence[Source], *, replay: bool = False) -> None:
+    """Refuse runs that cannot work before anything is written; then get ready for them.
+
+    Spark starts in the background, if this process will read raw files.
+    """
+    require(before_run(lake, sources))
+    ensure_home(lake.settings)
+    # On Ctrl-C, py4j would log three stack traces of broken connections.
+    logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
+    in_a_folder = "://" not in lake.settings.storage_uri
+    if lake.settings.engine == "local" and in_a_folder and (replay or _files_wait(lake, sources)):
+        from spark_resources.engines.session import start_early
+
+        start_early()
+
+
+def _files_wait(lake: Lake, sources: Iterable[Source]) -> bool:
+    try:
+        return any(waiting_files(lake.for_source(one), one) for one in sources)
+    except (LakeError, OSError):
+        return False  # the run reports it
 
 
 def java_finding() -> Finding:

@@ -42,7 +42,7 @@ def archive_findings(
             f"them, or run `datalake sync --source {source.slug}`",
             warning=True,
         )
-    elif schedules is not None and _waiting(lake, source) and not schedules.is_on(source):
+    elif schedules is not None and waiting_files(lake, source) and not schedules.is_on(source):
         yield Finding(
             f"schedule of {source.slug}",
             "off, and files wait: switch it on in the UI (Automation), or start the UI with "
@@ -68,7 +68,7 @@ def _archive(lake: Lake, source: Source) -> str:
             f"syncs ignore: `start` is {source.start}. Set an earlier `start` to load them"
         )
     total = sum(file.size for file in files) / 1e6
-    waiting = _waiting(lake, source)
+    waiting = waiting_files(lake, source)
     waits = f"; {waiting:,} wait for a sync" if waiting else ""
     seen = f"{len(files):,} files, {total:,.1f} MB, days {min(folders)} to {max(folders)}{waits}"
     seen = "; not taken: ".join([seen, *(["; ".join(map(str, ignored))] if ignored else [])])
@@ -115,7 +115,7 @@ def _rejected(source: Source, line: bytes) -> Reject | None:
     return None
 
 
-def _waiting(lake: Lake, source: Source) -> int:
+def waiting_files(lake: Lake, source: Source) -> int:
     """Files that the next sync would load."""
     state = read_state(lake.storage, source.id)
     return sum(len(unit.files) for unit in plan_sync(lake.storage, source, state).units)

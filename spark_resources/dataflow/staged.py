@@ -66,7 +66,13 @@ class SparkRunner:
         self.context.setJobDescription(f"{name}, {len(parts)} tasks")
         self.context.setLocalProperty("callSite.short", name)
         with self.guard():
-            return self.context.parallelize(parts, len(parts)).map(work).collect()
+            try:
+                return self.context.parallelize(parts, len(parts)).map(work).collect()
+            except Exception:
+                raise
+            except BaseException:  # an interrupt: its tasks would go on
+                self.context.cancelAllJobs()
+                raise
 
 
 class StagedDataflow:

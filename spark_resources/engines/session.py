@@ -47,8 +47,12 @@ def start_early() -> None:
 
     `local_dataflow` waits for it, or starts it again if it could not start.
     """
-    config = with_archive(SPARK_CONFIG)
-    Thread(target=lambda: suppress(Exception)(_context)(config), name="Spark", daemon=True).start()
+
+    def start() -> None:
+        with suppress(Exception):
+            _context(with_archive(SPARK_CONFIG))
+
+    Thread(target=start, name="Spark", daemon=True).start()
 
 
 def _context(config: Mapping[str, Any]) -> SparkContext:
