@@ -31,7 +31,7 @@ class Lake:
 
     @classmethod
     def _opened(cls, settings: Settings, of: Overridable) -> Self:
-        storage = open_storage(settings.storage_uri, AwsAccess.of(of))
+        storage = open_storage(settings.storage_uri, AwsAccess.of(of), settings.private_files)
         return cls(settings, storage, open_catalog(settings, storage, of))
 
 

@@ -57,6 +57,8 @@ def ensure_home(settings: Settings) -> Path:
     """Create the home with its `dagster.yaml`, and set it in the environment."""
     home = home_of(settings)
     home.mkdir(parents=True, exist_ok=True)
+    if settings.private_files and home.stat().st_uid == os.getuid():
+        home.chmod(0o700)  # Dagster's databases and logs are in it
     ensure_instance_file(home)
     reserve_names(settings, home)
     os.environ[VARIABLE] = str(home)

@@ -207,6 +207,23 @@ def is_own_file(name: str) -> bool:
     return _OWN_FILE.fullmatch(name) is not None
 
 
+_RUN_ID = re.compile(r"\d{19}|R\d+", re.ASCII)
+_LOG_FILE = re.compile(r"metadata\.json|records_[a-z]+\.\d+\.parquet", re.ASCII)
+
+
+def is_run_id(name: str) -> bool:
+    """Whether a folder is called as our runs are: nanoseconds since 1970 (tests use R1, R2)."""
+    return _RUN_ID.fullmatch(name) is not None
+
+
+def is_removable(path: str) -> bool:
+    """Whether a file in a folder that is to be removed is ours, by its name."""
+    name = path.rpartition("/")[2]
+    if path.startswith("sync_tracking_datasets/"):
+        return _LOG_FILE.fullmatch(name) is not None
+    return "segment_type=" not in path or is_own_file(name)
+
+
 def staged_runs(source_id: str) -> str:
     return f"segment-stage/{source_id}"
 

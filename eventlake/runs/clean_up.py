@@ -63,8 +63,8 @@ def _remove(storage: Storage, path: str) -> Removed:
         storage.delete(path)
         return counted(file for file in had if file.path == path)
     had = storage.files(path)
-    # Files that others put into a partition's folder are theirs.
-    ours = [f for f in had if "segment_type=" not in path or paths.is_own_file(f.name)]
+    # Files that others put into our folders are theirs.
+    ours = [file for file in had if paths.is_removable(file.path)]
     if len(ours) == len(had):
         storage.delete_folder(path)
     else:
@@ -250,14 +250,14 @@ def clean_staging(
     """
     open_runs = open_run_ids(storage, source_id)
     removed: dict[str, Removed] = {}
-    for run_id in storage.folders(paths.staged_runs(source_id)):
+    for run_id in filter(paths.is_run_id, storage.folders(paths.staged_runs(source_id))):
         if run_id in open_runs:
             continue
         folder = paths.stage(source_id, run_id)
         gone = _cleared(storage, folder, now - ORPHANED_AFTER)
         if gone is not None:
             removed[run_id] = gone
-    for run_id in storage.folders(paths.all_pipes()):
+    for run_id in filter(paths.is_run_id, storage.folders(paths.all_pipes())):
         gone = _cleared(storage, paths.pipes(run_id), now - timedelta(days=most_days))
         if gone is not None:
             removed[run_id] = removed.get(run_id, Removed()) + gone

@@ -185,6 +185,7 @@ class Settings(Overridable):
     catalog: fields.CatalogChoice = "local"
     engine: fields.EngineChoice = "local"
     spark: Annotated[Spark, Field(description="allowed: python, wait_minutes, conf")] = Spark()
+    private_files: Annotated[bool, Field(description="allowed: true | false")] = True
     sources: Annotated[
         tuple[Source, ...],
         Field(min_length=1, description="allowed: a list of at least one source"),

@@ -7,10 +7,10 @@ from eventlake.storage.local import LocalStorage
 __all__ = ["LocalStorage", "Storage", "StoredFile", "open_storage"]
 
 
-def open_storage(uri: str, access: AwsAccess) -> Storage:
+def open_storage(uri: str, access: AwsAccess, private: bool = True) -> Storage:
     """The storage at `s3://bucket[/prefix]` or in a folder; does not read or write."""
     if uri.startswith("s3://"):
         from eventlake.storage.s3 import S3Storage
 
         return S3Storage(uri, access)
-    return LocalStorage(uri)
+    return LocalStorage(uri, private=private)

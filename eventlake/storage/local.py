@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from ctypes import CDLL, get_errno
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from errno import ENOENT
 from functools import lru_cache
 from itertools import count
@@ -41,14 +41,24 @@ def _mine(process: int) -> str:
     return uuid.uuid4().hex
 
 
-def open_new(full: str) -> int:
-    """Open a file for writing, with the mode that the umask allows; create missing folders."""
+def open_new(full: str, private: bool = True) -> int:
+    """Open a file for writing; create missing folders."""
     flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    mode = 0o600 if private else 0o666
     try:
-        return os.open(full, flags, 0o666)
+        return os.open(full, flags, mode)
     except FileNotFoundError:  # rare: most folders exist
-        os.makedirs(os.path.dirname(full), exist_ok=True)
-        return os.open(full, flags, 0o666)
+        make_folder(os.path.dirname(full), private)
+        return os.open(full, flags, mode)
+
+
+def make_folder(folder: str, private: bool) -> None:
+    """Create a folder and those above it. Private: readable for their owner alone."""
+    if os.path.isdir(folder):
+        return
+    make_folder(os.path.dirname(folder), private)
+    with suppress(FileExistsError):
+        os.mkdir(folder, 0o700 if private else 0o777)
 
 
 def discard(full: str) -> None:
@@ -128,9 +138,13 @@ _BUFFER = 256 << 10  # most files fit in one write
 
 @dataclass(frozen=True)
 class LocalStorage(Storage):
-    """A root folder on this machine or on a shared disk."""
+    """A root folder on this machine or on a shared disk.
+
+    Private files are readable for their owner alone; for others, the umask decides.
+    """
 
     uri: str
+    private: bool = field(default=True, kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "uri", str(Path(self.uri).absolute()))
@@ -164,7 +178,7 @@ class LocalStorage(Storage):
         full = self.full(path)
         draft = draft_path(full)
         try:
-            with open(open_new(draft), "wb", buffering=_BUFFER) as out:
+            with open(open_new(draft, self.private), "wb", buffering=_BUFFER) as out:
                 yield out
             os.replace(draft, full)
         except BaseException:
@@ -173,7 +187,7 @@ class LocalStorage(Storage):
 
     def write_unique(self, path: str, data: bytes | memoryview) -> None:
         full = self.full(path)
-        handle = open_new(full)
+        handle = open_new(full, self.private)
         try:
             rest = memoryview(data)
             while len(rest):  # a nearly full disk accepts a part of the data
@@ -237,7 +251,7 @@ class LocalStorage(Storage):
     def _locked(self, path: str) -> Iterator[None]:
         """Lock the folder of a file against other updates."""
         # The operating system releases the lock if the holder dies.
-        handle = open_new(f"{os.path.dirname(self.full(path))}/.lock")
+        handle = open_new(f"{os.path.dirname(self.full(path))}/.lock", self.private)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
@@ -253,7 +267,7 @@ class LocalStorage(Storage):
         drafts = [draft_path(self.full(path)) for path, _ in files]
         try:
             for draft, (_, data) in zip(drafts, files, strict=True):
-                with open(open_new(draft), "wb") as out:
+                with open(open_new(draft, self.private), "wb") as out:
                     out.write(data)
             self._sync_drafts(drafts)
             yield drafts
@@ -295,7 +309,7 @@ class LocalStorage(Storage):
     def move_into_place(self, source: str, target: str) -> None:
         full = self.full(target)
         # A new folder cannot contain the target.
-        if not _made(full.rpartition("/")[0]) and self.exists(target):
+        if not _made(full.rpartition("/")[0], self.private) and self.exists(target):
             return
         try:
             os.replace(self.full(source), full)
@@ -330,7 +344,7 @@ class LocalStorage(Storage):
 
     def copy(self, source: str, target: str) -> None:
         full = self.full(target)
-        _made(full.rpartition("/")[0])
+        _made(full.rpartition("/")[0], self.private)
         try:
             os.link(self.full(source), full)  # files never change, so two names may share one
         except FileExistsError:
@@ -339,7 +353,7 @@ class LocalStorage(Storage):
             raise
         except OSError:  # a file system without links
             draft = self.full(f"{target.rpartition('/')[0]}/.{uuid.uuid4().hex}")
-            shutil.copyfile(self.full(source), draft)
+            shutil.copy(self.full(source), draft)  # with its mode
             os.replace(draft, full)
         sync_path(full)
 
@@ -371,14 +385,14 @@ def _linked(draft: str, full: str) -> bool:
     return True
 
 
-def _made(folder: str) -> bool:
+def _made(folder: str, private: bool) -> bool:
     """Create a folder if necessary; True only if it certainly did not exist before."""
     try:
-        os.mkdir(folder)  # the parent mostly exists
+        os.mkdir(folder, 0o700 if private else 0o777)  # the parent mostly exists
     except FileExistsError:
         return False
     except FileNotFoundError:
-        os.makedirs(folder, exist_ok=True)
+        make_folder(folder, private)
         return False
     return True
 

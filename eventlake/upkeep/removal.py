@@ -200,7 +200,8 @@ def expired_logs(storage: Storage, settings: Settings, source: Source, at: datet
     before = at - timedelta(days=source.retention.record_log_days)
     still_open = open_run_ids(storage, source.id)
     root = paths.tracked_runs(settings.workspace_id, source.id)
-    runs = [run for run in storage.folders(root) if run not in still_open]
+    ours = filter(paths.is_run_id, storage.folders(root))
+    runs = [run for run in ours if run not in still_open]
     folders = [f"{root}/{run}" for run in runs]
     began = storage.each(lambda folder: _began(storage, folder), folders)
     return [folder for folder, when in zip(folders, began, strict=True) if when < before]

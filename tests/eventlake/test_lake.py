@@ -1,15 +1,21 @@
 """A lake, opened: its storage and catalog by the settings, its access by the source."""
 
+import os
 import pickle
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from eventlake.aws.access import AwsAccess
 from eventlake.catalog.glue import GlueCatalog
 from eventlake.catalog.local import LocalCatalog
 from eventlake.lake import Lake
+from eventlake.settings.file import load_settings
 from eventlake.storage import LocalStorage
 from eventlake.storage.s3 import S3Storage
+from tests.support.lakes.archive import track
+from tests.support.lakes.runs import Runs
 from tests.support.lakes.settings import settings_of
 
 ROLE, OTHER = (f"arn:aws:iam::123456789012:role/{name}" for name in ("lake", "other"))
@@ -69,3 +75,31 @@ def test_what_concerns_all_sources_is_done_by_the_first_that_has_a_role() -> Non
 def test_a_lake_travels() -> None:
     for lake in (opened(), opened(catalog="glue", iam_role_arn=ROLE), opened(storage="x")):
         assert pickle.loads(pickle.dumps(lake)) == lake
+
+
+@pytest.mark.parametrize("private", [True, False])
+def test_files_with_personal_data_are_their_owners_alone(tmp_path: Path, private: bool) -> None:
+    before = os.umask(0o022)
+    try:
+        runs = Runs(tmp_path / "lake", store=LocalStorage(str(tmp_path / "lake"), private=private))
+        for id in ("m0", "m1", "m2"):
+            runs.archive.day("2026-10-01").file(id, track("Order", id, "2026-10-01T07:00", n=1))
+            runs.sync()
+        runs.compact()
+        runs.come_home()
+        runs.replay("2026-10-01", "2026-10-02")
+        runs.upkeep()
+    finally:
+        os.umask(before)
+    made = [p for p in runs.root.rglob("*") if "segment-logs" not in str(p)]
+    modes = {(path.is_dir(), path.stat().st_mode & 0o777) for path in made}
+    assert modes == (
+        {(True, 0o700), (False, 0o600)} if private else {(True, 0o755), (False, 0o644)}
+    )
+
+
+def test_the_setting_opens_the_files(tmp_path: Path) -> None:
+    text = f"workspace_id: W1\nstorage: {tmp_path}\nsources: [{{id: s, slug: s}}]\n"
+    (tmp_path / "lake.yaml").write_text(f"{text}private_files: false\n")
+    opened = Lake.open(load_settings(tmp_path / "lake.yaml", {}, tmp_path)).storage
+    assert opened == LocalStorage(str(tmp_path), private=False)

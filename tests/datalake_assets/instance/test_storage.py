@@ -32,6 +32,15 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return ensure_home(SETTINGS)
 
 
+def test_the_home_is_its_owners_alone_unless_files_are_not_private(home: Path) -> None:
+    assert home.stat().st_mode & 0o777 == 0o700
+    home.chmod(0o755)
+    ensure_home(settings_of("x", private_files=False))
+    assert home.stat().st_mode & 0o777 == 0o755
+    ensure_home(SETTINGS)
+    assert home.stat().st_mode & 0o777 == 0o700
+
+
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[Postgres]:
     with running_postgres() as server:

@@ -320,3 +320,18 @@ def test_a_run_elsewhere_is_believed_for_two_minutes_after_its_last_sign(runs: R
     assert not recovered(runs)
     runs.storage.write(path, encode(OpenRun(facts, 0, GONE)))
     assert recovered(runs).closed == ("R1",)
+
+
+def test_what_others_put_into_folders_of_runs_stays(runs: Runs) -> None:
+    days(runs, "2026-10-01")
+    tracked, staged = paths.tracked_runs("W1", SOURCE_ID), paths.staged_runs(SOURCE_ID)
+    others = [
+        *(f"{tracked}/notes/x.parquet", f"{tracked}/R1/query.sql", f"{tracked}/2024/a.gz"),
+        *(f"{staged}/1790812800000/x.json.gz", f"{staged}/mine/x", "segment-stage/_pipes/mine/x"),
+    ]
+    for path in others:
+        runs.storage.write(path, b"x")
+    runs.upkeep("2036-10-20")
+    kept = [f.path for root in (tracked, "segment-stage") for f in runs.storage.files(root)]
+    assert [path for path in kept if "/R2/" not in path] == sorted(others, key=kept.index)
+    assert logs(runs) == ["2024", "R1", "notes"]
