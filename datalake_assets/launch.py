@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from datalake_assets.instance.snapshot import (
 from datalake_assets.preflight import prepare
 from datalake_assets.sensors.reload import LOCATION
 from eventlake.lake import Lake
+from eventlake.rules import clock
 from eventlake.rules.clock import FORM
 from eventlake.rules.errors import LakeError, UsageError, did_you_mean
 from eventlake.rules.types import TableSchema
@@ -81,7 +82,7 @@ def _refuse_hours(source: Source, window: Window) -> None:
 def _refuse_days(source: Source, first: date | None, window: Window) -> None:
     """Dagster's partitions are the days from the first day of the source to today."""
     asked_first, asked_last = map(date.fromisoformat, window.days)
-    today = datetime.now(UTC).date()
+    today = clock.now().date()
     if first is not None and asked_first < first:
         raise UsageError(
             f"{asked_first} cannot be replayed: the first day of source {source.slug!r} is {first}."

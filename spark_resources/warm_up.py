@@ -3,11 +3,11 @@
 A small sync into a temporary lake compiles the kernels and archives the classes of Spark.
 """
 
-from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from eventlake.rules import clock
 from eventlake.runs.context import Silent
 from eventlake.sample.archive import write_archive
 from eventlake.sample.spec import WEB_SHOP, SampleSpec
@@ -34,7 +34,7 @@ def small_sync(config: dict[str, Any]) -> None:
             settings_json=settings.model_dump(mode="json"),
             source_id=WEB_SHOP.id,
             run_id="1",
-            start_time=datetime.now(UTC),
+            start_time=clock.now(),
         )
         for _ in run_job(job, lambda: local_dataflow(config), Silent()):
             pass

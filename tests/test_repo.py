@@ -111,3 +111,17 @@ def test_the_pages_for_contributors_name_what_the_code_has(page: str) -> None:
     assert named - known == set()
     for name, path in re.findall(r"`(\w+)`[^|`;]*? in `([\w/]+\.py)`", text):
         assert re.search(rf"\b{name}\b", (ROOT / path).read_text()), (name, path)
+
+
+def test_every_room_is_in_the_tables_of_the_architecture() -> None:
+    tables, _ = (ROOT / "docs/architecture.md").read_text().split("<!-- rooms: begin")
+    rows = re.findall(r"^\| (`[^|]*) \|", tables, re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    rooms = {path.stem for package in PACKAGES for path in (ROOT / package).glob("[!_]*")}
+    assert rooms - named - {"dagster", "workspace", "workspace_served", "py"} == set()
+
+
+def test_the_time_comes_from_the_clock() -> None:
+    modules = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    reading = {path.stem for path in modules if "datetime.now(" in path.read_text("utf-8")}
+    assert reading == {"clock", "lease"}

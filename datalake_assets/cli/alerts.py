@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +16,7 @@ from eventlake.alerts.history import current_troubles
 from eventlake.alerts.state import AlertState, Notification, Trouble, read_alerts
 from eventlake.alerts.wording import MessageWriter
 from eventlake.lake import Lake
+from eventlake.rules import clock
 from eventlake.rules.errors import UsageError
 from eventlake.settings.models import Source
 
@@ -46,7 +47,7 @@ def alerts(
     chosen = chosen_sources(lake, source)
     if test:
         return _test(chosen, as_json)
-    now = datetime.now(UTC)
+    now = clock.now()
     states = [_AlertsOfSource.of(lake, one, now) for one in chosen]
     if as_json:
         return print_json([one.as_dict() for one in states])
@@ -137,7 +138,7 @@ def _test(sources: Sequence[Source], as_json: bool) -> None:
             "There are no recipients for a test. Name some under `alerts` in lake.yaml: "
             "`email_to`, `sns_topic_arn` or `webhook`."
         )
-    tried = list(send_tests(sources, os.environ, datetime.now(UTC)))
+    tried = list(send_tests(sources, os.environ, clock.now()))
     if as_json:
         print_json([_tried_as_dict(one) for one in tried])
     else:

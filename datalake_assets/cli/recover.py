@@ -1,6 +1,5 @@
 """`datalake recover`: finishes and removes what crashed runs have left."""
 
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -10,6 +9,7 @@ from datalake_assets.cli.invocation import AsJson, SourceOption, chosen_sources,
 from datalake_assets.cli.output import note, plural, print_json, say, size, warn, working
 from eventlake.checks.repair import repair_catalog
 from eventlake.lake import Lake
+from eventlake.rules import clock
 from eventlake.settings.models import Source
 from eventlake.upkeep.rebuild import rebuild
 from eventlake.upkeep.recovery import Recovery
@@ -55,7 +55,7 @@ def recover(
         rebuilt = _rebuild(lake, one, quiet=as_json) if from_data else {}
         repaired = _repair_catalog(lake, one, quiet=as_json) if catalog else {}
         with working(f"recovering {one.slug}"):
-            done = recover_source(lake, one, datetime.now(UTC))
+            done = recover_source(lake, one, clock.now())
         results.append(_as_dict(done) | rebuilt | repaired)
         if not as_json:
             _show(done)

@@ -1,7 +1,7 @@
 """`datalake status`: the state of every source."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import typer
@@ -22,6 +22,7 @@ from datalake_assets.cli.output import (
 from datalake_assets.instance.schedules import schedules_of
 from eventlake.alerts.wording import MessageWriter
 from eventlake.lake import Lake
+from eventlake.rules import clock
 from eventlake.status import Interrupted, RunInProgress, SourceStatus, source_status
 
 
@@ -39,7 +40,7 @@ def status(
       datalake status --json
     """
     lake = invocation(context).lake()
-    now = datetime.now(UTC)
+    now = clock.now()
     off = _switched_off(lake)
     found = [
         replace(one, next_sync=None) if one.source.id in off else one

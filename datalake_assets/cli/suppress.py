@@ -1,7 +1,6 @@
 """`datalake suppress`: people whose events are not loaded."""
 
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +10,7 @@ from datalake_assets.cli.invocation import AsJson, chosen_sources, invocation
 from datalake_assets.cli.output import grid, note, number, plural, print_json, say, show, working
 from eventlake.lake import Lake
 from eventlake.people import ReplayRange, remaining, replay_ranges
+from eventlake.rules import clock
 from eventlake.rules.errors import UsageError
 from eventlake.rules.suppression import IdKind
 from eventlake.settings.models import Source
@@ -178,7 +178,7 @@ def _change(
     chosen = lake.settings.source(source) if source else None
     of = chosen.id if chosen else WHOLE_LAKE
     kind = IdKind.ANONYMOUS if anonymous else IdKind.USER
-    given, now = _given(ids, file), datetime.now(UTC)
+    given, now = _given(ids, file), clock.now()
 
     def edit(entries: Entries) -> Entries:
         if adding:

@@ -1,6 +1,6 @@
 """The current time, and times in commands: UTC hours, `YYYY-MM-DDTHH`.
 
-The only module that reads the system clock, so that tests can simulate it.
+All code takes the time from here, so that tests can simulate it; only leases read the system clock.
 """
 
 from datetime import UTC, datetime, timedelta
