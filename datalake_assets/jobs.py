@@ -30,6 +30,7 @@ from eventlake.checks.published import Loaded
 from eventlake.lake import Lake
 from eventlake.rules.clock import now, parse_hour, touched_days
 from eventlake.rules.counts import UnitReport
+from eventlake.rules.text import plural
 from eventlake.runs.failures import failure_reported
 from eventlake.runs.verify import ChecksFailed
 from eventlake.settings.models import Source
@@ -94,8 +95,9 @@ def _summary(done: UnitReport) -> str:
     left_out = f", {done.suppressed:,} suppressed" if done.suppressed else ""
     left_out += f", {done.skipped:,} skipped" if done.skipped else ""
     return (
-        f"{done.row_count:,} rows into {len(done.tables)} tables from {done.raw_files} files; "
-        f"{done.duplicates:,} duplicates, {done.rejected:,} rejected{left_out}."
+        f"{plural(done.row_count, 'row')} into {plural(len(done.tables), 'table')} from "
+        f"{plural(done.raw_files, 'file')}; {plural(done.duplicates, 'duplicate')}, "
+        f"{done.rejected:,} rejected{left_out}."
     )
 
 

@@ -3,10 +3,11 @@
 import typer
 
 from datalake_assets.cli.invocation import DryRun, invocation
-from datalake_assets.cli.output import note, plain, plural, say
+from datalake_assets.cli.output import note, say
 from eventlake.aws.access import AwsAccess
 from eventlake.aws.lifecycle import Rule, apply_lifecycle, our_rules, read_lifecycle
 from eventlake.rules.errors import UsageError
+from eventlake.rules.text import plain, plural
 
 aws = typer.Typer(no_args_is_help=True, help="Set up what the lake needs on AWS (docs/aws.md).")
 

@@ -9,13 +9,14 @@ from rich.table import Table
 from rich.text import Text
 
 from datalake_assets.cli.invocation import AsJson, chosen_sources, invocation
-from datalake_assets.cli.output import note, out, plain, plural, print_json, say, working
+from datalake_assets.cli.output import note, out, print_json, say, working
 from datalake_assets.instance.schedules import schedules_of
 from datalake_assets.preflight import Finding, findings
 from eventlake.catalog.sync_reports import ensure_reports_table
 from eventlake.checks.published import source_checks
 from eventlake.lake import Lake
 from eventlake.rules.errors import LakeError
+from eventlake.rules.text import plain, plain_lines, plural
 from eventlake.runs.context import now
 from eventlake.runs.verify import CheckResult, Severity
 from eventlake.settings.models import Source
@@ -77,7 +78,7 @@ def show_findings(found: list[Finding]) -> None:
     table = Table.grid(padding=(0, 2, 0, 0))
     for one in found:
         sign = Text(one.sign, styles[one.level])
-        table.add_row(sign, Text(one.what, "bold", no_wrap=True), Text(one.message))
+        table.add_row(sign, Text(one.what, "bold", no_wrap=True), Text(plain_lines(one.message)))
     out().print(table)
 
 

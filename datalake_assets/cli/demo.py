@@ -13,7 +13,7 @@ import typer
 
 from datalake_assets.cli.check import run_check, show_findings
 from datalake_assets.cli.dev import DEMO
-from datalake_assets.cli.output import fail, plural, say, show_answer, span, working
+from datalake_assets.cli.output import fail, say, show_answer, span, working
 from datalake_assets.cli.reports import show_reports
 from datalake_assets.cli.sync import Done, exit_code, reported, show_runs
 from datalake_assets.instance.home import is_claimed, leave_home
@@ -21,6 +21,7 @@ from datalake_assets.launch import launch_sync
 from datalake_assets.preflight import prepare
 from eventlake.lake import Lake
 from eventlake.rules.errors import LakeError, UsageError
+from eventlake.rules.text import plural
 from eventlake.runs.report_history import newest_reports
 from eventlake.sample import SampleArchive, SampleSpec, Slot, write_archive
 from eventlake.settings.file import DEFAULT_FILE, load_settings

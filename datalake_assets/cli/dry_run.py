@@ -7,9 +7,9 @@ from rich.text import Text
 
 from datalake_assets.cli.output import (
     grid,
+    not_loaded,
     note,
     number,
-    plural,
     print_json,
     say,
     show,
@@ -18,21 +18,23 @@ from datalake_assets.cli.output import (
 )
 from datalake_assets.preflight import before_run, require
 from eventlake.lake import Lake
+from eventlake.rules.text import plural
 from eventlake.runs.dry_run import PlannedRun, planned_run
 from spark_resources.dataflow.job import LakeJob
 from spark_resources.engines.base import engine_of
 
 _SHOWN = 20  # rows of each table that is drawn; --json has all
 _SHOWN_PARTITIONS = 10
-_NOT_LOADED = ("duplicates", "rejected", "suppressed", "skipped")
+_RARE = ("rejected", "suppressed", "skipped")
 
 
 def show_planned(job: LakeJob, run: PlannedRun) -> None:
     report, slug = run.report, job.source.slug
     if not run.partitions and not report.rows_in:
         return say(f"{slug}: a {job.kind} would change nothing; there is nothing to load.")
-    counts = ((getattr(report, name), name) for name in _NOT_LOADED)
-    rest = ", ".join(f"{count:,} {name}" for count, name in counts if count)
+    lost = [plural(report.duplicates, "duplicate")] if report.duplicates else []
+    lost += [f"{count:,} {name}" for name in _RARE if (count := getattr(report, name))]
+    rest = ", ".join(lost)
     say(
         f"{slug}: a {job.kind} would read {plural(report.rows_in, 'row')} from "
         f"{plural(report.raw_files, 'raw file')} and load {plural(report.row_count, 'row')} into "
@@ -50,19 +52,20 @@ def show_planned(job: LakeJob, run: PlannedRun) -> None:
 def _show_tables(run: PlannedRun) -> None:
     found = sorted(run.tables, key=lambda key: (-abs(_change(*run.rows(key))), key))
     rows: list[tuple[object, ...]] = []
+    others = not_loaded([run.report])
     for key in found[:_SHOWN]:
         report, marks = run.table(key), [key]
         if report.is_new:
             marks.append(f" new, {plural(len(report.new_columns), 'column')}")
         name = Text.assemble(marks[0], *((mark, "green") for mark in marks[1:]))
-        counts = number(report.duplicates), number(report.rejected)
+        counts = (number(getattr(report, name, 0)) for name in others)
         rows.append((name, *_now_and_then(*run.rows(key)), *counts))
     sums = [run.rows(key) for key in found]
     total = sum(now for now, _ in sums), sum(then for _, then in sums)
-    counts = number(run.report.duplicates), number(run.report.rejected)
+    counts = (number(getattr(run.report, name)) for name in others)
     rows.append(("total", *_now_and_then(*total), *counts))
-    right = ("rows now", "then", "change", "duplicates", "rejected")
-    _draw(rows, ("table",), right, spare=("rejected", "duplicates"))
+    right = ("rows now", "then", "change", *others)
+    _draw(rows, ("table",), right, spare=[*reversed(others)])
     _say_more(len(found), "table")
 
 
@@ -109,7 +112,7 @@ def _draw(
     rows: Sequence[Sequence[object]],
     left: tuple[str, ...],
     right: tuple[str, ...] = (),
-    spare: tuple[str, ...] = (),
+    spare: Sequence[str] = (),
 ) -> None:
     say("")
     show(grid(rows, left, right, spare))
@@ -170,7 +173,7 @@ def _as_dict(job: LakeJob, run: PlannedRun, warnings: list[str]) -> dict[str, An
         "dry_run": True,
         "replay": job.window is not None,
         **window,
-        **_numbers(report, "rows_in", "row_count", *_NOT_LOADED, "raw_files"),
+        **_numbers(report, "rows_in", "row_count", "duplicates", *_RARE, "raw_files"),
         "tables": [_table(job, run, key) for key in run.tables],
         "types": {key: {c: t.sql for c, t in types.items()} for key, types in run.switches.items()},
         "warnings": warnings,

@@ -7,11 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from datalake_assets.cli.invocation import AsJson, SourceOption, chosen_sources, invocation
-from datalake_assets.cli.output import fail, moment, note, plain, plural, print_json, say
+from datalake_assets.cli.output import fail, moment, note, print_json, say
 from eventlake.lake import Lake
 from eventlake.records.find import Found, LakeRow, Occurrence
 from eventlake.records.find import find as look_for
 from eventlake.rules.errors import LakeError
+from eventlake.rules.text import plain, plural
 from eventlake.runs.plan import plan_sync
 from eventlake.state.source_state import read_state
 

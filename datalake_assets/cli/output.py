@@ -2,7 +2,7 @@
 
 import csv
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -16,20 +16,8 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
-# Control characters are shown, not executed: cells contain what others sent. The second line has
-# those that change the direction of text, and lone surrogates, which no terminal can encode.
-_CONTROLS = (
-    {n: f"\\x{n:02x}" for n in (*range(0x20), *range(0x7F, 0xA0))}
-    | {n: f"\\u{n:04x}" for n in (0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F))}
-    | {n: f"\\u{n:04x}" for n in (*range(0x2066, 0x206A), *range(0xD800, 0xE000))}
-    | {0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r"}
-)
-
-
-def plain(value: object) -> str:
-    """Text that is safe to print on one line."""
-    return str(value).translate(_CONTROLS)
+from eventlake.rules import text
+from eventlake.rules.text import plain, plain_lines, plural
 
 
 def headline(error: object) -> str:
@@ -43,19 +31,8 @@ def number(value: int | None) -> str:
     return "-" if value is None else f"{value:,}"
 
 
-def plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 def size(count: int | None) -> str:
-    """Bytes with at most three digits."""
-    if count is None:
-        return number(None)
-    value, unit = float(count), 0
-    while value >= 999.5 and unit < len(_UNITS) - 1:
-        value, unit = value / 1000, unit + 1
-    digits = 1 if unit and value < 9.95 else 0
-    return f"{value:.{digits}f} {_UNITS[unit]}"
+    return number(None) if count is None else text.size(count)
 
 
 def span(seconds: float) -> str:
@@ -100,20 +77,20 @@ def _console(stderr: bool) -> Console:
 
 def say(message: str, style: str | None = None) -> None:
     """A line of the answer."""
-    out().print(message, style=style, soft_wrap=True)
+    out().print(plain_lines(message), style=style, soft_wrap=True)
 
 
 def note(message: str, style: str | None = "dim") -> None:
     """A line besides the answer."""
-    err().print(message, style=style, soft_wrap=True)
+    err().print(plain_lines(message), style=style, soft_wrap=True)
 
 
 def warn(message: str) -> None:
-    err().print(Text.assemble(("warning: ", "yellow"), message), soft_wrap=True)
+    err().print(Text.assemble(("warning: ", "yellow"), plain_lines(message)), soft_wrap=True)
 
 
 def fail(message: str) -> None:
-    err().print(Text.assemble(("error: ", "bold red"), message), soft_wrap=True)
+    err().print(Text.assemble(("error: ", "bold red"), plain_lines(message)), soft_wrap=True)
 
 
 def print_json(value: Any) -> None:
@@ -154,6 +131,13 @@ def grid(
     for cells in zip(*kept, strict=True):
         table.add_row(*cells)
     return table
+
+
+def not_loaded(counted: Iterable[object]) -> tuple[str, ...]:
+    """The columns of what became of rows that were not loaded; rare ones only if there are any."""
+    counted = list(counted)
+    rare = ("suppressed", "skipped")
+    return "duplicates", "rejected", *(n for n in rare if any(getattr(o, n, 0) for o in counted))
 
 
 def show(table: Table) -> None:
@@ -205,6 +189,10 @@ def print_csv(answer: pa.Table) -> None:
 def show_answer(answer: pa.Table, limit: int) -> None:
     """Show a table, or, if it is wider than the terminal, one row below the other."""
     console = out()
+    if answer.column_names == ["explain_key", "explain_value"]:  # a drawing of several lines
+        for drawing in answer["explain_value"].to_pylist():
+            say(drawing)
+        return
     first = answer.slice(0, limit) if limit else answer
     rows = [[_NULL if v is None else plain(shown(v)) for v in row] for row in _rows(first)]
     if _width(answer.column_names, rows) <= console.width:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,8 +16,6 @@ from datalake_assets.cli.output import (
     moment,
     note,
     number,
-    plain,
-    plural,
     print_json,
     say,
     show,
@@ -29,6 +28,7 @@ from eventlake.load.record_log import BatchType
 from eventlake.records import logs
 from eventlake.records.logs import RunLog, check_target, download, newest_log
 from eventlake.rules.errors import UsageError
+from eventlake.rules.text import plain, plural
 
 SHOWN = 20
 _STATUSES = ("succeeded", "DUPLICATE", "rejected", "NULL")
@@ -73,16 +73,20 @@ def _row(log: RunLog, counts: dict[BatchType, int]) -> tuple[object, ...]:
     )
 
 
-def show_records(records: Records, tables: Iterable[pa.Table]) -> None:
-    """Some of the chosen records, one line each."""
+def show_records(records: Records, tables: Iterable[pa.Table], reasons: bool) -> None:
+    """Some of the chosen records, one line each; before them the reasons of what is not loaded."""
     log, counts = records.log, records.counts()
-    kinds = ", ".join(f"{n:,} {t.removeprefix('records_')}" for t, n in counts.items())
+    kinds = ", ".join(f"{n:,} {status}" for status, n in records.by_status().items())
     say(
         f"{log.run.kind.capitalize()} {log.run_id} of {log.source.slug}, "
-        f"{moment(log.run.started_at)}, {log.run.state}: "
+        f"{moment(log.run.started_at)} UTC, {log.run.state}: "
         f"{plural(sum(counts.values()), 'record')}" + (f" ({kinds})" if kinds else "")
     )
     raw = f"{log.source.raw}/"
+    if reasons and (found := records.not_loaded()):
+        lines = [(r.status, r.reason, r.first.removeprefix(raw), number(r.records)) for r in found]
+        left = ("not loaded", "why", f"first line in {raw}")
+        show(grid(lines, left=left, right=("records",)))
     rows = [_record_row(record, raw) for table in tables for record in table.to_pylist()]
     if rows:
         names = ("status", "identifier", "table", "partition", f"line in {raw}", "why")
@@ -152,7 +156,8 @@ def records(
 ) -> None:
     """Show the outcome of each record of a run: loaded, duplicate or rejected, and why.
 
-    Without any option, list the runs that have a record log.
+    Without any option, list the runs that have a record log; of a run, what was not loaded comes
+    first, with its reasons.
 
     \b
     Examples:
@@ -173,13 +178,16 @@ def records(
     if id is not None:
         return _one(chosen, id, out, as_json)
     tables: Iterable[pa.Table] = chosen if sample is None else chosen.sample(sample)
+    overview = not (status or sample or out or as_json)
+    if overview:
+        tables = chain(chosen.of("rejected", "NULL", "DUPLICATE"), chosen.of("succeeded"))
     if limit is not None:
         tables = logs.first(tables, limit)
     if out is not None:
         return _written(download(tables, out), chosen.log, out)
     if as_json:
         return stream_json(tables)
-    show_records(chosen, logs.first(tables, limit or sample or SHOWN))
+    show_records(chosen, logs.first(tables, limit or sample or SHOWN), overview)
 
 
 def _chosen(my: EventLake, run: str | None, source: str | None) -> Records:

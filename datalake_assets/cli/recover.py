@@ -6,10 +6,11 @@ import msgspec
 import typer
 
 from datalake_assets.cli.invocation import AsJson, SourceOption, chosen_sources, invocation
-from datalake_assets.cli.output import note, plural, print_json, say, size, warn, working
+from datalake_assets.cli.output import note, print_json, say, size, warn, working
 from eventlake.checks.repair import repair_catalog
 from eventlake.lake import Lake
 from eventlake.rules import clock
+from eventlake.rules.text import plural
 from eventlake.settings.models import Source
 from eventlake.upkeep.rebuild import rebuild
 from eventlake.upkeep.recovery import Recovery

@@ -1,6 +1,6 @@
 """`datalake reports`: the results of syncs and replays."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Annotated
 
@@ -12,10 +12,9 @@ from datalake_assets.cli.output import (
     grid,
     headline,
     moment,
+    not_loaded,
     note,
     number,
-    plain,
-    plural,
     print_json,
     say,
     show,
@@ -24,6 +23,7 @@ from datalake_assets.cli.output import (
 )
 from eventlake.lake import Lake
 from eventlake.rules.errors import UsageError
+from eventlake.rules.text import plain, plural
 from eventlake.runs.report_history import RunReport, newest_reports, report_of
 
 
@@ -64,18 +64,20 @@ def reports(
 
 
 def show_reports(lake: Lake, runs: Iterable[RunReport]) -> None:
+    runs = list(runs)
+    others = not_loaded(run.source for run in runs)
     slugs = {source.id: source.slug for source in lake.settings.sources}
     show(
         grid(
-            [_row(report, slugs) for report in runs],
+            [_row(report, slugs, others) for report in runs],
             left=("started (UTC)", "source", "kind", "status", "new"),
-            right=("rows", "duplicates", "rejected", "time", "run"),
-            spare=("time", "duplicates", "kind", "new", "rejected"),
+            right=("rows", *others, "time", "run"),
+            spare=("time", "duplicates", "kind", "new", *others[1:]),
         )
     )
 
 
-def _row(report: RunReport, slugs: dict[str, str]) -> tuple[object, ...]:
+def _row(report: RunReport, slugs: dict[str, str], others: Sequence[str]) -> tuple[object, ...]:
     line = report.source
     return (
         moment(report.started),
@@ -83,7 +85,7 @@ def _row(report: RunReport, slugs: dict[str, str]) -> tuple[object, ...]:
         "replay" if report.is_replay else "sync",
         line.status,
         what_is_new(report),
-        *(number(count) for count in (line.row_count, line.duplicates, line.rejected)),
+        *(number(getattr(line, name)) for name in ("row_count", *others)),
         span(report.seconds),
         report.run_id,
     )
@@ -112,23 +114,24 @@ def _one_run(run: str, found: Iterable[RunReport], as_json: bool) -> None:
     say(
         f"{kind} {match.run_id} of {plain(line.database)}: {line.status} after "
         f"{span(match.seconds)}, {plural(line.rows_in, 'row')} in, "
-        f"{line.row_count:,} loaded, {line.duplicates:,} duplicates, "
+        f"{line.row_count:,} loaded, {plural(line.duplicates, 'duplicate')}, "
         f"{line.rejected:,} rejected, {line.suppressed:,} suppressed, {line.skipped:,} skipped, "
         f"{plural(line.raw_files or 0, 'raw file')}"
     )
     if match.failed or match.damaged:
         return fail(f"{line.error_code or ''}: {line.error or ''}")
+    others = not_loaded(match.tables)
     rows = [
         (
             table.table_name,
             "table" if table.is_new else "",
-            *(number(count) for count in (table.row_count, table.duplicates, table.rejected)),
+            *(number(getattr(table, name)) for name in ("row_count", *others)),
             number(len(table.new_columns or ())),
             number(len(table.partitions or ())),
             size(table.bytes_written),
         )
         for table in sorted(match.tables, key=lambda table: table.table_name)
     ]
-    right = ("rows", "duplicates", "rejected", "new columns", "partitions", "size")
-    spare = ("size", "partitions", "rejected", "duplicates")
+    right = ("rows", *others, "new columns", "partitions", "size")
+    spare = ("size", "partitions", *reversed(others))
     show(grid(rows, left=("table", "new"), right=right, spare=spare))

@@ -7,17 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from datalake_assets.cli.invocation import DryRun, invocation
-from datalake_assets.cli.output import (
-    grid,
-    note,
-    number,
-    plain,
-    plural,
-    print_json,
-    say,
-    show,
-    working,
-)
+from datalake_assets.cli.output import grid, note, number, print_json, say, show, working
 from eventlake.lake import Lake
 from eventlake.retype import (
     PartitionPreview,
@@ -29,6 +19,7 @@ from eventlake.retype import (
     preview,
     record_request,
 )
+from eventlake.rules.text import plain, plural
 from eventlake.rules.types import LakeType
 from eventlake.state.lease import Lease
 

@@ -13,7 +13,9 @@ from eventlake.rules.errors import UsageError
 
 def sql(
     context: typer.Context,
-    query: Annotated[str, typer.Argument(metavar="SQL", help="One statement; - reads stdin.")],
+    words: Annotated[
+        list[str], typer.Argument(metavar="SQL", help="One statement; - reads stdin.")
+    ],
     rows: Annotated[int, typer.Option(min=0, help="Maximum number of rows to show; 0: all.")] = 50,
     as_json: Annotated[bool, typer.Option("--json", help="Print all rows as JSON.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print all rows as CSV.")] = False,
@@ -28,8 +30,16 @@ def sql(
     """
     if as_json and as_csv:
         raise UsageError("--json and --csv exclude each other: choose one.")
-    text = sys.stdin.read() if query == "-" else query
-    answer: pa.Table = invocation(context).my().sql(text)
+    text = sys.stdin.read() if words == ["-"] else " ".join(words)
+    try:
+        answer: pa.Table = invocation(context).my().sql(text)
+    except UsageError as error:
+        if len(words) == 1:
+            raise
+        raise UsageError(
+            f"{error}\nThe statement was not in quotes, so the shell may have changed it (it "
+            'replaces a * by names of files). Put it in quotes: datalake sql "SELECT * FROM …"'
+        ) from None
     if as_json:
         print_json(unique_names(answer).to_pylist(maps_as_pydicts="strict"))
     elif as_csv:

@@ -8,12 +8,11 @@ import typer
 
 from datalake_assets.cli.invocation import AsJson, invocation
 from datalake_assets.cli.output import (
-    err,
     grid,
     headline,
     moment,
+    note,
     number,
-    plural,
     print_json,
     show,
     size,
@@ -23,6 +22,7 @@ from datalake_assets.instance.schedules import schedules_of
 from eventlake.alerts.wording import MessageWriter
 from eventlake.lake import Lake
 from eventlake.rules import clock
+from eventlake.rules.text import plural
 from eventlake.status import Interrupted, RunInProgress, SourceStatus, source_status
 
 
@@ -53,9 +53,9 @@ def status(
     show(grid([_row(one, now) for one in found], left, right, spare=("size", "rows")))
     for one in found:
         if one.source.id in off:
-            err().print(f"{one.source.slug}: {_SWITCHED_OFF}", soft_wrap=True)
+            note(f"{one.source.slug}: {_SWITCHED_OFF}", style=None)
         for remark in _remarks(one, now):
-            err().print(f"{one.source.slug}: {remark}", soft_wrap=True)
+            note(f"{one.source.slug}: {remark}", style=None)
 
 
 _SWITCHED_OFF = (

@@ -7,12 +7,13 @@ from typing import Annotated, Any
 import typer
 
 from datalake_assets.cli.invocation import AsJson, chosen_sources, invocation
-from datalake_assets.cli.output import grid, note, number, plural, print_json, say, show, working
+from datalake_assets.cli.output import grid, note, number, print_json, say, show, working
 from eventlake.lake import Lake
 from eventlake.people import ReplayRange, remaining, replay_ranges
 from eventlake.rules import clock
 from eventlake.rules.errors import UsageError
 from eventlake.rules.suppression import IdKind
+from eventlake.rules.text import plural
 from eventlake.settings.models import Source
 from eventlake.state.suppression import WHOLE_LAKE, Entries, Version, change, newest
 

@@ -14,6 +14,7 @@ from datalake_assets.cli.output import (
     fail,
     grid,
     headline,
+    not_loaded,
     note,
     number,
     print_json,
@@ -177,21 +178,23 @@ def exit_code(outcome: "Outcome") -> int:
 
 
 def show_runs(runs: Sequence[Done]) -> None:
+    others = not_loaded(run.report.source for run in runs if run.report)
     show(
         grid(
-            [_row(run) for run in runs],
+            [_row(run, others) for run in runs],
             left=("source", "status", "new"),
-            right=("rows", "duplicates", "rejected", "time", "dagster run"),
-            spare=("dagster run", "time", "duplicates", "rejected"),
+            right=("rows", *others, "time", "run"),
+            spare=("time", *others),
         )
     )
 
 
-def _row(run: Done) -> tuple[object, ...]:
+def _row(run: Done, others: Sequence[str]) -> tuple[object, ...]:
     status = "finished" if run.outcome.succeeded else "failed"
-    report, dagster_id = run.report, run.outcome.dagster_run_id.split("-")[0]
+    report, line = run.report, run.report and run.report.source
     if report is None:
-        return (run.source.slug, status, "", *[number(None)] * 4, dagster_id)
-    line = report.source
-    counts = (number(count) for count in (line.row_count, line.duplicates, line.rejected))
-    return (run.source.slug, status, what_is_new(report), *counts, span(report.seconds), dagster_id)
+        dagster_id = run.outcome.dagster_run_id.split("-")[0]
+        return (run.source.slug, status, "", *[number(None)] * (len(others) + 2), dagster_id)
+    counts = (number(getattr(line, name)) for name in ("row_count", *others))
+    seconds = span(report.seconds)
+    return (run.source.slug, status, what_is_new(report), *counts, seconds, report.run_id)

@@ -6,19 +6,10 @@ from typing import Annotated, Any
 import typer
 
 from datalake_assets.cli.invocation import AsJson, invocation
-from datalake_assets.cli.output import (
-    grid,
-    note,
-    number,
-    plain,
-    plural,
-    print_json,
-    say,
-    show,
-    size,
-)
+from datalake_assets.cli.output import grid, note, number, print_json, say, show, size
 from eventlake.api import Table
 from eventlake.rules.names import RESCUED_DATA
+from eventlake.rules.text import plain, plural
 
 _AT_ONCE = 16  # tables whose partitions are counted in parallel, for remote catalogs
 

@@ -12,7 +12,6 @@ from datalake_assets.cli.output import (
     grid,
     note,
     number,
-    plural,
     print_json,
     say,
     show,
@@ -22,6 +21,7 @@ from datalake_assets.cli.output import (
 )
 from datalake_assets.instance.home import ensure_home
 from eventlake.lake import Lake
+from eventlake.rules.text import plural
 from eventlake.runs.context import now
 from eventlake.settings.models import Source
 from eventlake.upkeep.upkeep import UpkeepReport, newest_upkeeps, planned_upkeep, upkeep_context

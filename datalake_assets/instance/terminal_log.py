@@ -5,6 +5,8 @@ import sys
 
 import dagster as dg
 
+from eventlake.rules.text import plain_lines
+
 
 class _OwnMessages(logging.Filter):
     """Drops the events of the framework."""
@@ -19,7 +21,7 @@ class _Format(logging.Formatter):
         meta = getattr(record, "dagster_meta", {})
         message = meta.get("orig_message", record.getMessage()) if isinstance(meta, dict) else ""
         mark = {logging.WARNING: "warning: ", logging.ERROR: "error: "}.get(record.levelno, "")
-        return f"{self.formatTime(record, '%H:%M:%S')}  {mark}{message}"
+        return f"{self.formatTime(record, '%H:%M:%S')}  {mark}{plain_lines(message)}"
 
 
 @dg.logger(

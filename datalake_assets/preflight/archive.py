@@ -10,6 +10,7 @@ from eventlake.columnar.raw_lines import RawLines
 from eventlake.lake import Lake
 from eventlake.rules.events import Reason, Reject, open_envelope
 from eventlake.rules.parse import parse_line
+from eventlake.rules.text import plural, size
 from eventlake.runs.archive import archive_storage, list_archive
 from eventlake.runs.plan import freed_warnings, plan_sync
 from eventlake.runs.report_history import newest_reports
@@ -64,13 +65,15 @@ def _archive(lake: Lake, source: Source) -> str:
         raise Remark(f"{place} holds no raw files yet")
     if source.start is not None and max(folders) < source.start:
         raise Remark(
-            f"{place} holds {len(files):,} files, all in day folders up to {max(folders)}, which "
-            f"syncs ignore: `start` is {source.start}. Set an earlier `start` to load them"
+            f"{place} holds {plural(len(files), 'file')}, all in day folders up to "
+            f"{max(folders)}, which syncs ignore: `start` is {source.start}. "
+            "Set an earlier `start` to load them"
         )
-    total = sum(file.size for file in files) / 1e6
     waiting = waiting_files(lake, source)
-    waits = f"; {waiting:,} wait for a sync" if waiting else ""
-    seen = f"{len(files):,} files, {total:,.1f} MB, days {min(folders)} to {max(folders)}{waits}"
+    first, last = min(folders), max(folders)
+    seen = f"{plural(len(files), 'file')}, {size(sum(file.size for file in files))}, "
+    seen += f"day {first}" if first == last else f"days {first} to {last}"
+    seen += f"; waiting for a sync: {waiting:,}" if waiting else ""
     seen = "; not taken: ".join([seen, *(["; ".join(map(str, ignored))] if ignored else [])])
     if any(not one.expected for one in ignored):
         raise Remark(seen)
@@ -100,9 +103,10 @@ def _sample(lake: Lake, source: Source) -> str:
         if more := len(rejected) - len(most):
             reasons.append(f"and {more} more reasons")
         raise Remark(
-            f"{total} of {count} lines of a sample would be rejected: {'; '.join(reasons)}"
+            f"{total} of {plural(count, 'line')} of a sample would be rejected: "
+            f"{'; '.join(reasons)}"
         )
-    return f"{count} lines of a sample can be loaded" if count else ""
+    return f"{plural(count, 'line')} of a sample can be loaded" if count else ""
 
 
 def _rejected(source: Source, line: bytes) -> Reject | None:

@@ -16,6 +16,7 @@ from eventlake.aws.refusals import role_call
 from eventlake.catalog import sync_reports
 from eventlake.lake import Lake
 from eventlake.rules.errors import InvalidSetting
+from eventlake.rules.text import plural
 from eventlake.settings.models import Settings, Source
 
 
@@ -72,7 +73,8 @@ def catalog_finding(lake: Lake) -> Finding:
     def check() -> str:
         databases = lake.catalog.databases()
         tables = sum(len(lake.catalog.tables(database)) for database in databases)
-        return f"{lake.settings.catalog}, {len(databases)} databases, {tables} tables"
+        found = f"{plural(len(databases), 'database')}, {plural(tables, 'table')}"
+        return f"{lake.settings.catalog}, {found}"
 
     return finding_of("catalog", check)
 

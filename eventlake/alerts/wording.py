@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from msgspec.structs import replace
 
 from eventlake.alerts.state import REPORTED_FAILURES, Facts, Message, RunRef, Trouble
+from eventlake.rules.text import plural
 from eventlake.settings.models import Source
 
 _LENGTH = 1_500  # characters of errors and evidence that are shown
@@ -26,10 +27,6 @@ _LOADED = "This sync and the next load the files that were waiting."
 def cut(text: str) -> str:
     flat = " ".join(text.split())
     return flat if len(flat) <= _LENGTH else f"{flat[:_LENGTH]} …"
-
-
-def plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def moment(at: datetime) -> str:

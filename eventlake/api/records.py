@@ -18,6 +18,16 @@ from eventlake.runs.archive import archive_storage
 from eventlake.state.suppression import suppressed_people
 
 
+@dataclass(slots=True)
+class NotLoaded:
+    """Lines that were not loaded for one reason."""
+
+    status: str
+    reason: str
+    first: str  # raw file and line
+    records: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Records:
     """What became of each raw line that a run has read; iterating reads all, some at a time.
@@ -57,6 +67,19 @@ class Records:
         for kind, count in self.counts().items():
             found[kind.status] = found.get(kind.status, 0) + count
         return found
+
+    def not_loaded(self) -> list[NotLoaded]:
+        """What was not loaded, by reason, the most frequent first."""
+        found: dict[tuple[str, str], NotLoaded] = {}
+        files = self.log.of(frozenset(BatchType) - {BatchType.LOADED})
+        names = ("status", "status_message", "raw_file", "raw_line")
+        for table in logs.read(self.lake.storage, files):
+            columns = (table[name].to_pylist() for name in names)
+            for status, message, file, line in zip(*columns, strict=True):
+                reason = (message or "").partition(": ")[0].removesuffix(".")
+                one = NotLoaded(status, reason, f"{file}:{line}")
+                found.setdefault((status, reason), one).records += 1
+        return sorted(found.values(), key=lambda one: -one.records)
 
     def __iter__(self) -> Iterator[pa.Table]:
         return self._shown(logs.read(self.lake.storage, self.files))

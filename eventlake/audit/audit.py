@@ -23,6 +23,7 @@ from eventlake.catalog.factory import room
 from eventlake.lake import Lake
 from eventlake.rules.errors import ConservationError
 from eventlake.rules.partitions import DAY_US
+from eventlake.rules.text import plural
 from eventlake.runs.archive import archive_storage
 from eventlake.state.suppression import Suppression
 
@@ -207,6 +208,6 @@ def _problems(scope: Scope, snapshot: Snapshot, tables: LakeRows) -> dict[Partit
         found = tables.found[one.table, one.path]
         whole = scope.window.start <= one.window.start and one.window.end <= scope.window.end
         if whole and found != one.rows:
-            problem = f"the catalog says {one.rows:,} rows, its files have {found:,}"
+            problem = f"the catalog says {plural(one.rows, 'row')}, its files have {found:,}"
             problems.setdefault((one.table, one.path), []).append(problem)
     return problems

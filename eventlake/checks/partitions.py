@@ -12,6 +12,7 @@ from eventlake.checks.view import PartitionFiles, TableView, verdict
 from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.partitions import DatePartition
+from eventlake.rules.text import plural, size
 from eventlake.rules.types import TableSchema
 from eventlake.runs.verify import CheckResult
 from eventlake.settings.models import Source
@@ -51,14 +52,14 @@ def _differences(view: TableView) -> Iterator[str]:
         if found.version < wanted.version:
             yield f"{name} is registered as manifest {found.version} left it ({_describe(wanted)})"
         else:
-            there = f"{found.location}, {found.files} files, {found.rows} rows"
+            there = f"{found.location}, {plural(found.files, 'file')}, {plural(found.rows, 'row')}"
             yield f"{name} is registered with {there} ({_describe(wanted)})"
     for found in compared.foreign:
         yield f"{view.named(found.values)} was not registered by the lake"
 
 
 def _describe(one: CatalogPartition) -> str:
-    what = f"put it into {one.location}, {one.files} files, {one.rows} rows"
+    what = f"put it into {one.location}, {plural(one.files, 'file')}, {plural(one.rows, 'row')}"
     return f"manifest {one.version} {what}"
 
 
@@ -95,11 +96,11 @@ def file_problems(one: PartitionFiles) -> Iterator[str]:
         if file.problem is not None:
             yield f"{file.name} cannot be read: {file.problem}"
     if len(files) != partition.files:
-        yield f"{len(files)} files in its folder, {partition.files} published"
+        yield f"{plural(len(files), 'file')} in its folder, {partition.files:,} published"
     elif (held := sum(file.bytes for file in files)) != partition.bytes:
-        yield f"{held} bytes in its files, {partition.bytes} published"
+        yield f"{plural(held, 'byte')} in its files, {partition.bytes:,} published"
     elif (rows := sum(file.rows for file in files)) != partition.rows and _all_read(one):
-        yield f"{rows} rows in its files, {partition.rows} published"
+        yield f"{plural(rows, 'row')} in its files, {partition.rows:,} published"
 
 
 def _all_read(one: PartitionFiles) -> bool:
@@ -110,7 +111,8 @@ def _row_problems(view: TableView) -> Iterator[str]:
     """The row count over all partitions, which the state has counted on its own."""
     registered = sum(partition.rows for partition in view.partitions)
     if registered != view.rows and not view.is_partial:
-        yield f"the registered partitions have {registered} rows, {view.rows} were published"
+        rows = plural(registered, "row")
+        yield f"the registered partitions have {rows}, {view.rows:,} were published"
 
 
 _LATELY_AT_MOST = 500
@@ -183,7 +185,7 @@ def check_small_files(
     due = candidates(known, rule, last_day)
     files, held = sum(p.files for p in partitions), sum(p.bytes for p in partitions)
     problems = [
-        f"{'/'.join(p.values)}: {p.files} files of {p.bytes // p.files:,} bytes on average"
+        f"{'/'.join(p.values)}: {plural(p.files, 'file')} of {size(p.bytes // p.files)} on average"
         for p in (one.partition for one in due)
     ]
     evidence = {

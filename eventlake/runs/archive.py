@@ -7,6 +7,7 @@ from datetime import date
 from eventlake.aws.access import AwsAccess
 from eventlake.rules import paths
 from eventlake.rules.errors import UsageError
+from eventlake.rules.text import plural
 from eventlake.settings.models import Source
 from eventlake.settings.places import is_elsewhere
 from eventlake.state.source_state import SourceState
@@ -32,11 +33,7 @@ class Ignored:
     expected: bool = False
 
     def __str__(self) -> str:
-        return f"{self.files:,} {_files(self.files)} {self.reason}, such as {self.example}"
-
-
-def _files(count: int) -> str:
-    return "file" if count == 1 else "files"
+        return f"{plural(self.files, 'file')} {self.reason}, such as {self.example}"
 
 
 @dataclass(frozen=True, slots=True)

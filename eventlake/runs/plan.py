@@ -11,6 +11,7 @@ from eventlake.load.checksums import checksum
 from eventlake.load.stage_job import RawFile
 from eventlake.rules import paths
 from eventlake.rules.errors import DamagedFile, UsageError
+from eventlake.rules.text import plural, size
 from eventlake.runs.archive import Archive, Ignored, archive_storage, list_archive
 from eventlake.runs.unit import DAY, Unit, Window
 from eventlake.settings.models import Source
@@ -184,10 +185,10 @@ def _compared(
     ]
     if not found:
         return {}
-    size = sum(file.size for _, file in found)
+    total = sum(file.size for _, file in found)
     log(
-        f"{len(found):,} loaded raw files have another time and the same size: comparing their "
-        f"bytes with what was loaded ({size / 1e6:,.1f} MB)"
+        f"{plural(len(found), 'loaded raw file')} of another time and the same size: comparing "
+        f"their bytes with what was loaded ({size(total)})"
     )
     raw = archive_storage(storage, source)
 

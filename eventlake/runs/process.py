@@ -14,6 +14,7 @@ from eventlake.load.write import LoadedFile, LoadJob
 from eventlake.rules import paths
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import CheckFailed, InvalidSetting
+from eventlake.rules.text import plural, size
 from eventlake.runs.archive import archive_storage
 from eventlake.runs.clean_up import with_unused
 from eventlake.runs.context import Published, now
@@ -92,11 +93,13 @@ def _refuse(work: UnitWork, name: str) -> None:
 def process(work: UnitWork) -> Published:
     """Everything but the commit. Nothing that readers see is changed."""
     unit, listener = work.unit, work.context.listener
-    listener.log(f"{unit.label}: reading {len(unit.files)} raw files, {unit.bytes / 1e6:,.1f} MB")
+    files = plural(len(unit.files), "raw file")
+    listener.log(f"{unit.label}: reading {files}, {size(unit.bytes)}")
     job = _stage_job(work)
     seen = _stage(work, job)
     resolved = kept_apart(work, resolve(work.context.source, work.state.tables, seen.tables))
-    listener.log(f"{unit.label}: {seen.rows_in:,} rows for {len(resolved)} tables; deduplicating")
+    found = f"{plural(seen.rows_in, 'row')} for {plural(len(resolved), 'table')}"
+    listener.log(f"{unit.label}: {found}; deduplicating")
     duplicates = deduplicate(work, seen)
     freed = _freed(work, job, duplicates)
     resolved = {t: r for t, r in resolved.items() if not r.is_new or duplicates.tables[t].kept}
@@ -105,7 +108,7 @@ def process(work: UnitWork) -> Published:
         check_folders(work, placements)
     shadows = shadows_of(work, resolved, placements)
     doing = "counting" if work.dry else "writing"
-    listener.log(f"{unit.label}: {doing} {len(placements)} partitions")
+    listener.log(f"{unit.label}: {doing} {plural(len(placements), 'partition')}")
     loaded = _load(work, seen, resolved, placements, shadows, duplicates)
     if not work.dry:
         work.context.storage.start_sync(len(loaded))

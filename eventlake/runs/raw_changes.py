@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from eventlake.rules import paths
 from eventlake.rules.errors import ConsentNeeded
+from eventlake.rules.text import plural
 from eventlake.runs.plan import RawFiles
 from eventlake.runs.unit import Window
 from eventlake.settings.models import Source
@@ -34,8 +35,8 @@ class RawChange:
     def loaded(self) -> str:
         """How much was loaded from it, as far as that is known."""
         if isinstance(self.then, RawVersion):
-            return f"{self.then.rows:,} rows of a day loaded by a replay"
-        return f"{self.then.lines:,} lines loaded"
+            return f"{plural(self.then.rows, 'row')} of a day loaded by a replay"
+        return f"{plural(self.then.lines, 'line')} loaded"
 
     def __str__(self) -> str:
         if self.now is None:
@@ -118,10 +119,10 @@ def refusal(window: Window, changes: list[RawChange], rows: int) -> ConsentNeede
     """Reports what changed, what a replay would do, and how to run it anyway."""
     return ConsentNeeded(
         f"{what_changed(window, changes)}\n"
-        f"Nothing was replayed. The range holds {rows:,} rows in the tables to be replayed; a "
-        "replay would take changed files as they are now, and rows that only removed files had "
-        "would be gone. Put the files back; or see what would change with `datalake replay "
-        "--dry-run` and replay with --accept-changes (from Dagster's UI: with the tag "
+        f"Nothing was replayed. The range holds {plural(rows, 'row')} in the tables to be "
+        "replayed; a replay would take changed files as they are now, and rows that only removed "
+        "files had would be gone. Put the files back; or see what would change with `datalake "
+        "replay --dry-run` and replay with --accept-changes (from Dagster's UI: with the tag "
         "`datalake/accept_changes: true`, or `accept_changes: true` in the run's config)."
     )
 
@@ -130,6 +131,6 @@ def agreed(changes: list[RawChange]) -> str:
     """What a replay does with changed files that were accepted or held no rows."""
     gone = sum(change.now is None for change in changes)
     return (
-        f"Takes {len(changes) - gone} raw files that changed after loading as they are now, and "
+        f"Takes {plural(len(changes) - gone, 'changed raw file')} as found now, and "
         f"does without {gone} that are gone."
     )

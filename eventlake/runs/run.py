@@ -1,5 +1,6 @@
 """A run in progress: its lease, its commits, what it has done, and its report."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -10,6 +11,7 @@ import msgspec
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import LakeError
 from eventlake.rules.gc import gc_paused
+from eventlake.rules.text import plural, size
 from eventlake.runs.archive import Ignored
 from eventlake.runs.clean_up import clean_up
 from eventlake.runs.context import Published, RunContext, now
@@ -38,6 +40,7 @@ class Run:
     log_files: dict[str, int] = field(default_factory=dict)
     made_ids: dict[object, tuple[IndexFile, ...]] = field(default_factory=dict)
     attempts: int = 0
+    warned: dict[str, list[str]] = field(default_factory=dict)  # by kind
     state: SourceState = field(init=False)
     suppression: Suppression | None = field(init=False)  # as it was when the run was planned
 
@@ -64,6 +67,21 @@ class Run:
         files = sum(one.files for one in ignored)
         self.done = msgspec.structs.replace(self.done, ignored_files=files, ignored=texts)
 
+    def warn(self, warnings: Iterable[str]) -> None:
+        """Log the first warning of each kind; those that follow in the run are counted."""
+        for warning in warnings:
+            alike = self.warned.setdefault(_kind(warning), [])
+            alike.append(warning)
+            if len(alike) == 1:
+                self.context.listener.warn(warning)
+
+    def _count_warnings(self) -> None:
+        for first, *more in self.warned.values():
+            if more:
+                times = plural(len(more), "more warning")
+                self.context.listener.warn(f"{times} like this one: {first}")
+        self.warned.clear()
+
     def look_up_people(self) -> None:
         """Read the suppressed people; the run leaves them out from now on."""
         self.suppression = Suppression.of(self.context.storage, self.context.source)
@@ -83,6 +101,8 @@ class Run:
                 failure = failure_of(error)
                 close_failed(storage, catalog, facts, before, failure, self.catch_up)
                 raise
+            finally:
+                self._count_warnings()
         self._clean_up()
 
     @contextmanager
@@ -109,8 +129,8 @@ class Run:
             return
         if removed := done.replaced + done.abandoned:
             context.listener.log(
-                f"Removed {removed.files} files, {removed.bytes / 1e6:,.1f} MB, that were replaced "
-                "or left behind some time ago"
+                f"Removed {plural(removed.files, 'file')}, {size(removed.bytes)}, that were "
+                "replaced or left behind some time ago"
             )
 
     @contextmanager
@@ -159,8 +179,7 @@ class Run:
                 finish_time=now() if final else None,
             )
             self.commit(manifest)
-        for warning in prepared.report.warnings:
-            context.listener.warn(warning)
+        self.warn(prepared.report.warnings)
         return Published(manifest, prepared.report, prepared.checks)
 
     def commit(self, manifest: Manifest) -> None:
@@ -170,6 +189,14 @@ class Run:
         self.done, self.finished = manifest.report, manifest.finish_time is not None
         self.log_files |= last_numbers(manifest.records)
         self.state = apply(storage, catalog, self.state, manifest)
+
+
+_VARYING = re.compile(r"\d[\d,]*|\S+/\S*|\(in [^)]*\)")
+
+
+def _kind(warning: str) -> str:
+    """A warning without numbers, paths and tables; one with a command is of its own."""
+    return warning if "`datalake" in warning else _VARYING.sub("", warning)
 
 
 def run_to_end(units: Iterable[Published]) -> UnitReport:

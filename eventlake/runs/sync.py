@@ -34,5 +34,4 @@ def sync_units(
                 break
             except CommitConflict as conflict:
                 context.listener.warn(str(conflict))
-        for warning in plan.warnings:
-            context.listener.warn(warning)
+        run.warn(plan.warnings)

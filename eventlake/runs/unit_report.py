@@ -8,6 +8,7 @@ from eventlake.load.seen import Seen
 from eventlake.load.write import LoadedFile
 from eventlake.rules.counts import NewColumn, TableReport, UnitReport, added
 from eventlake.rules.events import Reason
+from eventlake.rules.text import plural
 from eventlake.rules.types import TableSchema
 from eventlake.runs.placement import partition_dict, partition_values
 from eventlake.runs.plan import freed_warnings
@@ -114,14 +115,15 @@ def _warnings(unit: Unit, seen: Seen) -> Iterable[str]:
     for file in seen.files:
         if file.broken:
             yield (
-                f"{paths[file.number]}: {file.broken}. The {file.lines} lines before were read; "
-                "put the whole file there and the next sync loads the rest."
+                f"{paths[file.number]}: {file.broken}. {plural(file.lines, 'line')} before it "
+                "could be read; put the whole file there and the next sync loads the rest."
             )
     yield from rejections(unit, seen)
     if seen.before_start:
-        yield f"{seen.before_start} rows were received before the source's start; they were loaded."
+        rows = plural(seen.before_start, "row")
+        yield f"{rows} received before the source's start; loaded."
     if seen.ahead:
-        yield f"{seen.ahead} rows claim to be received more than a day ahead; they were loaded."
+        yield f"{plural(seen.ahead, 'row')} received more than a day ahead, as they say; loaded."
 
 
 def rejections(unit: Unit, seen: Seen) -> Iterable[str]:
@@ -135,7 +137,7 @@ def rejections(unit: Unit, seen: Seen) -> Iterable[str]:
         first = min((s for s in seen.samples if s.reason == reason), key=lambda s: (s.file, s.line))
         place = f"{paths[first.file]} line {first.line}"
         if reason != Reason.CUT_OFF:
-            yield f"{rows} rows rejected, the first in {place}: {first.detail}"
+            yield f"{plural(rows, 'row')} rejected, the first in {place}: {first.detail}"
 
 
 def _conflicts(ids: Mapping[str, TableIds]) -> Iterable[str]:
@@ -143,6 +145,6 @@ def _conflicts(ids: Mapping[str, TableIds]) -> Iterable[str]:
     other = {table: found.other_payload for table, found in ids.items() if found.other_payload}
     if other:
         yield (
-            f"{sum(other.values())} duplicates have another payload than the event that is kept "
-            f"(in {', '.join(sorted(other))}): a sender uses message ids twice."
+            f"{plural(sum(other.values()), 'duplicate')} with another payload than the event that "
+            f"is kept (in {', '.join(sorted(other))}): a sender uses message ids twice."
         )

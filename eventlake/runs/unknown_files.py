@@ -22,6 +22,7 @@ from eventlake.rules import paths
 from eventlake.rules.errors import CommitConflict, StateError
 from eventlake.rules.names import RECEIVED_AT
 from eventlake.rules.partitions import DatePartition
+from eventlake.rules.text import plural
 from eventlake.rules.types import TableSchema
 from eventlake.runs.clean_up import with_unused
 from eventlake.runs.context import now
@@ -137,9 +138,9 @@ def _taken_in(work: UnitWork) -> StateBehind:
     )
     files = sum(len(folder.unknown) for folder in behind)
     message = (
-        f"The state of source {source.id} is older than its data: {files} whole files of "
-        f"{len(behind)} partitions were not in it ({_full(work, behind[0])}). They are taken in as "
-        "they are, and the run plans again."
+        f"The state of source {source.id} is older than its data: {plural(files, 'whole file')} of "
+        f"{plural(len(behind), 'partition')} were not in it ({_full(work, behind[0])}). They are "
+        "taken in as they are, and the run plans again."
     )
     return StateBehind(message, with_unused(state, manifest, now()))
 

@@ -15,6 +15,7 @@ import pyarrow.dataset as ds
 from eventlake.catalog.base import Catalog, CatalogPartition, CatalogTable
 from eventlake.catalog.hive_types import arrow_type
 from eventlake.rules.errors import StateError
+from eventlake.rules.text import plural
 from eventlake.storage import Storage, StoredFile
 
 _MANY = 50
@@ -92,9 +93,9 @@ def _deleted(
     names = {file.name for file in there}
     missing = next((file.name for file in partition.held if file.name not in names), "")
     return StateError(
-        f"{partition.location} has {len(there)} of the {partition.files} files that were published "
-        f"for {table.full_name}{f' ({missing} is missing)' if missing else ''}. Replay that time "
-        "to write them anew; `datalake audit` lists the rows."
+        f"{partition.location} has {len(there)} of {plural(partition.files, 'file')} that were "
+        f"published for {table.full_name}{f' ({missing} is missing)' if missing else ''}. Replay "
+        "that time to write them anew; `datalake audit` lists the rows."
     )
 
 

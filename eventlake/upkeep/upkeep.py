@@ -12,6 +12,7 @@ from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.clock import new_run_id
 from eventlake.rules.errors import LakeError
+from eventlake.rules.text import plural
 from eventlake.runs.clean_up import Removed, clean_up, counted, due_places
 from eventlake.runs.context import Dataflow, Listener, RunContext, now
 from eventlake.runs.run import Run
@@ -204,8 +205,8 @@ class _Upkeep:
         for done in compact(self.run, self.at):
             self.compacted += done
             self.recorder.log(
-                f"Compacted {done.partitions} partitions: {done.files_before} files are "
-                f"{done.files_after}"
+                f"Compacted {plural(done.partitions, 'partition')}: "
+                f"{plural(done.files_before, 'file')} are {done.files_after:,}"
             )
 
     def _index(self) -> None:

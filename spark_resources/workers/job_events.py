@@ -15,6 +15,7 @@ from dagster_pipes import (
 
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import LakeError, error_in_trace
+from eventlake.rules.text import plural, size
 from eventlake.runs.context import Published
 from eventlake.runs.dry_run import PlannedUnit
 from eventlake.runs.verify import CheckResult, ChecksFailed
@@ -35,11 +36,11 @@ class UnitPublished(msgspec.Struct, frozen=True, tag="published"):
     def __str__(self) -> str:
         tables = self.report.tables.values()
         files = sum(table.files_written for table in tables)
-        written = sum(table.bytes_written for table in tables) / 1e6
+        written = sum(table.bytes_written for table in tables)
         return (
             f"Published manifest {self.manifest} after {self.seconds:,.0f} s: "
-            f"{self.report.row_count:,} of {self.report.rows_in:,} rows into {len(tables)} tables, "
-            f"{files:,} files, {written:,.1f} MB"
+            f"{self.report.row_count:,} of {self.report.rows_in:,} rows into "
+            f"{plural(len(tables), 'table')}, {plural(files, 'file')}, {size(written)}"
         )
 
 

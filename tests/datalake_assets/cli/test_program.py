@@ -15,7 +15,8 @@ from typer.core import TyperGroup
 
 from datalake_assets.cli.app import COMMANDS as LINES
 from datalake_assets.cli.app import globals_first, load
-from datalake_assets.cli.output import headline, plain, plural, size, span
+from datalake_assets.cli.output import headline, size, span
+from eventlake.rules.text import plain, plural
 from eventlake.settings.file import load_settings
 from tests.support.lakes.jobs import SampleLake
 from tests.support.repo import ROOT

@@ -62,9 +62,20 @@ def test_a_table_shows_the_first_records_and_how_many_more_there_are(filled: Sam
     result = datalake("records", "--source", "ios_prod", "--status", "succeeded", "--limit", "2")
     totals = filled.generated.per_sync("9IP56Shn6")[1].totals
     assert result.out.startswith(f"Sync {newest()} of ios_prod, ")
-    assert f"finished: {totals.rows_in} records ({totals.row_count} loaded, " in result.out
+    assert f"finished: {totals.rows_in} records ({totals.row_count} succeeded, " in result.out
     assert [row[0] for row in result.rows] == ["succeeded"] * 2
     assert f"and {totals.row_count - 2} more" in result.err
+
+
+def test_a_run_opens_with_what_was_not_loaded_by_reason(filled: SampleLake) -> None:
+    shown = datalake("records", "--run", newest(), "--limit", "3").out
+    reasons, listed = (part.splitlines() for part in shown.split("─\n")[1:])
+    statuses = [one for s in ("rejected", "NULL", "DUPLICATE") for one in ("--status", s)]
+    found = datalake("records", "--run", newest(), *statuses, "--json").json
+    counts = [int(line.split()[-1]) for line in reasons[:-2]]
+    assert (sum(counts), counts) == (len(found), sorted(counts, reverse=True))
+    assert any("`messageId` is missing or empty  " in line for line in reasons)
+    assert [line.split()[0] for line in listed] == ["rejected"] * 3
 
 
 def test_one_record_with_its_payload_from_the_archive(filled: SampleLake) -> None:

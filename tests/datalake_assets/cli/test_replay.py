@@ -121,7 +121,7 @@ def test_a_dry_sync_shows_new_tables_and_columns(filled: SampleLake) -> None:
     lines = result.out.splitlines()
     assert lines[0] == (
         "ios_prod: a sync would read 4 rows from 1 raw file and load 2 rows into 2 tables "
-        "(1 duplicates, 1 rejected)."
+        "(1 duplicate, 1 rejected)."
     )
     assert any("ios_prod.track_brand_new new, 17 columns" in line for line in lines)
     assert any(

@@ -39,6 +39,14 @@ def test_the_queries_of_the_original_product_run_as_written(filled: SampleLake) 
     assert datalake("sql", queries.FAILURES, "--json").json == []
 
 
+def test_unquoted_words_are_one_statement_and_plans_are_drawings(filled: SampleLake) -> None:
+    assert datalake("sql", "select", "1", "as", "x").rows == [["1"]]
+    result = datalake("sql", "select", "data", "lake.yaml", "from", "web_shop.page", code=2)
+    assert "Put it in quotes" in result.err
+    plan = datalake("sql", "EXPLAIN SELECT * FROM web_shop.page").out
+    assert "explain_value" not in plan and len(plan.splitlines()) > 3 and "\\n" not in plan
+
+
 def test_json_keeps_names_apart_and_numbers_exact(filled: SampleLake) -> None:
     result = datalake("sql", ODD, "--json")
     assert result.json == [

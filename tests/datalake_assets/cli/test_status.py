@@ -302,7 +302,12 @@ def test_the_tables_of_one_run_by_either_id(filled: SampleLake) -> None:
 def test_a_run_by_the_beginning_of_its_id_or_as_the_latest(filled: SampleLake) -> None:
     newest = datalake("reports", "--json").json[0]["run_id"]
     run, lake = facts("unlike", datetime.now(UTC)), filled.lake
-    close_run(lake.storage, lake.catalog, run, UnitReport(), datetime.now(UTC))
+    assert "suppressed" not in datalake("reports").out
+    done = UnitReport(rows_in=7, suppressed=4, skipped=3)
+    close_run(lake.storage, lake.catalog, run, done, datetime.now(UTC))
+    result = datalake("reports")
+    assert re.search("duplicates  rejected  suppressed  skipped +time +run\n", result.out)
+    assert result.rows[0][4:8] == ["0", "0", "0", "4"]
     for asked, found in [("latest", "unlike"), ("unli", "unlike"), (newest, newest)]:
         assert datalake("reports", "--run", asked, "--json").json[0]["run_id"] == found
     result = datalake("reports", "--run", "dagster", code=2)

@@ -47,10 +47,10 @@ def test_only_files_from_before_the_start(tmp_path: Path) -> None:
 
 def test_files_that_wait_and_files_that_are_loaded(tmp_path: Path) -> None:
     lake = lake_in(tmp_path)
-    assert findings_of(lake)["archive of ios_prod"].endswith("; 1 wait for a sync")
+    assert findings_of(lake)["archive of ios_prod"].endswith("; waiting for a sync: 1")
     drained(lake.settings)
     found = findings_of(lake)
-    assert found["archive of ios_prod"].endswith("days 2026-10-01 to 2026-10-01")
+    assert found["archive of ios_prod"].endswith("day 2026-10-01")
     assert found["tables of ios_prod"] == "✓ 1 in database ios_prod"
     assert len(found) == 2
 
@@ -67,7 +67,7 @@ def test_files_that_wait_and_files_that_are_loaded(tmp_path: Path) -> None:
 def test_a_sample_of_lines_shows_the_rejected_ones(tmp_path: Path, line: Any, why: str) -> None:
     lake = lake_in(tmp_path)
     found = archive_findings(lake, lake.settings.sources[0], sample=True)
-    assert [f.message for f in found][-1] == "1 lines of a sample can be loaded"
+    assert [f.message for f in found][-1] == "1 line of a sample can be loaded"
     raw = Archive(tmp_path / f"segment-logs/{SOURCE_ID}")
     raw.day("2026-10-02").file("b", *[page("m", "2026-10-02T07:00"), "", line] * 3)
     found = archive_findings(lake, lake.settings.sources[0], sample=True)

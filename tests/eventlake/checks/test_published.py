@@ -163,7 +163,7 @@ BROKEN: dict[str, tuple[Callable[[Checked], object], dict[str, list[str]]]] = {
     ),
     "a file gone": (
         lambda lake: lake.runs.storage.delete(file_of(lake, EIGHT)),
-        {"track_order.partitions": ["day=2026-10-01/hr=08: 1 files in its folder, 2 published"]},
+        {"track_order.partitions": ["day=2026-10-01/hr=08: 1 file in its folder, 2 published"]},
     ),
     "a file too many": (
         one_file_more,
@@ -183,7 +183,7 @@ BROKEN: dict[str, tuple[Callable[[Checked], object], dict[str, list[str]]]] = {
 }
 
 
-_PUBLISHED = f"(manifest 1 put it into {ORDERS}/day=2026-10-01/hr=07, 1 files, 1 rows)"
+_PUBLISHED = f"(manifest 1 put it into {ORDERS}/day=2026-10-01/hr=07, 1 file, 1 row)"
 IN_GLUE: dict[str, dict[str, list[str]]] = {
     "a partition no longer registered": {
         "track_order.partitions": [
@@ -193,8 +193,8 @@ IN_GLUE: dict[str, dict[str, list[str]]] = {
     },
     "a partition that points to files of another": {
         "track_order.partitions": [
-            f"day=2026-10-01/hr=07 is registered with {ORDERS}/day=2026-10-02/hr=00, 1 files, "
-            f"1 rows {_PUBLISHED}"
+            f"day=2026-10-01/hr=07 is registered with {ORDERS}/day=2026-10-02/hr=00, 1 file, "
+            f"1 row {_PUBLISHED}"
         ]
     },
 }
@@ -449,8 +449,8 @@ def test_the_metadata_have_counts_and_a_remedy() -> None:
         "average_bytes": 375,
         "files_to_save": 28,
         "first_problems": (
-            "2026-10-01/09: 20 files of 150 bytes on average",
-            "2026-10-01/08: 10 files of 500 bytes on average",
+            "2026-10-01/09: 20 files of 150 B on average",
+            "2026-10-01/08: 10 files of 500 B on average",
         ),
     }
     disabled = check(partition("07", 9, 9), compaction={"enabled": False})

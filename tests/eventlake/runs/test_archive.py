@@ -16,6 +16,7 @@ from eventlake.records.logs import run_log, run_logs, search
 from eventlake.records.payloads import with_payloads
 from eventlake.rules import clock
 from eventlake.rules.errors import CheckFailed, InsufficientPermissions, LakeError, UsageError
+from eventlake.rules.text import plural
 from eventlake.runs.archive import archive_storage
 from eventlake.status import SourceStatus, source_status
 from tests.support.aws.enforced import User, enforced
@@ -80,7 +81,7 @@ def test_files_beside_the_day_folders_are_counted_and_named_everywhere(runs: Run
     assert line["ignored"][1].startswith(normal)
     status, check = looked_at(runs)
     assert next((str(one), one.expected) for one in status.waiting.ignored) == (lost, False)
-    assert check.startswith("! 1 files") and lost in check
+    assert check.startswith("! 1 file,") and lost in check
 
 
 def test_a_day_folder_before_the_first_day_of_the_source_is_not_silent(runs: Runs) -> None:
@@ -191,7 +192,7 @@ def test_an_archive_elsewhere_is_read_there_by_all_and_never_written(
         there.carry()
         status, check = looked_at(runs)
         assert status.waiting.files == 1
-        assert check.endswith("1 wait for a sync")
+        assert check.endswith("waiting for a sync: 1")
         runs.replay("2026-10-01", "2026-10-02")
         assert runs.ids("track_order") == ["m1", "m2", "m3"]
         if "://" in there.raw:
@@ -229,7 +230,10 @@ def test_a_sync_that_rejects_most_rows_fails_and_reads_them_again(
         runs.sync()
     said = str(failure.value)
     assert f"{bad} of {bad + good} rows were rejected" in said
-    assert f"{bad} rows rejected, the first in segment-logs/S1/1790812800000/a.gz line 1: " in said
+    assert (
+        f"{plural(bad, 'row')} rejected, the first in segment-logs/S1/1790812800000/a.gz line 1: "
+        in said
+    )
     [[line]] = runs.reports().values()
     assert (line["status"], line["error"], line["rows_in"]) == ("failed", said, 0)
     assert (runs.ledger(), runs.tables(), runs.records()) == ({}, [], [])

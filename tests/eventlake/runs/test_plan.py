@@ -114,7 +114,7 @@ def test_a_late_file_is_loaded_whatever_hours_it_has(runs: Runs) -> None:
     runs.sync()
     assert runs.ids("track_order") == ["m1", "m2", "m3", "m4"]
     assert ("2026-09-29", "23") in runs.partitions("track_order")
-    assert any("1 rows were received before the source's start" in w for w in runs.warnings)
+    assert any("1 row received before the source's start" in w for w in runs.warnings)
 
 
 def test_syncs_keep_to_the_oldest_folder_there_was_at_first(runs: Runs) -> None:
@@ -215,7 +215,9 @@ def test_a_broken_file_that_is_replaced_loads_only_the_rest(runs: Runs) -> None:
     assert (first.rejected, first.rows_in) == (1, read + 1)
     assert runs.ledger()["a.gz"].broken
     [warning] = runs.warnings
-    assert f"a.gz: the file is cut off before its end. The {read} lines before were read" in warning
+    assert (
+        f"a.gz: the file is cut off before its end. {read} lines before it could be read" in warning
+    )
     assert runs.sync().rows_in == 0  # nothing new while it stays broken
     day.file("a", *lines)
     rest = runs.sync()

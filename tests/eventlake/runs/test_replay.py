@@ -369,10 +369,21 @@ def test_a_changed_file_needs_consent_and_is_then_taken_as_it_is(loaded: Runs) -
     assert "--accept-changes" in reason
     assert loaded.replay(*DAY).row_count == 2
     assert loaded.warnings == [
-        "Takes 1 raw files that changed after loading as they are now, and does without 0 that are "
-        "gone."
+        "Takes 1 changed raw file as found now, and does without 0 that are gone."
     ]
     assert (loaded.ids("track_order"), loaded.ids("page")) == (["m2", "m3", "m4", "new"], [])
+
+
+def test_the_same_warning_of_several_days_is_logged_once_with_their_number(runs: Runs) -> None:
+    for day in ("2026-10-01", "2026-10-02", "2026-10-03"):
+        both = (track("Order", f"m{day}", f"{day}T07:00", price=price) for price in (1, 2))
+        runs.archive.day(day).file("a", *both)
+    runs.sync()
+    runs.warnings.clear()
+    assert runs.replay("2026-10-01", "2026-10-04").duplicates == 3
+    first, more = runs.warnings
+    assert first.startswith("1 duplicate with another payload")
+    assert more == f"2 more warnings like this one: {first}"
 
 
 @pytest.mark.parametrize("whole_folder", [False, True])
@@ -406,7 +417,7 @@ def test_consent_holds_until_the_next_change(loaded: Runs) -> None:
     assert "b.gz" in refused(loaded, *BOTH)  # the second day has not been replayed since
     day.file("a", track("Order", "newer", MORNING))
     reason = refused(loaded, *DAY)
-    assert "a.gz" in reason and "1 rows of a day loaded by a replay" in reason
+    assert "a.gz" in reason and "1 row of a day loaded by a replay" in reason
     assert "b.gz" not in reason
 
 

@@ -174,7 +174,7 @@ def test_a_file_deleted_by_hand_is_named_by_queries_and_the_next_run(runs: Runs)
     syncs(runs, "a", "b")()
     gone = runs.storage.files(HOUR)[0]
     runs.storage.delete(gone.path)
-    with pytest.raises(StateError, match=rf"has 1 of the 2 files .* \({gone.name} is missing\)"):
+    with pytest.raises(StateError, match=rf"has 1 of 2 files .* \({gone.name} is missing\)"):
         LakeSql(runs.catalog, runs.storage).query("SELECT count(*) FROM shop.track_order")
     load(runs, "c")
     runs.sync()

@@ -146,6 +146,4 @@ def test_failed_checks_come_with_their_verdicts() -> None:
 
 def test_a_published_unit_is_described_in_a_sentence() -> None:
     told = UnitPublished(3, UnitReport({"shop.track_order": TABLE}, rows_in=3), (), 12.5)
-    assert str(told) == (
-        "Published manifest 3 after 12 s: 2 of 3 rows into 1 tables, 0 files, 0.0 MB"
-    )
+    assert str(told) == ("Published manifest 3 after 12 s: 2 of 3 rows into 1 table, 0 files, 0 B")

@@ -33,9 +33,9 @@ def test_a_sync_is_a_step_on_the_cluster_of_the_settings(emr_lake: EmrLake) -> N
     assert (table["table_name"], table["row_count"]) == ("track_order", 3)
     assert source["s3_bucket"] == "lake-bucket"
     # What the job said on its way, in its own words.
-    assert any("reading 1 raw files" in line for line in emr_lake.heard.logged)
+    assert any("reading 1 raw file" in line for line in emr_lake.heard.logged)
     [told] = [line for line in emr_lake.heard.logged if line.startswith("Published")]
-    assert "manifest 1" in told and "3 of 3 rows into 1 tables" in told
+    assert "manifest 1" in told and "3 of 3 rows into 1 table" in told
     # Nothing of the conversation stays.
     assert emr_lake.files("segment-stage") == []
 
