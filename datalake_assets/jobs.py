@@ -1,4 +1,4 @@
-"""The jobs of the lake that are not assets: sync, upkeep, check."""
+"""What runs change beside replays: the assets sync and upkeep with their jobs; the check job."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -7,13 +7,16 @@ from typing import Any
 
 import dagster as dg
 
-from datalake_assets.assets.events import RunEvents, check_evaluation
-from datalake_assets.assets.keys import run_tags, upkeep_job_name, upkeep_key
+from datalake_assets.assets.events import RunEvents
+from datalake_assets.assets.keys import NAMES, SOURCE_TAG, Names, raw_archive, run_tags, sync
+from datalake_assets.assets.keys import upkeep as upkeep_of
 from datalake_assets.assets.metadata import as_text, upkeep_numbers
 from datalake_assets.assets.running import (
+    AssetJob,
     DagsterListener,
     as_dagster_failure,
     forwarding_errors,
+    lake_of,
     new_job,
     op_job,
     record_process,
@@ -22,7 +25,7 @@ from datalake_assets.instance.dagster_private import (
     latest_run_storage_ids,
     sqlite_files_of_run,
 )
-from datalake_assets.instance.schedules import Schedules, running_schedules, sync_job_name
+from datalake_assets.instance.schedules import Schedules, running_schedules
 from datalake_assets.instance.snapshot import refresh_snapshot
 from datalake_assets.preflight import Finding, findings
 from eventlake.catalog.sync_reports import ensure_reports_table
@@ -48,24 +51,33 @@ class SyncConfig(dg.Config):
     to_hour: str | None = None
 
 
-def sync_job(lake: Lake, source: Source) -> dg.JobDefinition:
+def sync_asset(source: Source, names: Names) -> dg.AssetsDefinition:
     """Loads the files of the archive that are not in the lake yet."""
-    events = RunEvents(lake, source)
-
-    @dg.op(
-        name=f"load_{source.name}",
-        description="Raw files that are not in the lake yet become rows of the event tables.",
-        out=dg.Out(dg.Nothing),
+    spec = names.spec(
+        sync(source),
+        [raw_archive(source)],
+        description=f"Sync of {source.slug}: loads every raw file that is not in the lake yet into "
+        "the event tables. Materialize it to start one.",
+        group_name=source.name,
+        kinds={"spark"},
     )
-    def load(
-        context: dg.OpExecutionContext, config: SyncConfig, engine: SparkEngine
-    ) -> Iterator[Any]:
+
+    @dg.multi_asset(
+        name=names.of(f"load_{source.name}"),
+        specs=[spec],
+        op_tags={SOURCE_TAG: source.slug},
+        required_resource_keys={names.of("lake"), names.of("engine")},
+    )
+    def load(context: dg.AssetExecutionContext, config: SyncConfig) -> Iterator[Any]:
+        lake = lake_of(context, names)
+        engine: SparkEngine = getattr(context.resources, names.of("engine"))
+        events = RunEvents(lake, source, names)
         record_process(context, lake, source)
         with as_dagster_failure():
             days = None
             if config.from_hour and config.to_hour:
                 days = touched_days(parse_hour(config.from_hour), parse_hour(config.to_hour))
-            job = new_job(lake.settings, source, context.run_id, days=days)
+            job = new_job(lake.settings, source, context.run.run_id, days=days)
             own = lake.for_source(source)
             with failure_reported(own.storage, own.catalog, job.facts()):
                 yield events.of_archive()
@@ -76,17 +88,29 @@ def sync_job(lake: Lake, source: Source) -> dg.JobDefinition:
                         yield from events.of_unit(unit, loaded)
                         done = unit.manifest.report
             except ChecksFailed as failed:
-                yield from map(check_evaluation, failed.results)
+                yield from map(events.evaluation, failed.results)
                 raise
             finally:
                 refresh_snapshot(lake)
             yield events.of_report(job.facts(), done)
             yield from events.of_published_checks(context, loaded)
             context.log.info(_summary(done))
-            yield dg.Output(None)
+            shown = events.report_metadata(job.facts(), done)
+            yield dg.MaterializeResult(asset_key=spec.key, metadata=shown)
 
-    description = f"Sync of {source.slug}: loads new raw files and writes a sync report."
-    return op_job(load, sync_job_name(source), description, lake, source)
+    return load
+
+
+def asset_job(asset: dg.AssetsDefinition, name: str, lake: Lake, source: Source) -> AssetJob:
+    """A job that materializes one asset."""
+    [spec] = asset.specs
+    return dg.define_asset_job(
+        name,
+        selection=dg.AssetSelection.assets(spec.key).without_checks(),
+        description=spec.description,
+        run_tags=run_tags(lake, source),
+        executor_def=dg.in_process_executor,
+    )
 
 
 def _summary(done: UnitReport) -> str:
@@ -101,39 +125,37 @@ def _summary(done: UnitReport) -> str:
     )
 
 
-def upkeep_asset(source: Source) -> dg.AssetSpec:
-    """The effect of each upkeep, as numbers over time."""
-    return dg.AssetSpec(
-        upkeep_key(source),
-        description=f"Upkeep of {source.slug}: files and bytes before and after, by kind.",
+def upkeep_asset(source: Source, names: Names) -> dg.AssetsDefinition:
+    """Compacts small files and removes what is no longer needed; shows its effect over time."""
+    spec = names.spec(
+        upkeep_of(source),
+        [sync(source)],
+        description=f"Upkeep of {source.slug}: compacts small files, removes what is not needed. "
+        "Shows files and bytes before and after, by kind.",
         group_name=source.name,
     )
 
-
-def upkeep_job(lake: Lake, source: Source) -> dg.JobDefinition:
-    """Compacts small files and removes what is no longer needed."""
-
-    @dg.op(
-        name=f"keep_{source.name}",
-        description="Compaction, retention of logs, index, staging and manifests, orphans.",
-        out=dg.Out(dg.Nothing),
+    @dg.multi_asset(
+        name=names.of(f"keep_{source.name}"),
+        specs=[spec],
+        op_tags={SOURCE_TAG: source.slug},
+        required_resource_keys={names.of("lake")},
     )
-    def keep(context: dg.OpExecutionContext) -> Iterator[Any]:
+    def keep(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[Any]]:
+        lake = lake_of(context, names)
         record_process(context, lake, source)
         with as_dagster_failure():
-            run = upkeep_context(lake, source, DagsterListener(context.log), context.run_id)
+            run = upkeep_context(lake, source, DagsterListener(context.log), context.run.run_id)
             failed: UpkeepFailed | None = None
             try:
                 report = upkeep(run, now())
             except UpkeepFailed as error:
                 report, failed = error.report, error
-            yield dg.AssetMaterialization(upkeep_key(source), metadata=upkeep_numbers(report))
+            yield dg.MaterializeResult(asset_key=spec.key, metadata=upkeep_numbers(report))
             if failed:
                 raise failed
-            yield dg.Output(None)
 
-    description = f"Upkeep of {source.slug}: compacts small files, removes what is not needed."
-    return op_job(keep, upkeep_job_name(source), description, lake, source)
+    return keep
 
 
 DAGSTER_JOB = "upkeep_dagster"
@@ -143,15 +165,17 @@ MOST_RUNS = 2_000
 """Runs per upkeep; the rest follows on the next day."""
 
 
-def dagster_upkeep_job(lake: Lake) -> dg.JobDefinition:
+def dagster_upkeep_job(lake: Lake, names: Names = NAMES) -> dg.JobDefinition:
     """Deletes old runs from Dagster's own tables."""
 
     @dg.op(
-        name="forget_old_runs",
+        name=names.of("forget_old_runs"),
         description="Old runs are deleted, unless a partition was last materialized in one.",
         out=dg.Out(dg.Nothing),
+        required_resource_keys={names.of("lake")},
     )
     def forget(context: dg.OpExecutionContext) -> None:
+        lake = lake_of(context, names)
         days = lake.settings.retention.dagster_days
         done = remove_old_runs(context.instance, lake, now() - timedelta(days=days))
         context.log.info(
@@ -160,9 +184,8 @@ def dagster_upkeep_job(lake: Lake) -> dg.JobDefinition:
         )
         context.add_output_metadata({"removed": done.removed, "kept": done.kept})
 
-    return op_job(
-        forget, DAGSTER_JOB, "Upkeep of Dagster's own tables: old runs and their events.", lake
-    )
+    description = "Upkeep of Dagster's own tables: old runs and their events."
+    return op_job(forget, names.of(DAGSTER_JOB), description, lake)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,15 +279,17 @@ def _delete(instance: dg.DagsterInstance, run_id: str) -> None:
         path.unlink(missing_ok=True)
 
 
-def check_job(lake: Lake) -> dg.JobDefinition:
+def check_job(lake: Lake, names: Names = NAMES) -> dg.JobDefinition:
     """The findings of `datalake check`, where scheduled syncs run; fails if one is an error."""
 
     @dg.op(
-        name="find_problems",
+        name=names.of("find_problems"),
         description="Tests settings, roles, storage, archives, catalog and engine.",
         out=dg.Out(dg.Nothing),
+        required_resource_keys={names.of("lake")},
     )
     def find_problems(context: dg.OpExecutionContext) -> None:
+        lake = lake_of(context, names)
         schedules = Schedules(lambda: running_schedules(context.instance))
         found: list[Finding] = []
         for finding in findings(lake, lake.settings.sources, schedules):
@@ -277,12 +302,8 @@ def check_job(lake: Lake) -> dg.JobDefinition:
         ensure_reports_table(lake.catalog)
         context.add_output_metadata(shown)
 
-    return op_job(
-        find_problems,
-        "check",
-        "Whether syncs and replays can work, and why data may be missing.",
-        lake,
-    )
+    description = "Whether syncs and replays can work, and why data may be missing."
+    return op_job(find_problems, names.of("check"), description, lake)
 
 
 def _log(context: dg.OpExecutionContext, finding: Finding) -> None:

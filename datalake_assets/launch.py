@@ -12,17 +12,14 @@ from typing import Any
 import dagster as dg
 
 from datalake_assets.assets.keys import (
-    replay_job_name,
-    reports_key,
-    schema_key,
-    table_key,
-    upkeep_job_name,
+    NAMES,
+    reports,
+    table,
 )
 from datalake_assets.assets.running import run_error
-from datalake_assets.definitions import build
+from datalake_assets.component import build
 from datalake_assets.instance.dagster_private import NO_COMPUTE_LOGS, keep_connections
 from datalake_assets.instance.home import opened_instance
-from datalake_assets.instance.schedules import sync_job_name
 from datalake_assets.instance.snapshot import (
     Snapshot,
     SourceSnapshot,
@@ -52,18 +49,18 @@ def refuse_replay(
     _refuse_hours(source, window)
     _refuse_days(source, first_day(lake, source, state), window)
     known = {t: s for t, s in state.tables_of(source).items() if not source.skips(t)}
-    for table in tables or ():
-        if source.skips(table):
+    for name in tables or ():
+        if source.skips(name):
             raise UsageError(
-                f"Table {table!r} is skipped (`skip_events` of source {source.slug!r}). To load "
+                f"Table {name!r} is skipped (`skip_events` of source {source.slug!r}). To load "
                 "its rows, take it off that list; to remove them from the lake, replay all tables."
             )
-        if table not in known:
+        if name not in known:
             raise UsageError(
-                f"Source {source.slug!r} has no table {table!r}{did_you_mean(table, known) or '.'} "
+                f"Source {source.slug!r} has no table {name!r}{did_you_mean(name, known) or '.'} "
                 f"`datalake tables {source.database}` lists them."
             )
-    return [known[table] for table in tables] if tables else list(known.values())
+    return [known[name] for name in tables] if tables else list(known.values())
 
 
 def first_day(lake: Lake, source: Source, state: SourceState) -> date | None:
@@ -118,7 +115,7 @@ def launch_sync(
     warnings: bool = True,
 ) -> Outcome:
     """Sync one source in this process; `warnings=False` keeps warnings off the terminal."""
-    job = _definitions(lake).resolve_job_def(sync_job_name(source))
+    job = _definitions(lake).resolve_job_def(NAMES.sync_job(source))
     config = {} if hours is None else _hours(*hours)
     run_config = {
         "ops": {f"load_{source.name}": {"config": config}},
@@ -138,7 +135,7 @@ def launch_replay(
     chosen = refuse_replay(lake, source, window, tables)
     refresh_snapshot(lake)
     definitions = build(lake, _with_first_day(lake, source, read_snapshot(lake)))
-    keys = [key(schema) for schema in chosen for key in (table_key, schema_key)]
+    keys = [NAMES.key(table(schema)) for schema in chosen]
     last = window.end - timedelta(microseconds=1)
     config = {
         **_hours(window.start, window.end),
@@ -146,17 +143,17 @@ def launch_replay(
         "accept_changes": accept_changes,
     }
     return execute(
-        definitions.resolve_job_def(replay_job_name(source)),
+        definitions.resolve_job_def(NAMES.replay_job(source)),
         source,
         {"ops": {f"replay_{source.name}_tables": {"config": config}}},
         tags=dict(zip(RANGE_TAGS, (f"{window.start:%Y-%m-%d}", f"{last:%Y-%m-%d}"), strict=True)),
-        asset_selection=[*keys, reports_key(source)],
+        asset_selection=[*keys, NAMES.key(reports(source))],
     )
 
 
 def launch_upkeep(lake: Lake, source: Source) -> Outcome:
     """Run the upkeep of one source in this process."""
-    return execute(_definitions(lake).resolve_job_def(upkeep_job_name(source)), source, {})
+    return execute(_definitions(lake).resolve_job_def(NAMES.upkeep_job(source)), source, {})
 
 
 def report_of_run(lake: Lake, source: Source, outcome: Outcome) -> RunReport | None:

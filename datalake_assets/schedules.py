@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 import msgspec
 
-from datalake_assets.assets.running import is_dead
-from datalake_assets.instance.schedules import sync_job_name, sync_schedule_name
+from datalake_assets.assets.keys import NAMES, Names, sync
+from datalake_assets.assets.running import AssetJob, is_dead
 from eventlake.lake import Lake
 from eventlake.runs.context import now
 from eventlake.settings.models import Source
@@ -25,9 +25,7 @@ _MAX_CREATION = timedelta(minutes=10)
 """A run that was created longer ago and never queued is left over from a crashed process."""
 
 
-def fixed_schedule(
-    job: dg.JobDefinition, cron: str, running: bool = False
-) -> dg.ScheduleDefinition:
+def fixed_schedule(job: AssetJob, cron: str, running: bool = False) -> dg.ScheduleDefinition:
     """A schedule in UTC; switched on in the UI, or with `datalake dev --schedules`."""
     return dg.ScheduleDefinition(
         name=f"{job.name}_schedule",
@@ -44,12 +42,16 @@ def _schedule_status(running: bool) -> dg.DefaultScheduleStatus:
 
 
 def sync_schedule(
-    lake: Lake, source: Source, job: dg.JobDefinition, running: bool = False
+    lake: Lake,
+    source: Source,
+    job: AssetJob,
+    running: bool = False,
+    names: Names = NAMES,
 ) -> dg.ScheduleDefinition:
     """Syncs a source by the schedule in its settings."""
 
     @dg.schedule(
-        name=sync_schedule_name(source),
+        name=f"{names.sync_job(source)}_schedule",
         job=job,
         cron_schedule=source.schedule,
         execution_timezone=source.schedule_timezone,
@@ -58,21 +60,23 @@ def sync_schedule(
     )
     def schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         moment = context.scheduled_execution_time.astimezone(UTC)
-        why = _waits(lake, source, moment) or under_way(lake, source, context.instance, now())
+        why = _waits(lake, source, moment) or under_way(
+            lake, source, context.instance, now(), names
+        )
         return dg.SkipReason(why) if why else dg.RunRequest()
 
     return schedule
 
 
 def first_syncs(
-    lake: Lake, jobs: Mapping[str, dg.JobDefinition], running: bool = False
+    lake: Lake, jobs: Mapping[str, AssetJob], running: bool = False, names: Names = NAMES
 ) -> dg.SensorDefinition:
     """Starts the first sync of new sources, independent of their schedules; `jobs` by id."""
     status = dg.DefaultSensorStatus
     sources = {source.id: source for source in lake.settings.sources if source.id in jobs}
 
     @dg.sensor(
-        name=FIRST_SYNCS,
+        name=names.of(FIRST_SYNCS),
         jobs=list(jobs.values()),
         minimum_interval_seconds=60,
         default_status=status.RUNNING if running else status.STOPPED,
@@ -93,7 +97,7 @@ def first_syncs(
                 lines.append(_first(source, due))
                 continue
             begun.add(id)
-            if due is not None and not under_way(lake, source, context.instance, now()):
+            if due and not under_way(lake, source, context.instance, now(), names):
                 key = f"first sync of {id}, due {due:%Y-%m-%dT%H:%M:%S}"
                 requests.append(dg.RunRequest(run_key=key, job_name=jobs[id].name))
         cursor = msgspec.json.encode(sorted(begun)).decode()
@@ -122,12 +126,17 @@ def _first(source: Source, due: datetime) -> str:
 
 
 def under_way(
-    lake: Lake, source: Source, instance: dg.DagsterInstance, moment: datetime
+    lake: Lake,
+    source: Source,
+    instance: dg.DagsterInstance,
+    moment: datetime,
+    names: Names = NAMES,
 ) -> str | None:
     """A description of the sync of the source that is queued or running, unless it is dead."""
-    runs = dg.RunsFilter(job_name=sync_job_name(source), statuses=_NOT_OVER)
-    for record in instance.get_run_records(runs):
+    for record in instance.get_run_records(dg.RunsFilter(statuses=_NOT_OVER)):
         run, made = record.dagster_run, record.create_timestamp.astimezone(UTC)
+        if not is_sync(run, source, names):
+            continue
         left = run.status is _STATUS.NOT_STARTED and moment - made > _MAX_CREATION
         if not left and not _is_known_dead(lake, run):
             return (
@@ -136,6 +145,12 @@ def under_way(
                 "there when it begins, and the next sync loads later ones."
             )
     return None
+
+
+def is_sync(run: dg.DagsterRun, source: Source, names: Names) -> bool:
+    """Whether a run syncs the source: by its job, or started in the graph of assets."""
+    in_graph = run.asset_selection or ()
+    return run.job_name == names.sync_job(source) or names.key(sync(source)) in in_graph
 
 
 def _is_known_dead(lake: Lake, run: dg.DagsterRun) -> bool:

@@ -1,29 +1,33 @@
-"""The event tables of a source as assets: materializing tables and days replays them."""
+"""The assets of a source: its archive, and the event tables, whose materialization is a replay."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import takewhile
 from typing import Any
 
 import dagster as dg
 
 from datalake_assets.assets import metadata
-from datalake_assets.assets.events import RunEvents, check_result
+from datalake_assets.assets.events import RunEvents
 from datalake_assets.assets.keys import (
     ACCEPT_TAG,
     REPLAY,
     SOURCE_TAG,
+    Names,
     days,
-    raw_archive_key,
-    reports_key,
-    schema_key,
-    table_key,
+    raw_archive,
+    reports,
+    sync,
+    table,
+    table_schema,
     window_of,
 )
 from datalake_assets.assets.running import (
     DagsterListener,
     as_dagster_failure,
     forwarding_errors,
+    lake_of,
     new_job,
     record_process,
     refused_as_cancelled,
@@ -34,8 +38,10 @@ from eventlake.lake import Lake
 from eventlake.rules.clock import parse_hour
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.types import TableSchema
+from eventlake.runs.archive import archive_storage
 from eventlake.runs.context import Published
 from eventlake.runs.failures import failure_reported
+from eventlake.runs.report_history import newest_reports
 from eventlake.runs.unit import Window
 from eventlake.runs.verify import CHECKS, CheckResult, ChecksFailed
 from eventlake.settings.models import Source
@@ -58,73 +64,139 @@ class ReplayConfig(dg.Config):
     accept_changes: bool = False
 
 
-def event_tables(lake: Lake, source: Source, known: SourceSnapshot) -> dg.AssetsDefinition:
-    """One multi-asset with a table, its schema and its checks for each event type."""
+CODE_VERSION = "1"
+"""Of the rules of loading; a higher number marks the event tables as outdated in Dagster."""
+
+
+def archive_asset(lake: Lake, source: Source, names: Names) -> dg.AssetsDefinition:
+    """The archive; observing it lists its files, as each sync does."""
+    spec = names.spec(
+        raw_archive(source),
+        description=f"Raw events of {source.slug}: gzipped JSON by day. An observation lists the "
+        "files; its data version changes when files arrive.",
+        group_name=source.name,
+        kinds={storage_kind(lake.settings.storage_uri), "json"},
+        metadata={"dagster/uri": archive_storage(lake.storage, source).full(source.raw)},
+    )
+
+    @dg.multi_observable_source_asset(  # type: ignore[untyped-decorator]
+        name=names.of(f"observe_{source.name}"),
+        specs=[spec],
+        required_resource_keys={names.of("lake")},
+    )
+    def observe(context: dg.AssetExecutionContext) -> Iterator[dg.ObserveResult]:
+        with as_dagster_failure():
+            seen = RunEvents(lake_of(context, names), source, names).of_archive()
+        version = dg.DataVersion(seen.tags["dagster/data_version"])
+        yield dg.ObserveResult(
+            asset_key=seen.asset_key, metadata=seen.metadata, data_version=version
+        )
+
+    observed: dg.AssetsDefinition = observe
+    return observed
+
+
+def storage_kind(uri: str) -> str:
+    """The icon of where files are."""
+    return {"s3": "s3", "abfss": "adls"}.get(uri.partition("://")[0], "file")
+
+
+def schema_assets(
+    lake: Lake, source: Source, known: SourceSnapshot, names: Names
+) -> list[dg.AssetSpec]:
+    """The catalog entries of tables. They change with syncs and replays only, so that they cannot
+    be materialized alone."""
+    catalog = {"local": "file"}.get(lake.settings.catalog, lake.settings.catalog)
+    return [
+        names.spec(
+            table_schema(one),
+            [table(one)],
+            description=f"The catalog entry of `{one.key}`: its columns, types and location. Syncs "
+            "and replays update it.",
+            group_name=source.name,
+            kinds={catalog},
+            metadata={"dagster/table_name": one.key},
+        )
+        for one in known.tables_of(source)
+    ]
+
+
+def event_tables(
+    lake: Lake, source: Source, known: SourceSnapshot, names: Names, with_checks: bool = True
+) -> dg.AssetsDefinition:
+    """One multi-asset with a table and its checks for each event type, and the sync reports."""
     tables = known.tables_of(source)
     partitions = days(source.start or known.first_day)
+    resources = names.of("lake"), names.of("engine")
+    specs = [_spec(lake, source, one, names) for one in tables]
+    check_specs = [spec for one in tables for spec in _check_specs(one, names)]
 
     @dg.multi_asset(
-        name=f"replay_{source.name}_tables",
-        specs=[spec for table in tables for spec in _specs(lake, source, table)]
-        + [_report_spec(source)],
-        check_specs=[spec for table in tables for spec in _check_specs(table)],
+        name=names.of(f"replay_{source.name}_tables"),
+        specs=[*specs, _report_spec(source, tables, names)],
+        check_specs=check_specs if with_checks else None,
         partitions_def=partitions,
         backfill_policy=REPLAY,
         can_subset=True,
         op_tags={SOURCE_TAG: source.slug, "dagster/max_runtime": MAX_REPLAY_SECONDS},
+        required_resource_keys=set(resources),
     )
-    def replay(
-        context: dg.AssetExecutionContext, config: ReplayConfig, engine: SparkEngine
-    ) -> Iterator[Any]:
+    def replay(context: dg.AssetExecutionContext, config: ReplayConfig) -> Iterator[Any]:
+        lake = lake_of(context, names)
+        engine: SparkEngine = getattr(context.resources, names.of("engine"))
         record_process(context, lake, source)
-        chosen = [t for t in tables if table_key(t) in context.selected_asset_keys]
+        selected = context.selected_asset_keys
+        chosen = [one for one in tables if names.key(table(one)) in selected]
         window = _window(context, partitions)
-        replayed = _Replayed(RunEvents(lake, source), context, tables, window)
+        events = RunEvents(lake, source, names)
+        replayed = _Replayed(events, context, tables, window, with_checks)
         with as_dagster_failure(), refused_as_cancelled(context, lambda: replayed.version > 0):
-            if not context.selected_asset_keys:
-                yield from _checked(context, lake, source, tables, window)
+            if not selected:
+                yield from _checked(context, events, tables, window)
                 return
-            if chosen or config.all_tables:
-                everything = config.all_tables or len(chosen) == len(tables)
-                make_job = partial(new_job, lake.settings, source, context.run.run_id)
-                own = lake.for_source(source)
-                with failure_reported(own.storage, own.catalog, make_job(window=window).facts()):
-                    replayed.window = _narrowed(window, config)
-                job = make_job(
-                    window=replayed.window,
-                    tables=None if everything else tuple(t.table for t in chosen),
-                    accept_changes=config.accept_changes or ACCEPT_TAG in _yes(context.run.tags),
-                )
-                try:
-                    with forwarding_errors(engine.run(job, DagsterListener(context.log))) as units:
-                        for unit in units:
-                            yield from replayed.take(unit)
-                except ChecksFailed as failed:
-                    yield from map(check_result, failed.results)
-                    raise
-                finally:
-                    refresh_snapshot(lake)
-                replayed.run = job.facts()
-            yield from replayed.results()
+            if not chosen and not config.all_tables:
+                yield replayed.reports_as_they_are()
+                return
+            everything = config.all_tables or len(chosen) == len(tables)
+            make_job = partial(new_job, lake.settings, source, context.run.run_id)
+            own = lake.for_source(source)
+            with failure_reported(own.storage, own.catalog, make_job(window=window).facts()):
+                replayed.window = _narrowed(window, config)
+            job = make_job(
+                window=replayed.window,
+                tables=None if everything else tuple(one.table for one in chosen),
+                accept_changes=config.accept_changes or ACCEPT_TAG in _yes(context.run.tags),
+            )
+            try:
+                with forwarding_errors(engine.run(job, DagsterListener(context.log))) as units:
+                    for unit in units:
+                        yield from replayed.take(unit)
+            except ChecksFailed as failed:
+                if with_checks:
+                    yield from map(events.check_result, failed.results)
+                raise
+            finally:
+                refresh_snapshot(lake)
+            yield from replayed.results(job.facts())
 
     return replay
 
 
 def _checked(
     context: dg.AssetExecutionContext,
-    lake: Lake,
-    source: Source,
+    events: RunEvents,
     tables: list[TableSchema],
     window: Window,
 ) -> Iterator[dg.AssetCheckResult]:
     """Checks that are executed alone read what is published; nothing is loaded."""
     selected = context.selected_asset_check_keys
-    for table in RunEvents(lake, source).current(tables):
-        wanted = {key.name for key in selected if key.asset_key == table_key(table)}
+    for one in events.current(tables):
+        key = events.names.key(table(one))
+        wanted = {check.name for check in selected if check.asset_key == key}
         if wanted:
-            for check in check_published(lake, source, table, window):
+            for check in check_published(events.lake, events.source, one, window):
                 if check.check in wanted:
-                    yield check_result(check)
+                    yield events.check_result(check)
 
 
 @dataclass
@@ -135,8 +207,8 @@ class _Replayed:
     context: dg.AssetExecutionContext
     tables: list[TableSchema]
     window: Window
+    with_checks: bool
     done: UnitReport = field(default_factory=UnitReport)
-    run: RunFacts | None = None
     version: int = 0
     checks: dict[tuple[str, str], CheckResult] = field(default_factory=dict)
     shown: dict[dg.AssetKey, set[str]] = field(default_factory=dict)
@@ -148,7 +220,7 @@ class _Replayed:
         first, last = self.window.days
         results_follow = unit.manifest.finish_time is not None
         for touched in self.events.table_days(unit, self.loaded):
-            key = table_key(touched.schema)
+            key = self._key(touched.schema)
             # Others: new tables, and days outside the range that are loaded for a new column type.
             expected = key in self.context.selected_asset_keys and first <= touched.day <= last
             if expected:
@@ -165,72 +237,81 @@ class _Replayed:
             if before is None or before.passed:
                 self.checks[check.table, check.check] = check
 
-    def _show_other_days(self, table: TableSchema) -> None:
+    def _key(self, schema: TableSchema) -> dg.AssetKey:
+        return self.events.names.key(table(schema))
+
+    def _show_other_days(self, schema: TableSchema) -> None:
         """Add the rows of days that an earlier run of the same replay has published."""
-        key, rows = table_key(table), self.events.rows_by_day(table, self.window)
+        key, rows = self._key(schema), self.events.rows_by_day(schema, self.window)
         for day in rows.keys() - self.shown.get(key, set()):
             shown = {"dagster/partition_row_count": rows[day]}
             self.context.add_asset_metadata(shown, asset_key=key, partition_key=day)
 
-    def results(self) -> Iterator[Any]:
+    def results(self, run: RunFacts) -> Iterator[Any]:
         """A result for each selected asset: without one, its partitions would fail."""
         selected = self.context.selected_asset_keys
-        for table in self.events.current(self.tables):
-            if table_key(table) in selected:
-                self._show_other_days(table)
-                yield dg.MaterializeResult(
-                    asset_key=table_key(table),
-                    check_results=[check_result(self._check(table, name)) for name in CHECKS],
-                )
-            if schema_key(table) in selected:
-                report = self.done.tables.get(table.key)
-                shown = metadata.schema_version(table, report, self.version)
-                yield dg.MaterializeResult(asset_key=schema_key(table), metadata=shown)
-        report_key = reports_key(self.events.source)
-        if self.run is not None and report_key not in selected:
-            self.context.log_event(self.events.of_report(self.run, self.done))
+        for schema in self.events.current(self.tables):
+            key = self._key(schema)
+            if key in selected:
+                self._show_other_days(schema)
+                checks = CHECKS if self.with_checks else ()
+                results = [self.events.check_result(self._check(schema, name)) for name in checks]
+                yield dg.MaterializeResult(asset_key=key, check_results=results)
+                report = self.done.tables.get(schema.key)
+                yield self.events.of_schema(schema, report, self.version)
+        report_key = self.events.names.key(reports(self.events.source))
         if report_key in selected:
-            shown = self.events.report_metadata(self.run, self.done) if self.run else {}
+            shown = self.events.report_metadata(run, self.done)
             yield dg.MaterializeResult(asset_key=report_key, metadata=shown)
+        else:
+            self.context.log_event(self.events.of_report(run, self.done))
         # After the materializations: an older evaluation would not count for them.
-        if self.run is not None:
+        if self.with_checks:
             yield from self.events.of_published_checks(self.context, self.loaded)
 
-    def _check(self, table: TableSchema, name: str) -> CheckResult:
-        nothing = CheckResult(table.key, name, passed=True, evidence={"rows": 0})
-        return self.checks.get((table.key, name), nothing)
+    def reports_as_they_are(self) -> dg.MaterializeResult[Any]:
+        """The reports alone are not a replay: the result is what the lake has in these days."""
+        key = self.events.names.key(reports(self.events.source))
+        first, last = self.window.days
+        newest = newest_reports(self.events.lake, {self.events.source.id})
+        since = takewhile(lambda report: f"{report.started:%Y-%m-%d}" >= first, newest)
+        found = [report for report in since if f"{report.started:%Y-%m-%d}" <= last]
+        rows = sum(report.source.row_count or 0 for report in found)
+        shown = {"runs": len(found), "rows_loaded": rows}
+        return dg.MaterializeResult(asset_key=key, metadata=shown)
+
+    def _check(self, schema: TableSchema, name: str) -> CheckResult:
+        nothing = CheckResult(schema.key, name, passed=True, evidence={"rows": 0})
+        return self.checks.get((schema.key, name), nothing)
 
 
-def _specs(lake: Lake, source: Source, table: TableSchema) -> Iterator[dg.AssetSpec]:
-    shared: dict[str, Any] = {"group_name": source.name}
-    event = metadata.as_code(table.original)
-    yield dg.AssetSpec(
-        table_key(table),
-        deps=[raw_archive_key(source)],
-        description=f"Every {event} event of {source.slug}, one row each.",
-        kinds={"spark", "parquet"},
-        metadata=metadata.table_definition(source, table, lake.storage),
-        **shared,
+def _spec(lake: Lake, source: Source, schema: TableSchema, names: Names) -> dg.AssetSpec:
+    event = metadata.as_code(schema.original)
+    return names.spec(
+        table(schema),
+        [sync(source)],
+        description=f"Every {event} event of {source.slug}, one row each. Syncs load new events. "
+        "Materializing days here is a replay: it loads these days again from the raw archive and "
+        "replaces their rows.",
+        group_name=source.name,
+        kinds={"spark", "parquet", storage_kind(lake.settings.storage_uri)},
+        metadata=metadata.table_definition(source, schema, lake.storage),
+        code_version=CODE_VERSION,
     )
-    yield dg.AssetSpec(
-        schema_key(table),
-        deps=[table_key(table)],
-        description=f"The catalog entry of `{table.key}`: its columns, types and location.",
-        kinds={lake.settings.catalog},
-        **shared,
-    )
 
 
-def _check_specs(table: TableSchema) -> Iterator[dg.AssetCheckSpec]:
+def _check_specs(schema: TableSchema, names: Names) -> Iterator[dg.AssetCheckSpec]:
+    key = names.key(table(schema))
     for name, rule in CHECKS.items():
-        yield dg.AssetCheckSpec(name, asset=table_key(table), description=rule, blocking=True)
+        yield dg.AssetCheckSpec(name, asset=key, description=rule, blocking=True)
 
 
-def _report_spec(source: Source) -> dg.AssetSpec:
-    return dg.AssetSpec(
-        reports_key(source),
-        deps=[raw_archive_key(source)],
-        description=f"The results of all syncs and replays of {source.slug}, as a table.",
+def _report_spec(source: Source, tables: Iterable[TableSchema], names: Names) -> dg.AssetSpec:
+    return names.spec(
+        reports(source),
+        [*map(table, tables)] or [sync(source)],
+        description=f"The results of all syncs and replays of {source.slug}, as a table. "
+        "Materialized alone, it loads nothing: it counts the reports of the chosen days.",
         group_name=source.name,
         kinds={"json"},
     )

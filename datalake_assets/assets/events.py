@@ -8,11 +8,13 @@ import dagster as dg
 
 from datalake_assets.assets import metadata
 from datalake_assets.assets.keys import (
-    checked_key,
-    raw_archive_key,
-    reports_key,
-    schema_key,
-    table_key,
+    NAMES,
+    Names,
+    checked,
+    raw_archive,
+    reports,
+    table,
+    table_schema,
 )
 from datalake_assets.instance.dagster_private import latest_evaluations
 from eventlake.checks.freshness import check_freshness
@@ -22,7 +24,7 @@ from eventlake.lake import Lake
 from eventlake.rules.clock import now
 from eventlake.rules.counts import TableReport, UnitReport
 from eventlake.rules.types import TableSchema
-from eventlake.runs.archive import list_archive
+from eventlake.runs.archive import Archive, list_archive
 from eventlake.runs.context import Published
 from eventlake.runs.unit import Window
 from eventlake.runs.verify import CHECKS, CheckResult
@@ -49,6 +51,7 @@ class RunEvents:
 
     lake: Lake
     source: Source
+    names: Names = NAMES
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lake", self.lake.for_source(self.source))
@@ -88,20 +91,28 @@ class RunEvents:
                 touched, newest.get(touched.schema.key, touched), key=lambda t: t.day
             )
             yield dg.AssetMaterialization(
-                table_key(touched.schema), partition=touched.day, metadata=touched.metadata
+                self.names.key(table(touched.schema)),
+                partition=touched.day,
+                metadata=touched.metadata,
             )
         changed = [touched for touched in newest.values() if touched.report.new_columns]
         for touched in changed:
             version = unit.manifest.number
-            shown = metadata.schema_version(touched.schema, touched.report, version)
-            key = schema_key(touched.schema)
-            yield dg.AssetMaterialization(key, partition=touched.day, metadata=shown)
+            yield self.of_schema(touched.schema, touched.report, version)
         for check in unit.checks:
-            yield check_evaluation(check)
+            yield self.evaluation(check)
+
+    def of_schema(
+        self, schema: TableSchema, report: TableReport | None, version: int
+    ) -> dg.AssetMaterialization:
+        shown = metadata.schema_version(schema, report, version, self.names.key(table(schema)))
+        return dg.AssetMaterialization(self.names.key(table_schema(schema)), metadata=shown)
 
     def of_report(self, run: RunFacts, done: UnitReport) -> dg.AssetMaterialization:
         return dg.AssetMaterialization(
-            reports_key(self.source), partition=run.day, metadata=self.report_metadata(run, done)
+            self.names.key(reports(self.source)),
+            partition=run.day,
+            metadata=self.report_metadata(run, done),
         )
 
     def report_metadata(self, run: RunFacts, done: UnitReport) -> metadata.Metadata:
@@ -118,7 +129,7 @@ class RunEvents:
             results = [check_freshness(self.lake, self.source, now())]
             if loaded.days:
                 results += TableChecks(self.lake, self.source, now()).of_loaded(loaded)
-            evaluations = [check_evaluation(result) for result in results]
+            evaluations = [self.evaluation(result) for result in results]
             failed = _failed_before(context.instance, evaluations)
         except Exception as error:
             context.log.warning(f"Published tables are not checked after this run: {error}")
@@ -127,10 +138,38 @@ class RunEvents:
             yield failed.get(one.asset_check_key, one) if one.passed else one
 
     def of_archive(self) -> dg.AssetObservation:
+        """What is in the archive now, with a data version that changes with it."""
         found = list_archive(self.lake.storage, self.source)
         ignored = found.ignored(self.source, read_state(self.lake.storage, self.source.id))
         shown = metadata.archive(found, ignored, self.lake.storage, self.source)
-        return dg.AssetObservation(raw_archive_key(self.source), metadata=shown)
+        version = {"dagster/data_version": archive_version(found)}
+        key = self.names.key(raw_archive(self.source))
+        return dg.AssetObservation(key, metadata=shown, tags=version)
+
+    def evaluation(self, check: CheckResult) -> dg.AssetCheckEvaluation:
+        """The result of a check, for jobs that are not asset jobs."""
+        return dg.AssetCheckEvaluation(**self._verdict(check), blocking=check.check in CHECKS)
+
+    def check_result(self, check: CheckResult) -> dg.AssetCheckResult:
+        """The result of a check, for the materialization of an asset."""
+        return dg.AssetCheckResult(**self._verdict(check))
+
+    def _verdict(self, check: CheckResult) -> dict[str, Any]:
+        return {
+            "asset_key": self.names.key(checked(check.table)),
+            "check_name": check.check,
+            "passed": check.passed,
+            "metadata": metadata.evidence(check),
+            "severity": dg.AssetCheckSeverity[check.severity.name],
+            "description": _RULES[check.check],
+        }
+
+
+def archive_version(found: Archive) -> str:
+    """Changes when files are added, removed or changed: their number, bytes and newest time."""
+    files = found.files.values()
+    newest = max((file.modified_ns for file in files), default=0)
+    return f"{len(files)}-{sum(file.size for file in files)}-{newest}"
 
 
 def _failed_before(
@@ -140,24 +179,3 @@ def _failed_before(
     keys = [one.asset_check_key for one in evaluations if one.check_name in PARTIAL_CHECKS]
     latest = latest_evaluations(instance, keys)
     return {key: evaluation for key, evaluation in latest.items() if not evaluation.passed}
-
-
-def check_evaluation(check: CheckResult) -> dg.AssetCheckEvaluation:
-    """The result of a check, for jobs that are not asset jobs."""
-    return dg.AssetCheckEvaluation(**_verdict(check), blocking=check.check in CHECKS)
-
-
-def check_result(check: CheckResult) -> dg.AssetCheckResult:
-    """The result of a check, for the materialization of an asset."""
-    return dg.AssetCheckResult(**_verdict(check))
-
-
-def _verdict(check: CheckResult) -> dict[str, Any]:
-    return {
-        "asset_key": checked_key(check.table),
-        "check_name": check.check,
-        "passed": check.passed,
-        "metadata": metadata.evidence(check),
-        "severity": dg.AssetCheckSeverity[check.severity.name],
-        "description": _RULES[check.check],
-    }

@@ -1,13 +1,15 @@
 """Asset keys, job names, tags, and partitions: days in UTC, while the lake keeps its hours."""
 
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from datetime import date
+from typing import Any
 
 import dagster as dg
 
 from eventlake.catalog.sync_reports import DATABASE, NAME
 from eventlake.lake import Lake
 from eventlake.rules.types import TableSchema
-from eventlake.runs.archive import archive_storage
 from eventlake.runs.unit import Window
 from eventlake.settings.models import Source
 
@@ -15,40 +17,69 @@ RAW_ARCHIVE, SYNC, UPKEEP = "raw_archive", "sync", "upkeep"
 _SCHEMA = "_schema"
 
 
-def raw_archive_key(source: Source) -> dg.AssetKey:
-    return dg.AssetKey([source.name, RAW_ARCHIVE])
+@dataclass(frozen=True)
+class LakeAsset:
+    """An asset of a lake, with its key before translation; `data` in the `translation` of YAML.
+
+    `kind` is raw_archive, sync, upkeep, table, schema or sync_reports. Of a table, `database` and
+    `name` are those of the catalog; else `name` is that of the source.
+    """
+
+    kind: str
+    database: str
+    name: str
+    key: dg.AssetKey
 
 
-def table_key(schema: TableSchema) -> dg.AssetKey:
-    return _table_key(schema.database, schema.name)
+def raw_archive(source: Source) -> LakeAsset:
+    return _of_source(RAW_ARCHIVE, source)
 
 
-def _table_key(database: str, name: str) -> dg.AssetKey:
+def sync(source: Source) -> LakeAsset:
+    return _of_source(SYNC, source)
+
+
+def upkeep(source: Source) -> LakeAsset:
+    return _of_source(UPKEEP, source)
+
+
+def _of_source(kind: str, source: Source) -> LakeAsset:
+    return LakeAsset(kind, source.database, source.name, dg.AssetKey([source.name, kind]))
+
+
+def table(schema: TableSchema) -> LakeAsset:
+    return _table(schema.database, schema.name)
+
+
+def _table(database: str, name: str) -> LakeAsset:
     is_taken = name in (RAW_ARCHIVE, SYNC, UPKEEP) or name.endswith(_SCHEMA)
-    return dg.AssetKey([database, "tables", name] if is_taken else [database, name])
+    key = dg.AssetKey([database, "tables", name] if is_taken else [database, name])
+    return LakeAsset("table", database, name, key)
 
 
-def schema_key(schema: TableSchema) -> dg.AssetKey:
-    return dg.AssetKey([schema.database, f"{schema.name}{_SCHEMA}"])
+def table_schema(schema: TableSchema) -> LakeAsset:
+    key = dg.AssetKey([schema.database, f"{schema.name}{_SCHEMA}"])
+    return LakeAsset("schema", schema.database, schema.name, key)
 
 
-def reports_key(source: Source) -> dg.AssetKey:
-    return _reports_key(source.name)
+def reports(source: Source) -> LakeAsset:
+    return _reports(source.name)
 
 
-def _reports_key(source_name: str) -> dg.AssetKey:
-    return dg.AssetKey([DATABASE, f"{source_name}_{NAME}"])
+def _reports(source_name: str) -> LakeAsset:
+    key = dg.AssetKey([DATABASE, f"{source_name}_{NAME}"])
+    return LakeAsset(NAME, DATABASE, source_name, key)
 
 
-def checked_key(checked: str) -> dg.AssetKey:
+def checked(name: str) -> LakeAsset:
     """The asset of a check result: `database.table`, or `<reports table>.source`."""
-    database, name, *source = checked.split(".")
-    return _reports_key(*source) if source else _table_key(database, name)
+    database, name, *source = name.split(".")
+    return _reports(*source) if source else _table(database, name)
 
 
 def checked_name(key: dg.AssetKey, source: Source) -> str:
-    """The reverse of `checked_key`, for an asset of this source."""
-    if key == reports_key(source):
+    """The reverse of `checked`, for the untranslated key of an asset of this source."""
+    if key == reports(source).key:
         return f"{DATABASE}.{NAME}.{source.name}"
     return f"{key.path[0]}.{key.path[-1]}"
 
@@ -57,24 +88,73 @@ def is_table_of(source: Source, key: dg.AssetKey) -> bool:
     """Whether an asset is a table or a catalog entry with the source's database and prefix."""
     path = key.path
     begins = source.catalog_table("")
+    if key in (raw_archive(source).key, sync(source).key, upkeep(source).key):
+        return False
     return len(path) > 1 and path[0] == source.database and path[-1].startswith(begins)
 
 
-def replay_job_name(source: Source) -> str:
-    return f"replay_{source.name}"
+Translation = Callable[[dg.AssetSpec, LakeAsset], dg.AssetSpec]
 
 
-def upkeep_key(source: Source) -> dg.AssetKey:
-    return dg.AssetKey([source.name, UPKEEP])
+@dataclass(frozen=True)
+class Names:
+    """The names of one lake in Dagster: of jobs, ops, schedules, sensors, resources and assets.
+
+    `lake` is a prefix of all of them, for projects with several lakes; `translation` may change
+    keys, groups, owners, tags and descriptions of assets.
+    """
+
+    lake: str = ""
+    translation: Translation | None = None
+    _keys: dict[dg.AssetKey, dg.AssetKey] = field(default_factory=dict)
+
+    def of(self, name: str) -> str:
+        return f"{self.lake}_{name}" if self.lake else name
+
+    def key(self, asset: LakeAsset) -> dg.AssetKey:
+        """The key of an asset, also of one that has no definition yet."""
+        if asset.key not in self._keys:
+            self.spec(asset)
+        return self._keys[asset.key]
+
+    def spec(
+        self, asset: LakeAsset, deps: Iterable[LakeAsset] = (), **attributes: Any
+    ) -> dg.AssetSpec:
+        """The definition of an asset."""
+        path = [self.lake, *asset.key.path] if self.lake else asset.key.path
+        group = self.of(attributes.pop("group_name", asset.database))
+        spec = dg.AssetSpec(
+            dg.AssetKey(path), deps=[*map(self.key, deps)], group_name=group, **attributes
+        )
+        if self.translation is not None:
+            spec = self.translation(spec, asset)
+        self._keys[asset.key] = spec.key
+        return spec
+
+    def untranslated(self, key: dg.AssetKey) -> dg.AssetKey:
+        """The reverse of `key`; a key that is not of this lake stays as it is."""
+        if not self.lake and self.translation is None:
+            return key
+        found = next((ours for ours, theirs in self._keys.items() if theirs == key), None)
+        if found is None and self.lake and key.path[0] == self.lake:
+            return dg.AssetKey(key.path[1:])
+        return found or key
+
+    def sync_job(self, source: Source) -> str:
+        return self.of(f"sync_{source.name}")
+
+    def replay_job(self, source: Source) -> str:
+        return self.of(f"replay_{source.name}")
+
+    def upkeep_job(self, source: Source) -> str:
+        return self.of(f"upkeep_{source.name}")
+
+    def check_tables_job(self, source: Source) -> str:
+        return self.of(f"check_tables_{source.name}")
 
 
-def upkeep_job_name(source: Source) -> str:
-    return f"upkeep_{source.name}"
-
-
-def check_tables_job_name(source: Source) -> str:
-    return f"check_tables_{source.name}"
-
+NAMES = Names()
+"""Those of a code location with a single lake, and of the command line."""
 
 SOURCE_TAG = "datalake/source"
 LAKE_TAG = ".dagster/datalake_lake"  # Dagster's UI does not show tags with this prefix
@@ -86,17 +166,6 @@ def run_tags(lake: Lake, source: Source | None = None) -> dict[str, str]:
     """The tags of every run of a lake, or of one of its sources."""
     tags = {LAKE_TAG: lake.settings.storage_uri}
     return tags | ({SOURCE_TAG: source.slug} if source else {})
-
-
-def raw_archive(lake: Lake, source: Source) -> dg.AssetSpec:
-    """The archive of a source; each sync records its number of files and the newest timestamp."""
-    return dg.AssetSpec(
-        raw_archive_key(source),
-        description=f"Raw events of {source.slug}: gzipped JSON by day.",
-        group_name=source.name,
-        kinds={"json"},
-        metadata={"dagster/uri": archive_storage(lake.storage, source).full(source.raw)},
-    )
 
 
 # Used until the first day of a source is known. It is only the first day in the UI: events are

@@ -74,15 +74,22 @@ def table_day(
     }
 
 
-def schema_version(schema: TableSchema, report: TableReport | None, version: int) -> Metadata:
+def schema_version(
+    schema: TableSchema, report: TableReport | None, version: int, table: dg.AssetKey
+) -> Metadata:
     """A table's entry in the catalog."""
     new = report.new_columns if report else ()
+    lineage = {
+        column.name: [dg.TableColumnDep(asset_key=table, column_name=column.name)]
+        for column in schema.columns
+    }
     return {
         "columns": len(schema.columns),
         "new_columns": len(new),
         "manifest": version,
         "dagster/table_name": schema.key,
         "dagster/column_schema": column_schema(schema),
+        "dagster/column_lineage": dg.TableColumnLineage(lineage),
     }
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import dagster as dg
 import msgspec
 
-from datalake_assets.assets.keys import SOURCE_TAG, run_tags
+from datalake_assets.assets.keys import SOURCE_TAG, Names, run_tags
 from datalake_assets.instance.dagster_private import keep_connections
+from datalake_assets.resources import LakeResource
 from eventlake.aws.permissions import granted_by
 from eventlake.aws.refusals import as_lake_error
 from eventlake.lake import Lake
@@ -38,6 +39,15 @@ class DagsterListener:
 
     def warn(self, message: str) -> None:
         self.log_manager.warning(message)
+
+
+Context = dg.OpExecutionContext | dg.AssetExecutionContext | dg.AssetCheckExecutionContext
+
+
+def lake_of(context: Context, names: Names) -> Lake:
+    """The lake of a run: the resource, which a test or a deployment may have replaced."""
+    found: Lake | LakeResource = getattr(context.resources, names.of("lake"))
+    return found.open() if isinstance(found, LakeResource) else found
 
 
 def new_job(
@@ -70,7 +80,15 @@ def op_job(
 ) -> dg.JobDefinition:
     """A job of one op."""
     graph = dg.GraphDefinition(name, node_defs=[op])
-    return graph.to_job(description=description, run_tags=run_tags(lake, source))
+    return graph.to_job(
+        description=description,
+        run_tags=run_tags(lake, source),
+        executor_def=dg.in_process_executor,
+    )
+
+
+AssetJob = Any
+"""What `dg.define_asset_job` returns; its class is not public."""
 
 
 @contextmanager

@@ -59,6 +59,15 @@ class Snapshot(msgspec.Struct, frozen=True):
         return Snapshot(sources)
 
 
+def grown(snapshot: Snapshot, other: Snapshot) -> Snapshot:
+    """A snapshot with the additional tables of another."""
+    both = dict(snapshot.sources)
+    for id, theirs in other.sources.items():
+        ours = snapshot.of(id)
+        both[id] = SourceSnapshot(theirs.start or ours.start, ours.tables | theirs.tables)
+    return Snapshot(both)
+
+
 def snapshot_path(lake: Lake) -> Path | None:
     """The path of the local copy; None if Dagster has no home."""
     home = os.environ.get("DAGSTER_HOME")
@@ -68,19 +77,24 @@ def snapshot_path(lake: Lake) -> Path | None:
     return Path(home) / "datalake" / f"{name[-150:]}.json"
 
 
+def local_snapshot(lake: Lake) -> Snapshot | None:
+    """The local copy, if there is one."""
+    path = snapshot_path(lake)
+    if path is None or not path.exists():
+        return None
+    return decode(path.read_bytes(), Snapshot, str(path))
+
+
 def read_snapshot(lake: Lake) -> Snapshot:
     """The local copy, else the tables of the lake, else (on failure) an empty snapshot."""
-    path = snapshot_path(lake)
-    if path is not None and path.exists():
-        return decode(path.read_bytes(), Snapshot, str(path))
-    return Snapshot().with_states(_states(lake))
+    return local_snapshot(lake) or Snapshot().with_states(lake_states(lake))
 
 
 def refresh_snapshot(lake: Lake) -> bool:
     """Update the local copy from the lake; returns whether it has grown."""
     path = snapshot_path(lake)
     before = read_snapshot(lake)
-    after = before.with_states(_states(lake))
+    after = before.with_states(lake_states(lake))
     if path is None or (after == before and path.exists()):
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -88,7 +102,8 @@ def refresh_snapshot(lake: Lake) -> bool:
     return after != before
 
 
-def _states(lake: Lake) -> list[SourceState]:
+def lake_states(lake: Lake) -> list[SourceState]:
+    """What the lake knows of its sources; nothing if it cannot be read."""
     try:
         return [
             read_state(lake.for_source(source).storage, source.id)

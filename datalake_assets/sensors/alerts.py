@@ -11,15 +11,16 @@ import msgspec
 from dagster import DagsterEventType as Event
 
 from datalake_assets.assets.keys import (
+    NAMES,
+    Names,
     checked_name,
     is_table_of,
-    raw_archive_key,
-    replay_job_name,
-    reports_key,
-    upkeep_key,
+    raw_archive,
+    reports,
+    sync,
+    upkeep,
 )
 from datalake_assets.assets.running import RunError, run_error
-from datalake_assets.instance.schedules import sync_job_name
 from datalake_assets.sensors.reload import WEBSERVER_VARIABLE
 from eventlake.alerts.delivery import Evaluation
 from eventlake.alerts.run_status import CheckRun, EndedRun, Outcome, RunStatus, Verdict
@@ -46,7 +47,7 @@ class EndedRuns:
 
 
 def ended_runs(
-    instance: dg.DagsterInstance, sources: Sequence[Source], since: datetime
+    instance: dg.DagsterInstance, sources: Sequence[Source], since: datetime, names: Names
 ) -> EndedRuns:
     """A bounded number of runs; the next evaluation continues with the rest."""
     filters = dg.RunsFilter(statuses=_ENDED, updated_after=since - _OVERLAP)
@@ -56,7 +57,7 @@ def ended_runs(
     found = EndedRuns(since)
     for record in records:
         found.until = max(found.until, _utc(record.update_timestamp))
-        _take(found, instance, sources, record)
+        _take(found, instance, sources, record, names)
     return found
 
 
@@ -77,10 +78,11 @@ def _take(
     instance: dg.DagsterInstance,
     sources: Sequence[Source],
     record: dg.RunRecord,
+    names: Names,
 ) -> None:
     run = record.dagster_run
     failed = run.status is dg.DagsterRunStatus.FAILURE
-    mine = [(source, replay) for source in sources for replay in _loads(run, source)]
+    mine = [(source, replay) for source in sources for replay in _loads(run, source, names)]
     if failed and not _will_retry(run):
         for source, replay in mine:
             if (attempt := _failure(instance, record, replay)) is not None:
@@ -89,19 +91,21 @@ def _take(
         return  # its checks stopped it: the failure of the run is reported
     verdicts: dict[str, list[Verdict]] = {}
     for evaluation in _evaluations(instance, run.run_id):
-        if (owner := owner_of(evaluation.asset_key, sources)) is not None:
-            verdicts.setdefault(owner.id, []).append(_verdict(evaluation, owner))
+        key = names.untranslated(evaluation.asset_key)
+        if (owner := owner_of(key, sources)) is not None:
+            verdicts.setdefault(owner.id, []).append(_verdict(evaluation, key, owner))
     for source_id, said in verdicts.items():
         one = CheckRun(run.run_id, _ended(record), tuple(said))
         found.check_runs.setdefault(source_id, []).append(one)
 
 
-def _loads(run: dg.DagsterRun, source: Source) -> Iterator[bool]:
+def _loads(run: dg.DagsterRun, source: Source, names: Names) -> Iterator[bool]:
     """False if the run is a sync of the source, True if a replay, nothing if neither."""
-    if run.job_name == sync_job_name(source):
+    selected = [names.untranslated(key) for key in run.asset_selection or ()]
+    if run.job_name == names.sync_job(source) or sync(source).key in selected:
         yield False
-    elif run.job_name == replay_job_name(source) or any(
-        is_table_of(source, key) for key in run.asset_selection or ()
+    elif run.job_name == names.replay_job(source) or any(
+        is_table_of(source, key) for key in selected
     ):
         yield True
 
@@ -109,7 +113,7 @@ def _loads(run: dg.DagsterRun, source: Source) -> Iterator[bool]:
 def owner_of(key: dg.AssetKey, sources: Sequence[Source]) -> Source | None:
     """The source of an asset; where prefixes overlap, the one with the longest."""
     for source in sources:
-        if key in (reports_key(source), raw_archive_key(source), upkeep_key(source)):
+        if key in [of(source).key for of in (reports, raw_archive, sync, upkeep)]:
             return source
     mine = [source for source in sources if is_table_of(source, key)]
     return max(mine, key=lambda source: len(source.table_prefix or ""), default=None)
@@ -155,10 +159,10 @@ def _evaluations(instance: dg.DagsterInstance, run_id: str) -> Iterator[dg.Asset
                 yield event.asset_check_evaluation_data
 
 
-def _verdict(evaluation: dg.AssetCheckEvaluation, owner: Source) -> Verdict:
+def _verdict(evaluation: dg.AssetCheckEvaluation, key: dg.AssetKey, owner: Source) -> Verdict:
     remedy = evaluation.metadata.get("what_to_do")
     return Verdict(
-        table=checked_name(evaluation.asset_key, owner),
+        table=checked_name(key, owner),
         check=evaluation.check_name,
         passed=evaluation.passed,
         warning=evaluation.severity is dg.AssetCheckSeverity.WARN,
@@ -203,19 +207,19 @@ class _Cursor(msgspec.Struct, frozen=True):
     source: str = ""
 
 
-def alert(lake: Lake) -> dg.SensorDefinition:
+def alert(lake: Lake, names: Names = NAMES) -> dg.SensorDefinition:
     """Started by default if a source has recipients."""
     wanted = any(source.alerts.has_recipients for source in lake.settings.sources)
     status = dg.DefaultSensorStatus
 
     @dg.sensor(
-        name="alerts",
+        name=names.of("alerts"),
         minimum_interval_seconds=60,
         default_status=status.RUNNING if wanted else status.STOPPED,
         description="Sends alerts about failed runs, failed checks and missing data, once each.",
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-        lines, cursor = evaluate(lake, context.instance, context.cursor, now())
+        lines, cursor = evaluate(lake, context.instance, context.cursor, now(), names)
         context.update_cursor(cursor)
         return dg.SkipReason("\n".join(lines) or "Nothing to report.")
 
@@ -223,7 +227,11 @@ def alert(lake: Lake) -> dg.SensorDefinition:
 
 
 def evaluate(
-    lake: Lake, instance: dg.DagsterInstance, cursor: str | None, at: datetime
+    lake: Lake,
+    instance: dg.DagsterInstance,
+    cursor: str | None,
+    at: datetime,
+    names: Names = NAMES,
 ) -> tuple[list[str], str]:
     """Evaluate all sources, or as many as there is time for; returns log lines and the cursor."""
     sources = [s for s in lake.settings.sources if s.alerts.has_recipients]
@@ -235,7 +243,7 @@ def evaluate(
     def is_time_up() -> bool:
         return time.monotonic() > end
 
-    runs = ended_runs(instance, lake.settings.sources, begun.until)
+    runs = ended_runs(instance, lake.settings.sources, begun.until, names)
     evaluation = Evaluation(
         lake, at, os.environ, ui_url(), lambda id: status_of(instance, id), is_time_up
     )

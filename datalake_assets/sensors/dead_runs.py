@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import dagster as dg
 
+from datalake_assets.assets.keys import NAMES, Names
 from datalake_assets.assets.running import holder_of, is_dead
 from eventlake.lake import Lake
 from eventlake.rules.errors import LakeError
@@ -14,11 +15,11 @@ from eventlake.settings.models import Source
 _UNDER_WAY = [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 
 
-def close_dead(lake: Lake) -> dg.SensorDefinition:
+def close_dead(lake: Lake, names: Names = NAMES) -> dg.SensorDefinition:
     """Does what the next run of a source would do, without the wait."""
 
     @dg.sensor(
-        name="dead_runs",
+        name=names.of("dead_runs"),
         minimum_interval_seconds=60,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Closes runs whose process is gone: a failed report in the lake, a failed run.",

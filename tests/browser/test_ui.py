@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
-from datalake_assets.definitions import build
+from datalake_assets.component import build
 from datalake_assets.instance.home import ensure_home
 from datalake_assets.instance.snapshot import read_snapshot
 from datalake_assets.launch import execute

@@ -7,8 +7,10 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from datalake_assets.assets.event_tables import CODE_VERSION
 from datalake_assets.assets.metadata import as_code, as_text
-from datalake_assets.definitions import build, defs, settings_file
+from datalake_assets.component import build
+from datalake_assets.definitions import defs, settings_file
 from datalake_assets.instance.snapshot import Snapshot, SourceSnapshot, read_snapshot
 from eventlake.lake import Lake
 from eventlake.rules.errors import UsageError
@@ -35,7 +37,7 @@ def known_tables(
 
 
 def test_before_the_first_sync_there_are_archives_and_reports(platform: Platform) -> None:
-    each = ("{}/raw_archive", "__segment_datalake/{}_sync_reports", "{}/upkeep")
+    each = ("{}/raw_archive", "{}/sync", "__segment_datalake/{}_sync_reports", "{}/upkeep")
     assert _keys(platform.definitions()) == {
         key.format(slug) for key in each for slug in ("web_shop", "ios_prod")
     }
@@ -74,7 +76,7 @@ def test_keys_are_unique_where_sources_share_a_database_and_events_have_reserved
     assert {"db/page", "db/page_schema", "db/raw_page", "db/raw_page_schema"} < keys
     assert {"db/track_x_schema", "db/tables/track_x_schema"} < keys  # an entry, and a table
     assert {"db/raw_archive", "db/tables/raw_archive", "db/tables/sync"} < keys
-    assert len(keys) == 2 * sum(len(source.tables) for source in known.values()) + 2 * 3
+    assert len(keys) == 2 * sum(len(source.tables) for source in known.values()) + 2 * 4
 
 
 def test_jobs_and_schedules_of_every_source(platform: Platform) -> None:
@@ -115,15 +117,36 @@ def test_an_asset_describes_itself(platform: Platform) -> None:
     page = graph.get(dg.AssetKey(["web_shop", "page"]))
 
     assert page.group_name == "web_shop"
-    assert page.kinds == {"spark", "parquet"}
-    assert graph.get(dg.AssetKey(["web_shop", "page_schema"])).kinds == {"local"}
+    assert page.kinds == {"spark", "parquet", "file"}
+    assert graph.get(dg.AssetKey(["web_shop", "page_schema"])).kinds == {"file"}
     assert page.owners == []
-    assert page.description == "Every `page` event of web_shop, one row each."
+    assert page.description is not None and page.description.startswith(
+        "Every `page` event of web_shop, one row each. Syncs load new events. Materializing days"
+    )
+    assert page.code_version == CODE_VERSION
     assert page.metadata["dagster/table_name"] == "web_shop.page"
-    assert page.parent_keys == {dg.AssetKey(["web_shop", "raw_archive"])}
+    assert page.parent_keys == {dg.AssetKey(["web_shop", "sync"])}
     assert page.backfill_policy == dg.BackfillPolicy.single_run()
     assert page.partitions_def is not None
     assert page.partitions_def.get_first_partition_key() == "2026-10-01"
+
+
+def test_the_graph_tells_the_story(platform: Platform) -> None:
+    platform.sync("web_shop")
+    graph = platform.definitions().resolve_asset_graph()
+
+    def key(*path: str) -> dg.AssetKey:
+        return dg.AssetKey(path)
+
+    archive, synced = key("web_shop", "raw_archive"), key("web_shop", "sync")
+    page, schema = key("web_shop", "page"), key("web_shop", "page_schema")
+    sync_reports = key("__segment_datalake", "web_shop_sync_reports")
+    assert graph.get(archive).is_observable
+    assert graph.get(synced).parent_keys == {archive}
+    assert graph.get(page).parent_keys == {synced}
+    assert graph.get(schema).parent_keys == {page} <= graph.get(sync_reports).parent_keys
+    # A catalog entry cannot be materialized alone, and has no days.
+    assert not graph.get(schema).is_executable and not graph.get(schema).is_partitioned
 
 
 def test_the_snapshot_never_forgets_a_table(platform: Platform) -> None:
@@ -165,7 +188,7 @@ def test_ten_sources_of_two_hundred_tables_load_in_seconds(tmp_path: Path) -> No
     dg.Definitions.validate_loadable(definitions)
 
     assert time.process_time() - began < 60
-    assert len(_keys(definitions)) == 10 * (200 * 2 + 3)
+    assert len(_keys(definitions)) == 10 * (200 * 2 + 4)
 
 
 def many_tables(root: Path, sources: int, tables: int) -> tuple[Lake, Snapshot]:

@@ -9,9 +9,8 @@ import pytest
 from dagster_pyspark import LazyPySparkResource
 from pyspark.sql import SparkSession
 
-from datalake_assets.assets.keys import check_tables_job_name, upkeep_job_name
-from datalake_assets.definitions import build
-from datalake_assets.instance.schedules import sync_job_name
+from datalake_assets.assets.keys import NAMES
+from datalake_assets.component import build
 from datalake_assets.instance.snapshot import read_snapshot
 from datalake_assets.sensors.alerts import evaluate
 from eventlake.audit.audit import audit
@@ -67,16 +66,16 @@ class DagsterMachine(Machine):
 
     def sync(self, source: Source) -> bool:
         Breakable.gone = source.slug in self.broken
-        began, done = self.clock.now(), self.job(sync_job_name(source))
+        began, done = self.clock.now(), self.job(NAMES.sync_job(source))
         report = UnitReport() if done.success else None
         self.syncs.setdefault(source.slug, []).append(Synced(began, report, 0))
         return done.success
 
     def keep_up(self, source: Source) -> None:
-        assert self.job(upkeep_job_name(source)).success
+        assert self.job(NAMES.upkeep_job(source)).success
 
     def check(self, source: Source) -> None:
-        assert self.job(check_tables_job_name(source)).success
+        assert self.job(NAMES.check_tables_job(source)).success
 
     def look(self) -> None:
         _, self.cursor = evaluate(self.lake, self.instance, self.cursor, self.clock.now())

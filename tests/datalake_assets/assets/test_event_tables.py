@@ -1,7 +1,7 @@
 """Event tables as assets: materializing, replaying, retyping, and cancelled replays."""
 
 import asyncio
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -29,7 +29,7 @@ from tests.support.lakes.archive import Archive, track
 from tests.support.lakes.platform import MakePlatform, Platform, engine_with
 
 PAGE = dg.AssetKey(["web_shop", "page"])
-PAGE_SCHEMA = dg.AssetKey(["web_shop", "page_schema"])
+REPORTS = dg.AssetKey(["__segment_datalake", "web_shop_sync_reports"])
 IDENTIFY = dg.AssetKey(["web_shop", "identify"])
 ONE, TWO = date(2026, 10, 1), date(2026, 10, 2)
 
@@ -43,14 +43,22 @@ def _tables(platform: Platform) -> list[str]:
     return [table.name for table in platform.lake.catalog.tables("web_shop")]
 
 
-def test_a_replay_moves_one_table_and_day_and_a_schema_alone_nothing(platform: Platform) -> None:
+def test_a_replay_moves_one_table_and_day_and_reports_alone_nothing(platform: Platform) -> None:
     platform.sync("web_shop")
     before = {table: _locations(platform, table) for table in _tables(platform)}
     rows = platform.rows("web_shop.page")
-    assert platform.materialize([PAGE_SCHEMA], ONE, ONE).success
+    today = datetime.now(UTC).date()
+    [shown] = [
+        event.materialization.metadata
+        for event in platform.materialize([REPORTS], today, today).all_events
+        if event.event_type is dg.DagsterEventType.ASSET_MATERIALIZATION
+    ]
+    assert shown["runs"].value == 1 and shown["rows_loaded"].value == sum(
+        sum(platform.rows(f"web_shop.{table}").values()) for table in _tables(platform)
+    )
     assert _locations(platform, "page") == before["page"]
 
-    assert platform.materialize([PAGE, PAGE_SCHEMA], ONE, ONE).success
+    assert platform.materialize([PAGE], ONE, ONE).success
 
     after = {table: _locations(platform, table) for table in _tables(platform)}
     moved = {
@@ -152,7 +160,7 @@ def shown_type(platform: Platform, key: dg.AssetKey) -> str:
 
 def test_a_replay_of_all_days_changes_the_type_and_its_events_have_it(requested: Platform) -> None:
     rows = requested.rows(f"{DATABASE}.{NAME}")
-    assert requested.materialize([ORDERS, SCHEMA], ONE, TWO).success
+    assert requested.materialize([ORDERS], ONE, TWO).success
     assert type_of(requested) == "string"
     assert shown_type(requested, SCHEMA) == "string"
     assert requested.rows(f"{DATABASE}.{NAME}") == rows
@@ -161,7 +169,7 @@ def test_a_replay_of_all_days_changes_the_type_and_its_events_have_it(requested:
 
 
 def test_the_type_changes_with_all_days_and_checks_use_it_at_once(requested: Platform) -> None:
-    assert requested.materialize([ORDERS, SCHEMA], TWO, TWO).success
+    assert requested.materialize([ORDERS], TWO, TWO).success
     assert type_of(requested) == "decimal(38,6)"
     loaded_before = requested.definitions().resolve_implicit_global_asset_job_def()
     requested.materialize([ORDERS], ONE, TWO)
@@ -228,12 +236,12 @@ def test_a_cancelled_replay_has_recorded_its_days_and_continues_when_launched_ag
     assert platform.sync("web_shop").success
     before = platform.rows("web_shop.page")
 
-    cancelled = platform.materialize([PAGE, PAGE_SCHEMA], ONE, TWO)
+    cancelled = platform.materialize([PAGE], ONE, TWO)
     assert not cancelled.success
     assert materialized(cancelled) == {f"{ONE}"}
     assert platform.rows("web_shop.page") == before
 
-    again = platform.materialize([PAGE, PAGE_SCHEMA], ONE, TWO)
+    again = platform.materialize([PAGE], ONE, TWO)
     assert again.success
     assert materialized(again) == BOTH
     last, first = reports(platform)

@@ -24,6 +24,7 @@ from tests.support.lakes.platform import (
 )
 
 PAGE = dg.AssetKey(["web_shop", "page"])
+SYNC, UPKEEP = dg.AssetKey(["web_shop", "sync"]), dg.AssetKey(["web_shop", "upkeep"])
 REPORTS = dg.AssetKey(["__segment_datalake", "web_shop_sync_reports"])
 CHECK = dg.DagsterEventType.ASSET_CHECK_EVALUATION
 MATERIALIZATION = dg.DagsterEventType.ASSET_MATERIALIZATION
@@ -49,7 +50,7 @@ def test_a_sync_records_its_archive_tables_days_checks_and_report(platform: Plat
     recorded = {
         (made.asset_key.path[-1], made.partition)
         for made in materializations(result)
-        if made.asset_key != REPORTS and not made.asset_key.path[-1].endswith("_schema")
+        if made.asset_key not in (REPORTS, SYNC) and not made.asset_key.path[-1].endswith("_schema")
     }
     assert recorded == {(slot.table, slot.day) for slot in expected.rows}
 
@@ -71,6 +72,8 @@ def test_a_sync_records_its_archive_tables_days_checks_and_report(platform: Plat
     observed = [event.asset_observation for event in events(result, OBSERVATION)]
     raw_files = len(platform.generated.files[WEB_SHOP.id])
     assert [values(one.metadata)["files"] for one in observed] == [raw_files]
+    [version] = [one.tags["dagster/data_version"] for one in observed]
+    assert version.startswith(f"{raw_files}-")
     assert values(newest(platform, REPORTS).metadata)["rows_loaded"] == expected.totals.row_count
 
 
@@ -80,7 +83,7 @@ def test_a_sync_with_nothing_new_succeeds_and_touches_no_table(platform: Platfor
     again = platform.sync("web_shop")
 
     assert again.success
-    assert [made.asset_key for made in materializations(again)] == [REPORTS]
+    assert [made.asset_key for made in materializations(again)] == [REPORTS, SYNC]
     assert platform.lake.storage.files("segment-data/data") == before
 
 
@@ -149,7 +152,7 @@ def test_the_upkeep_job_shows_the_numbers_of_its_report(platform: Platform) -> N
     result = run(platform)
     assert result.success
     [made] = materializations(result)
-    assert made.asset_key == dg.AssetKey(["web_shop", "upkeep"])
+    assert made.asset_key == UPKEEP
     shown = values(made.metadata)
     source = platform.lake.settings.source("web_shop")
     [report] = newest_upkeeps(platform.lake.storage, source.id)

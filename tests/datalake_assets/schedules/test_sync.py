@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from datalake_assets import schedules
 from datalake_assets.assets.running import PROCESS_TAG
-from datalake_assets.definitions import build
+from datalake_assets.component import build
 from datalake_assets.instance.snapshot import Snapshot
 from datalake_assets.schedules import FIRST_SYNCS
 from eventlake.lake import Lake

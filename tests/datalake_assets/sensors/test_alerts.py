@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from datalake_assets.definitions import build
+from datalake_assets.component import build
 from datalake_assets.instance.snapshot import Snapshot
 from datalake_assets.sensors import alerts
 from datalake_assets.sensors.alerts import owner_of

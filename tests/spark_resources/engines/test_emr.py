@@ -12,8 +12,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from datalake_assets.definitions import build
-from datalake_assets.instance.schedules import sync_job_name
+from datalake_assets.assets.keys import NAMES
+from datalake_assets.component import build
 from datalake_assets.instance.snapshot import read_snapshot, refresh_snapshot
 from datalake_assets.preflight import findings
 from eventlake.lake import Lake
@@ -79,7 +79,7 @@ class Aws:
         return build(self.lake, read_snapshot(self.lake), QuickEmr(python=PYTHON))
 
     def sync(self) -> dg.ExecuteInProcessResult:
-        job = self.definitions().resolve_job_def(sync_job_name(self.lake.settings.sources[0]))
+        job = self.definitions().resolve_job_def(NAMES.sync_job(self.lake.settings.sources[0]))
         return job.execute_in_process(instance=self.instance, raise_on_error=False)
 
     def replay(self, table: str, first: str, last: str) -> dg.ExecuteInProcessResult:

@@ -6,7 +6,7 @@ Arguments: the source, and how the change begins; without it, the sync runs to i
 import sys
 from unittest.mock import patch
 
-from datalake_assets import definitions
+from datalake_assets import component
 from datalake_assets.cli import main as datalake
 from eventlake import lake
 from tests.support.faults.machines import KillingStorage, Kills
@@ -17,7 +17,7 @@ def main(source: str, where: str) -> int:
     kills = Kills(where=where or None)
     with (
         patch.object(lake, "open_storage", lambda uri, access: KillingStorage(uri, kills)),
-        patch.object(definitions, "engine_of", lambda settings: InProcessEngine()),
+        patch.object(component, "engine_of", lambda settings: InProcessEngine()),
     ):
         return datalake(["sync", "--source", source])
 

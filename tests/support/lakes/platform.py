@@ -18,7 +18,7 @@ from dagster._core.scheduler.instigation import (
     ScheduleInstigatorData,
 )
 
-from datalake_assets.definitions import build
+from datalake_assets.component import build
 from datalake_assets.instance.snapshot import read_snapshot
 from eventlake.lake import Lake
 from eventlake.runs.context import Dataflow, Listener
@@ -66,10 +66,14 @@ class Platform:
         return build(self.lake, read_snapshot(self.lake), self.engine)
 
     def replayable(self, slug: str) -> list[dg.AssetKey]:
-        """The tables, catalog entries and reports of a source."""
+        """The tables and reports of a source."""
         graph = self.definitions().resolve_asset_graph()
         keys = graph.materializable_asset_keys
-        return [key for key in keys if graph.get(key).group_name == slug]
+        return [
+            key
+            for key in keys
+            if graph.get(key).group_name == slug and graph.get(key).is_partitioned
+        ]
 
     def sync(self, slug: str) -> dg.ExecuteInProcessResult:
         job = self.definitions().resolve_job_def(f"sync_{slug}")
