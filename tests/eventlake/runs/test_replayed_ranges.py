@@ -8,7 +8,7 @@ import os
 import shutil
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from tempfile import mkdtemp
@@ -24,12 +24,16 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from eventlake.rules import paths
 from eventlake.runs.context import Published
 from eventlake.runs.replay import replay_units
 from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind
+from eventlake.upkeep.rebuild import rebuild
+from eventlake.upkeep.recovery import recover
+from eventlake.upkeep.upkeep import upkeep
 from tests.support.lakes.archive import Line, identify, page, track
-from tests.support.lakes.retyping import request_type
+from tests.support.lakes.retyping import lake_of, no_lease_is_held, request_type
 from tests.support.lakes.runs import Runs, utc
 
 D1, D2, D3, D4, D5 = (f"2026-10-0{n}" for n in range(1, 6))
@@ -174,7 +178,7 @@ class Ranges(RuleBasedStateMachine):
         self.root = Path(mkdtemp(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(os, "fsync", lambda _: None)
-        self.runs = Runs(self.root, start=D1)
+        self.runs = Runs(self.root, start=D1, compaction={"min_files": 2})
         self.archive: dict[str, Lines] = {}
         self.loaded: set[str] = set()
         self.lake: set[Event] = set()
@@ -200,6 +204,7 @@ class Ranges(RuleBasedStateMachine):
     def remove(self, draw: st.DataObject) -> None:
         name = draw.draw(st.sampled_from([n for n in sorted(self.archive) if self.archive[n]]))
         self._path(name).unlink()
+        self.read -= {*self._events([name])}
         self.archive[name] = ()
 
     @rule()
@@ -234,6 +239,33 @@ class Ranges(RuleBasedStateMachine):
         request_type(self.runs, "track_order.n", type)
         self.replay(Scope(FIRST, FIRST + timedelta(days=LAST + 1), ("track_order",)))
         assert self.runs.state().requested_types == {}
+
+    @rule(hours=st.sampled_from([0, 25, 50, 24 * 60]))
+    def upkeep(self, hours: int) -> None:
+        """Compaction, partitions that come home, clean-up, as after some hours."""
+        upkeep(self.runs.context(RunKind.UPKEEP), datetime.now(UTC) + timedelta(hours=hours))
+        self._check()
+
+    @rule()
+    def recover(self) -> None:
+        recover(lake_of(self.runs), self.runs.source, datetime.now(UTC))
+        self._check()
+
+    @rule(with_catalog=st.booleans())
+    def lose_the_state(self, with_catalog: bool) -> None:
+        """At rest, when no folder has replaced files; the next sync reads all raw files again."""
+        for _ in range(2):
+            self.upkeep(24 * 60)
+        if with_catalog:
+            shutil.rmtree(self.root / "segment-data/_state")
+        else:
+            self.runs.storage.delete(paths.state_file("S1"))
+        rebuild(lake_of(self.runs), self.runs.source, no_lease_is_held)
+        self.read = set()
+        if with_catalog:
+            self.loaded = set()
+        self._check()
+        self.sync()
 
     def _units(self, scope: Scope) -> Generator[Published, None, None]:
         known = tuple(table for table in scope.tables if table in self.runs.tables())
@@ -280,7 +312,9 @@ class Ranges(RuleBasedStateMachine):
                 yield Event(max(at, FIRST), name, number, id, table)
 
     def _write(self, name: str, lines: Lines) -> None:
+        before = {*self._events([name])} if name in self.archive else set()
         self.archive[name] = lines
+        self.read -= before - {*self._events([name])}  # what is put back is to be read again
         content = [_line(event) for event in self._events([name])]
         day = f"{FIRST + timedelta(days=int(name[:2])):%Y-%m-%d}"
         self.runs.archive.day(day).file(name, *content)
