@@ -47,6 +47,7 @@ class SeenFile(msgspec.Struct):
     number: int
     lines: int = 0
     rows: int = 0
+    rejected: int = 0  # of them
     hours: set[str] = set()
     broken: str | None = None
     checksum: str | None = None  # of its bytes, if it was read to its end

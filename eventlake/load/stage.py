@@ -1,6 +1,5 @@
 """A staging task: reads its files, parses each line once, and returns batches and counts."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -69,7 +68,6 @@ class Account:
         self._start_us = start_us
         self._ahead_us = ahead_us
         self._files: dict[int, SeenFile] = {}
-        self.rejected: Counter[int] = Counter()  # lines by file
         self.seen = Seen()
 
     def begin(self, file: int, hours: Iterable[str]) -> SeenFile:
@@ -100,7 +98,7 @@ class Account:
     def reject(self, file: int, line: int, why: Reject, table: str | None) -> None:
         """A row that cannot be loaded."""
         self._files[file].rows += 1
-        self.rejected[file] += 1
+        self._files[file].rejected += 1
         self._note(why.reason, file, line)
         reasons = self.seen.rejected.setdefault(table or "", {})
         reasons[why.reason] = reasons.get(why.reason, 0) + 1
@@ -197,7 +195,7 @@ class _StageTask:
                 seen.lines += block.add(piece)
                 if block.size > FLUSH_BYTES or block.count > FLUSH_LINES:
                     yield from self._take(block)
-                    if self.account.rejected[file.number] > self.job.limits.rejected_lines:
+                    if seen.rejected > self.job.limits.rejected_lines:
                         seen.broken = "it has too many rejected lines, the rest was not read"
                         break
             reason = Reason.TOO_MANY_REJECTED if seen.broken else Reason.CUT_OFF

@@ -169,12 +169,17 @@ _EPOCH = date(1970, 1, 1).toordinal()
 
 
 def _refuse_mostly_rejected(work: UnitWork, seen: Seen) -> None:
-    """A sync of files that are not what they should be fails, and they are loaded again."""
+    """A sync of files that are not what they should be fails, and they are loaded again.
+
+    A few bad files, however large, cost only themselves: the limit is of rows and of files.
+    """
     most = work.context.source.fail_above_rejected_percent
-    rejected = sum(sum(reasons.values()) for reasons in seen.rejected.values())
+    rejected = sum(file.rejected for file in seen.files)
     if work.unit.window is not None or seen.rows_in < _ENOUGH_ROWS:
         return
-    if 100 * rejected > most * seen.rows_in:
+    files = [file for file in seen.files if file.rows]
+    bad = [file for file in files if 100 * file.rejected > most * file.rows]
+    if 100 * rejected > most * seen.rows_in and 100 * len(bad) > most * len(files):
         why = "\n  ".join(rejections(work.unit, seen))
         raise CheckFailed(
             f"{rejected:,} of {seen.rows_in:,} rows were rejected, more than "

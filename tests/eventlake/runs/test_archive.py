@@ -241,6 +241,22 @@ def test_a_sync_that_rejects_most_rows_fails_and_reads_them_again(
     assert runs.sync().row_count == 200
 
 
+@pytest.mark.parametrize(("files", "fails"), [(1, True), (2, True), (3, False)])
+def test_bad_files_cost_themselves_unless_most_are_bad(runs: Runs, files: int, fails: bool) -> None:
+    """One file with a thousand bad lines or two, beside some with a good line each."""
+    day = runs.archive.day(DAY)
+    for number in range(max(1, 4 - files)):
+        day.file(f"bad{number}", *lines(500, 0))
+    for number in range(files - 1):
+        day.file(f"good{number}", order(f"m{number}"))
+    if fails:
+        with pytest.raises(CheckFailed, match="rows were rejected"):
+            runs.sync()
+        assert runs.ledger() == {}
+        return
+    assert (runs.sync().row_count, looked_at(runs)[0].failing) == (files - 1, None)
+
+
 def test_a_rejected_share_is_in_status_until_a_sync_without(runs: Runs) -> None:
     day = runs.archive.day(DAY)
     day.file("a", *lines(2, 100))

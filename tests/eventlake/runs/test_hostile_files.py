@@ -49,7 +49,7 @@ def test_a_hostile_file_costs_only_itself(
 ) -> None:
     monkeypatch.setattr(raw_lines, "PIECE", PIECE)
     monkeypatch.setattr(stage, "FLUSH_LINES", 1_000)
-    runs.set(limits={"rejected_lines": 1_000}, fail_above_rejected_percent=100)
+    runs.set(limits={"rejected_lines": 1_000})
     day = runs.archive.day("2026-10-01")
     day.raw("a.gz", content)
     day.file("b", *GOOD)
