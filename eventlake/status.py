@@ -180,6 +180,12 @@ def _damaged(lake: Lake, source: Source, state: SourceState) -> Iterator[str]:
         except LakeError as error:
             yield str(error)
             continue
+        lost = state.rows.get(key, 0) - sum(partition.rows for partition in partitions)
+        if lost > 0 and not _has_changed(lake, state):
+            yield (
+                f"Table {key} lacks partitions with {lost:,} rows in the catalog: "
+                "`datalake recover --catalog` adds them."
+            )
         for one in partitions:
             start = layout.parse(one.values)
             held |= {f"{one.location}/{file.name}": (file.bytes, start) for file in one.held}
@@ -194,6 +200,11 @@ def _damaged(lake: Lake, source: Source, state: SourceState) -> Iterator[str]:
             f"{count} gone or damaged, such as {min(wrong)}. To write their rows again, run: "
             f"datalake replay --source {source.slug} --from {min(days)}T00 --to {end}T00"
         )
+
+
+def _has_changed(lake: Lake, state: SourceState) -> bool:
+    """Whether a run has committed since the state was read."""
+    return lake.storage.exists(paths.manifest(state.source_id, state.manifest + 1))
 
 
 def _loaded_until(lake: Lake, source: Source, now: datetime) -> datetime | None:

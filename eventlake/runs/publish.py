@@ -12,7 +12,7 @@ from eventlake.runs.open_runs import close_run
 from eventlake.state.ledger import add_to_ledger
 from eventlake.state.manifest import Manifest, read_manifest
 from eventlake.state.partitions import carry_over, show
-from eventlake.state.source_state import SourceState, read_state, write_state
+from eventlake.state.source_state import SourceState, lost_state, read_state, write_state
 from eventlake.storage import Storage
 
 
@@ -20,7 +20,12 @@ def catch_up(storage: Storage, catalog: Catalog, source_id: str) -> SourceState:
     """Apply every manifest that is committed but not known to be applied; the state after it."""
     state = carry_over(storage, catalog, read_state(storage, source_id))
     while (manifest := read_manifest(storage, source_id, state.manifest + 1)) is not None:
-        state = apply(storage, catalog, state, manifest)
+        try:
+            state = apply(storage, catalog, state, manifest)
+        except FileNotFoundError as error:
+            if state.manifest:
+                raise
+            raise lost_state(source_id) from error  # it was applied, long ago
     return state
 
 

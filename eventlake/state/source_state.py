@@ -5,7 +5,7 @@ import msgspec
 from eventlake.catalog.base import CatalogPartition
 from eventlake.catalog.pages import PageTable
 from eventlake.rules import paths
-from eventlake.rules.errors import Problem, SettingsError
+from eventlake.rules.errors import Problem, SettingsError, StateError
 from eventlake.rules.partitions import DatePartition
 from eventlake.rules.types import LakeType, TableSchema
 from eventlake.settings.models import Source
@@ -168,9 +168,22 @@ def partition_name(values: tuple[str, ...]) -> str:
 
 
 def read_state(storage: Storage, source_id: str) -> SourceState:
+    """The state; that of a new source if there is none. Each commit writes it before the next."""
     path = paths.state_file(source_id)
     data = storage.read(path)
-    return SourceState(source_id, paged=True) if data is None else decode(data, SourceState, path)
+    if data is not None:
+        return decode(data, SourceState, path)
+    manifests = storage.files(paths.manifests(source_id), recursive=False)
+    if any(file.path != paths.manifest(source_id, 1) for file in manifests):
+        raise lost_state(source_id)
+    return SourceState(source_id, paged=True)
+
+
+def lost_state(source_id: str) -> StateError:
+    return StateError(
+        f"{paths.state_file(source_id)} is missing, but its source has data. Restore the file from "
+        "a backup, or make the state again from the data files: `datalake recover --from-data`."
+    )
 
 
 class _Reached(msgspec.Struct, frozen=True):

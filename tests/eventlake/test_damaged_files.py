@@ -114,7 +114,8 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    "damage", ["cut", *(pytest.param(d, marks=pytest.mark.soak) for d in ("empty", "garbage"))]
+    "damage",
+    ["cut", *(pytest.param(d, marks=pytest.mark.soak) for d in ("empty", "garbage"))],
 )
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.path)
 def test_nothing_is_lost_and_nothing_silent(
@@ -148,6 +149,32 @@ def test_nothing_is_lost_and_nothing_silent(
         with pytest.raises(LakeError, match=path.name):
             queried(runs)
     kind.heal(runs)
+    runs.sync()
+    check_whole(runs)
+
+
+@pytest.mark.parametrize(
+    ("path", "named", "heal"),
+    [
+        (f"{SOURCE}/state.json", "state.json is missing", recover_from_data),
+        (f"{CATALOG}/shop/identify/table.json", "identify is not in the catalog", recover_catalog),
+        (f"{CATALOG}/shop/identify/partitions/*", "lacks partitions with 1 rows", recover_catalog),
+        ("segment-data/data/S1/versions/**/*.parquet", "such as segment-data/data/S1/", replay),
+    ],
+)
+def test_a_deleted_file_is_named_by_status(
+    lake: Path, tmp_path: Path, path: str, named: str, heal: Callable[[Runs], None]
+) -> None:
+    shutil.copytree(lake, tmp_path, dirs_exist_ok=True)
+    sorted(tmp_path.glob(path))[-1].unlink()
+    runs = Runs(tmp_path, first_run=50)
+    found = source_status(lake_of(runs), runs.source, now())
+    [problem] = (
+        [found.waiting.problem, *found.damaged] if path.endswith("state.json") else found.damaged
+    )
+    assert named in str(problem)
+    runs.archive.day(NEXT).file("late", track("Order", "n1", f"{DAY}T09:00", n=1))
+    heal(runs)
     runs.sync()
     check_whole(runs)
 
