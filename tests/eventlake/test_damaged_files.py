@@ -102,10 +102,8 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Syncs, a compaction, a replay, an upkeep and a suppressed person."""
     runs = Runs(tmp_path_factory.mktemp("whole"))
     for n in range(4):
-        runs.archive.day(DAY).file(f"a{n}", track("Order", f"m{n}", f"{DAY}T07:00", n=n))
-        runs.sync()
-    runs.archive.day(NEXT).file("b", identify("i1", f"{NEXT}T07:00"), "{")
-    runs.sync()
+        runs.load(DAY, track("Order", f"m{n}", f"{DAY}T07:00", n=n), name=f"a{n}")
+    runs.load(NEXT, identify("i1", f"{NEXT}T07:00"), "{", name="b")
     runs.compact()
     suppress(runs.storage, "ann")
     runs.replay(NEXT, "2026-10-03")

@@ -83,8 +83,7 @@ def test_files_with_personal_data_are_their_owners_alone(tmp_path: Path, private
     try:
         runs = Runs(tmp_path / "lake", store=LocalStorage(str(tmp_path / "lake"), private=private))
         for id in ("m0", "m1", "m2"):
-            runs.archive.day("2026-10-01").file(id, track("Order", id, "2026-10-01T07:00", n=1))
-            runs.sync()
+            runs.load("2026-10-01", track("Order", id, "2026-10-01T07:00", n=1), name=id)
         runs.compact()
         runs.come_home()
         runs.replay("2026-10-01", "2026-10-02")

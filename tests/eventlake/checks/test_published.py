@@ -29,7 +29,7 @@ from eventlake.state.manifest import note_pruned, read_manifest
 from eventlake.state.source_state import read_state
 from eventlake.storage.documents import encode
 from tests.support.catalogs.by_hand import Checked, columns_and_places, mend, with_history
-from tests.support.lakes.archive import page, track
+from tests.support.lakes.archive import order, page, track
 from tests.support.lakes.glue_runs import catalog_entries, story
 from tests.support.lakes.runs import SOURCE_ID, utc
 
@@ -139,11 +139,7 @@ BROKEN: dict[str, tuple[Callable[[Checked], object], dict[str, list[str]]]] = {
     ),
     "a partition no longer registered": (
         lambda lake: lake.hand.unregister("track_order", SEVEN),
-        {
-            "track_order.partitions": [
-                "the registered partitions have 3 rows, 4 were published",
-            ]
-        },
+        {"track_order.partitions": ["the registered partitions have 3 rows, 4 were published"]},
     ),
     "a partition registered by hand": (
         lambda lake: lake.hand.register("track_order", ("2026-10-03", "00"), "somewhere"),
@@ -251,7 +247,7 @@ def half_published(checked: Checked) -> Callable[[], Any]:
     runs = checked.runs
     storage, state = runs.storage, read_state(runs.storage, SOURCE_ID)
     partition = runs.partitions("track_order")[SEVEN]
-    runs.load("2026-10-03", track("Order", "m6", "2026-10-01T07:10", n=5), name="c")
+    runs.load("2026-10-03", order("m6", "2026-10-01T07:10", n=5), name="c")
     assert runs.partitions("track_order")[SEVEN] != partition
 
     storage.write(paths.state_file(SOURCE_ID), encode(state))
@@ -308,10 +304,7 @@ def test_runs_continue_after_it(checked: Checked) -> None:
     checked.hand.unregister("track_order", ("2026-10-01", "07"))
     mend(checked)
     checked.runs.load(
-        "2026-10-04",
-        track("Order", "m8", "2026-10-01T07:40", n=8),
-        track("Order", "m1", "2026-10-04", n=1),
-        name="d",
+        "2026-10-04", order("m8", "2026-10-01T07:40", n=8), order("m1", "2026-10-04", n=1), name="d"
     )
     checked.runs.replay("2026-10-01", "2026-10-02")
     assert checked.failed() == {}
@@ -347,8 +340,8 @@ def test_new_columns_have_their_run(checked: Checked, monkeypatch: pytest.Monkey
     assert young.passed  # the second run added a column within a day of the first
 
     monkeypatch.setattr(clock, "read", lambda: datetime.now(UTC) + timedelta(days=1))
-    order = track("Order", "m6", "2026-10-03T07:00", gift=True, weight=1.25)
-    checked.runs.load("2026-10-03", order, page("m7", "2026-10-03T07:00"), name="c")
+    line = order("m6", "2026-10-03T07:00", gift=True, weight=1.25)
+    checked.runs.load("2026-10-03", line, page("m7", "2026-10-03T07:00"), name="c")
     last = read_manifest(checked.runs.storage, "S1", 3)
     assert last is not None
     at = made(last)

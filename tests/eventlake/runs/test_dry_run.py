@@ -16,10 +16,10 @@ from eventlake.runs.dry_run import PlannedUnit, dry_replay, dry_sync
 from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind
 from tests.support.faults.flows import Counting, Raises, cancel, flow, load_days
-from tests.support.lakes.archive import identify, page, track
+from tests.support.lakes.archive import identify, order, page
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.random_archives import Replay, Story, stories
-from tests.support.lakes.retyping import order, request_type, suppress_only
+from tests.support.lakes.retyping import request_type, suppress_only
 from tests.support.lakes.runs import Runs, utc
 from tests.support.oracles.stories import play
 
@@ -87,11 +87,11 @@ def test_whatever_an_archive_holds_the_numbers_are_those_of_the_run(story: Story
 
 
 def test_each_folder_builds_on_those_before_it(runs: Runs) -> None:
-    runs.archive.day(DAY[0]).file("a", track("Order", "m1", "2026-10-01T07:00", n=1))
+    runs.archive.day(DAY[0]).file("a", order("m1", "2026-10-01T07:00", n=1))
     runs.archive.day(DAY[1]).file(
         "a",
-        track("Order", "m1", "2026-10-02T07:00", n=1),  # a copy
-        track("Order", "m2", "2026-10-01T07:10", n="dear", new=True),
+        order("m1", "2026-10-02T07:00", n=1),  # a copy
+        order("m2", "2026-10-01T07:10", n="dear", new=True),
         identify("m3", "2026-10-02T07:00"),
         "no JSON",
     )
@@ -111,7 +111,7 @@ def test_each_folder_builds_on_those_before_it(runs: Runs) -> None:
 
 def test_a_replay_reports_rows_and_partitions_to_be_dropped(runs: Runs) -> None:
     runs.archive.day(DAY[0]).file(
-        "a", track("Order", "m1", "2026-10-01T07:00"), track("Order", "m2", "2026-10-01T08:00")
+        "a", order("m1", "2026-10-01T07:00"), order("m2", "2026-10-01T08:00")
     )
     path = runs.archive.day(DAY[0]).file("b", page("m3", "2026-10-01T07:00"))
     runs.sync()
@@ -129,9 +129,9 @@ def test_a_replay_reports_rows_and_partitions_to_be_dropped(runs: Runs) -> None:
 
 def test_a_replay_that_would_give_other_types_counts_in_these(runs: Runs) -> None:
     runs.archive.day(DAY[0]).file(
-        "a", order("m1", "2026-10-01T07:00", "7"), order("m2", "2026-10-01T07:00", "seven")
+        "a", order("m1", "2026-10-01T07:00", n="7"), order("m2", "2026-10-01T07:00", n="seven")
     )
-    runs.load(DAY[0], order("m0", "2026-09-30T23:00", "0"), name="early")
+    runs.load(DAY[0], order("m0", "2026-09-30T23:00", n="0"), name="early")
     request_type(runs, "track_order.n", "bigint")
     day, evening_before = planned(runs, *DAY)
     assert day.switches == {"shop.track_order": {"properties_n": LakeType.BIGINT}}
@@ -155,8 +155,8 @@ def test_an_interrupted_replay_has_days_left(runs: Runs, monkeypatch: pytest.Mon
 def test_a_changed_layout_or_naming_is_refused_as_by_the_run(
     runs: Runs, replayed: tuple[str, ...], changed: dict[str, str]
 ) -> None:
-    runs.load(DAY[0], track("Order", "m1", "2026-10-01T07:00"))
-    runs.archive.day(DAY[0]).file("b", track("Order", "m2", "2026-10-01T07:00"))
+    runs.load(DAY[0], order("m1", "2026-10-01T07:00"))
+    runs.archive.day(DAY[0]).file("b", order("m2", "2026-10-01T07:00"))
     runs.set(**changed)
     [name] = changed
     with pytest.raises(SettingsError, match=f"{name}: .* were made with"):
@@ -165,7 +165,7 @@ def test_a_changed_layout_or_naming_is_refused_as_by_the_run(
 
 def test_a_concurrent_commit_is_a_warning(runs: Runs) -> None:
     for day in DAY:
-        runs.archive.day(day).file("a", track("Order", day, f"{day}T07:00"))
+        runs.archive.day(day).file("a", order(day, f"{day}T07:00"))
     units = dry_sync(runs.context())
     next(units)
     runs.sync()
@@ -174,7 +174,7 @@ def test_a_concurrent_commit_is_a_warning(runs: Runs) -> None:
 
 
 def test_a_dry_run_that_fails_leaves_nothing_either(runs: Runs) -> None:
-    runs.archive.day(DAY[0]).file("a", track("Order", "m1", "2026-10-01T07:00"))
+    runs.archive.day(DAY[0]).file("a", order("m1", "2026-10-01T07:00"))
     runs.flow = flow(before_load=Raises(OSError("a node is lost")))
     before = runs.contents()
     with pytest.raises(OSError, match="a node is lost"):

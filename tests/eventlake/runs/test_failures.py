@@ -28,7 +28,7 @@ from eventlake.storage.base import Change
 from tests.support.faults.cases import first_sync, growing_sync, replay
 from tests.support.faults.faults import NOTHING_LEFT, left
 from tests.support.faults.flows import Raises, flow
-from tests.support.lakes.archive import identify, track
+from tests.support.lakes.archive import identify, order
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.runs import SOURCE_ID, Runs
 
@@ -62,7 +62,7 @@ IS_CANCELLED = flow(before_load=Raises(KeyboardInterrupt()))
 @pytest.fixture
 def archived(runs: Runs) -> Runs:
     runs.archive.day("2026-10-01").file(
-        "a", track("Order", "m1", "2026-10-01T07:00"), identify("m2", "2026-10-01T07:00")
+        "a", order("m1", "2026-10-01T07:00"), identify("m2", "2026-10-01T07:00")
     )
     return runs
 
@@ -134,7 +134,7 @@ def test_what_may_not_be_published_leaves_no_trace(
 
 
 def test_a_sync_that_fails_in_its_second_folder_keeps_and_counts_the_first(archived: Runs) -> None:
-    archived.archive.day("2026-10-02").file("a", track("Order", "m3", "2026-10-02T07:00"))
+    archived.archive.day("2026-10-02").file("a", order("m3", "2026-10-02T07:00"))
 
     archived.flow = flow(before_load=Raises(OSError("no space left"), at=2))
     with pytest.raises(OSError, match="no space"):
@@ -233,7 +233,7 @@ def test_whatever_room_is_left_the_run_after_it_makes_it_good(
 def test_the_report_of_a_full_disk_has_its_remedy(runs: Runs) -> None:
     """Staging goes first, which makes room for the report."""
     texts = [os.urandom(999).hex() for _ in range(99)]
-    lines = (track("Order", text[:9], "2026-10-01T07:00", text=text) for text in texts)
+    lines = (order(text[:9], "2026-10-01T07:00", text=text) for text in texts)
     runs.archive.day("2026-10-01").file("a", *lines)
     runs.storage = SmallDisk(str(runs.root), used(runs) + 60_000)
     with pytest.raises(OSError, match="No space left"):
@@ -333,11 +333,11 @@ def test_without_that_call_they_are_synced(runs: Runs, monkeypatch: pytest.Monke
 
 @pytest.mark.usefixtures("small_files")
 def test_a_commit_follows_its_synced_files(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
-    order: list[str] = []
+    calls: list[str] = []
 
     def note(handle: int) -> None:
         full = os.readlink(f"/proc/self/fd/{handle}")
-        order.append(full.removeprefix(f"{runs.root}/"))
+        calls.append(full.removeprefix(f"{runs.root}/"))
 
     monkeypatch.setattr(os, "fsync", note)
     for number, step in enumerate([first_sync, growing_sync, replay], start=1):
@@ -345,12 +345,12 @@ def test_a_commit_follows_its_synced_files(runs: Runs, monkeypatch: pytest.Monke
         manifest = read_manifest(runs.storage, SOURCE_ID, runs.state().manifest)
         assert manifest is not None and manifest.written, number
         # A file that is put in its place at once has another name until then.
-        at = next(n for n, path in enumerate(order) if f"{manifest.number:010d}.json" in path)
+        at = next(n for n, path in enumerate(calls) if f"{manifest.number:010d}.json" in path)
         moved = [p.location for p in manifest.partitions if p.left]
         copied = [f for place in moved for f in runs.storage.files(place) if step is growing_sync]
-        assert {*manifest.written} <= {*order[:at]}
-        assert {file.path for file in copied} <= {*order[:at]}
-        assert {path.rpartition("/")[0] for path in manifest.written} <= {*order[:at]}
+        assert {*manifest.written} <= {*calls[:at]}
+        assert {file.path for file in copied} <= {*calls[:at]}
+        assert {path.rpartition("/")[0] for path in manifest.written} <= {*calls[:at]}
 
 
 @pytest.mark.parametrize("many", [0, 500])

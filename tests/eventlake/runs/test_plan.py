@@ -16,14 +16,10 @@ from eventlake.runs.plan import plan_replay, plan_sync, raw_files, replay_days
 from eventlake.runs.replay import replay_units
 from eventlake.runs.unit import TASK_BYTES, Unit, Window, evenly, tasks
 from eventlake.state.manifest import RunKind
-from tests.support.lakes.archive import track
+from tests.support.lakes.archive import order
 from tests.support.lakes.runs import Runs, utc
 
 DAY = date.fromisoformat
-
-
-def order(id: str, at: str) -> dict[str, object]:
-    return track("Order", id, at)
 
 
 def planned(runs: Runs, *days: str) -> list[tuple[str, list[str]]]:
@@ -84,8 +80,8 @@ def test_what_fits_one_unit_is_one_unit_whatever_its_folders(
 
 def test_columns_of_one_sync_are_inferred_from_all_its_folders(runs: Runs) -> None:
     runs.set(unit_bytes=1_000_000)
-    runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T23:50", price=12))
-    report = runs.load("2026-10-02", track("Order", "m2", "2026-10-02T00:05", price=12.5))
+    runs.archive.day("2026-10-01").file("a", order("m1", "2026-10-01T23:50", price=12))
+    report = runs.load("2026-10-02", order("m2", "2026-10-02T00:05", price=12.5))
     assert dict(c[:2] for c in runs.columns("track_order"))["properties_price"] == "decimal(38,6)"
     assert report.tables["shop.track_order"].day_rows == {"2026-10-01": 1, "2026-10-02": 1}
     assert runs.state().manifest == 1
@@ -207,7 +203,7 @@ def test_a_replay_of_a_copied_archive_resumes(runs: Runs) -> None:
 
 def test_a_broken_file_that_is_replaced_loads_only_the_rest(runs: Runs) -> None:
     day = runs.archive.day("2026-10-01")
-    lines = [track("Order", f"m{n:03}", f"2026-10-01T{n // 25:02}:00") for n in range(300)]
+    lines = [order(f"m{n:03}", f"2026-10-01T{n // 25:02}:00") for n in range(300)]
     day.file("a", *lines, keep=0.5)
     first = runs.sync()
     read = first.row_count

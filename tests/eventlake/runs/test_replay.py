@@ -28,17 +28,17 @@ from tests.support.faults.failing_storage import (
 from tests.support.faults.faults import break_off
 from tests.support.faults.flows import FIRST, Counting, cancel, load_days
 from tests.support.faults.places import Folders
-from tests.support.lakes.archive import identify, page, track
+from tests.support.lakes.archive import identify, order, page
 from tests.support.lakes.in_process import InProcess
-from tests.support.lakes.retyping import days_of_a_replay, order, request_type, seen
+from tests.support.lakes.retyping import days_of_a_replay, request_type, seen
 from tests.support.lakes.runs import SOURCE_ID, CleanAfter, Runs, utc
 
 
 def test_a_replay_brings_all_tables_of_its_days_as_the_archive_has_them_now(runs: Runs) -> None:
     day = runs.archive.day("2026-10-01")
-    day.file("a", track("Order", "m1", "2026-10-01T07:00", n=1), identify("m2", "2026-10-01T08:00"))
-    runs.load("2026-10-02", track("Order", "m3", "2026-10-02T07:00", n=1))
-    day.file("a", track("Order", "m1", "2026-10-01T07:00", n=2), page("m4", "2026-10-01T09:00"))
+    day.file("a", order("m1", "2026-10-01T07:00", n=1), identify("m2", "2026-10-01T08:00"))
+    runs.load("2026-10-02", order("m3", "2026-10-02T07:00", n=1))
+    day.file("a", order("m1", "2026-10-01T07:00", n=2), page("m4", "2026-10-01T09:00"))
     report = runs.replay("2026-10-01", "2026-10-02")
     assert (report.rows_in, report.row_count) == (2, 2)
     assert runs.tables() == ["identify", "page", "track_order"]
@@ -52,9 +52,9 @@ def test_a_replay_brings_all_tables_of_its_days_as_the_archive_has_them_now(runs
 
 def test_a_replay_of_one_table_leaves_the_others_alone(runs: Runs) -> None:
     day = runs.archive.day("2026-10-01")
-    day.file("a", track("Order", "m1", "2026-10-01T07:00"), identify("m2", "2026-10-01T07:00"))
+    day.file("a", order("m1", "2026-10-01T07:00"), identify("m2", "2026-10-01T07:00"))
     runs.sync()
-    day.file("a", track("Order", "m3", "2026-10-01T07:00"), identify("m4", "2026-10-01T07:00"))
+    day.file("a", order("m3", "2026-10-01T07:00"), identify("m4", "2026-10-01T07:00"))
     report = runs.replay("2026-10-01", "2026-10-02", "track_order")
     assert list(report.tables) == ["shop.track_order"]
     assert report.rows_in == 1
@@ -63,17 +63,13 @@ def test_a_replay_of_one_table_leaves_the_others_alone(runs: Runs) -> None:
 
 def test_a_replay_of_an_hour_keeps_the_ids_of_the_rest_of_the_day(runs: Runs) -> None:
     day = runs.archive.day("2026-10-01")
-    day.file(
-        "a", track("Order", "m1", "2026-10-01T07:00"), track("Order", "m2", "2026-10-01T08:00")
-    )
+    day.file("a", order("m1", "2026-10-01T07:00"), order("m2", "2026-10-01T08:00"))
     runs.sync()
     index = runs.index()
     report = runs.replay("2026-10-01T07:00", "2026-10-01T08:00")
     assert report.row_count == 1
     assert runs.index() == index
-    day.file(
-        "b", track("Order", "m1", "2026-10-01T09:00"), track("Order", "m2", "2026-10-01T09:00")
-    )
+    day.file("b", order("m1", "2026-10-01T09:00"), order("m2", "2026-10-01T09:00"))
     assert runs.sync().duplicates == 2
 
 
@@ -81,7 +77,7 @@ def test_partitions_outside_of_the_range_stay_as_they_are(runs: Runs) -> None:
     """One file has rows of three days; the middle one is replayed, then an hour of it."""
     days = ("2026-10-01", "2026-10-02", "2026-10-03")
     times = (f"{day}T{hour}" for day in days for hour in ("07", "08"))
-    runs.load(days[1], *(track("Order", at, f"{at}:00") for at in times))
+    runs.load(days[1], *(order(at, f"{at}:00") for at in times))
     before, rows = runs.partitions("track_order"), runs.rows("track_order")
     runs.replay(days[1], days[2])
     runs.replay(f"{days[1]}T07:00", f"{days[1]}T08:00")
@@ -92,8 +88,8 @@ def test_partitions_outside_of_the_range_stay_as_they_are(runs: Runs) -> None:
 
 def test_a_replay_changes_nothing_where_nothing_has_changed(runs: Runs) -> None:
     for day in ("2026-10-01", "2026-10-02", "2026-10-03"):
-        copy = track("Order", "copy", f"{day}T08:00", n="x")
-        own = track("Order", f"{day}", f"{day}T07:00", n=1)
+        copy = order("copy", f"{day}T08:00", n="x")
+        own = order(f"{day}", f"{day}T07:00", n=1)
         runs.archive.day(day).file("a", own, copy, "no JSON")
     runs.sync()
     rows, index, state = runs.rows("track_order"), runs.index(), runs.state()
@@ -108,8 +104,8 @@ def test_a_replay_changes_nothing_where_nothing_has_changed(runs: Runs) -> None:
 
 
 def test_a_duplicate_is_loaded_when_the_kept_event_is_gone(runs: Runs) -> None:
-    first = runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
-    runs.load("2026-10-02", track("Order", "m1", "2026-10-02T07:00"))
+    first = runs.archive.day("2026-10-01").file("a", order("m1", "2026-10-01T07:00"))
+    runs.load("2026-10-02", order("m1", "2026-10-02T07:00"))
     assert list(runs.partitions("track_order")) == [("2026-10-01", "07")]
     first.unlink()
     runs.replay("2026-10-01", "2026-10-03")
@@ -117,9 +113,9 @@ def test_a_duplicate_is_loaded_when_the_kept_event_is_gone(runs: Runs) -> None:
 
 
 def test_what_the_lake_has_around_the_range_is_kept_against_what_is_replayed(runs: Runs) -> None:
-    runs.load("2026-10-01", track("Order", "m1", "2026-10-01T07:00"))
+    runs.load("2026-10-01", order("m1", "2026-10-01T07:00"))
     # It came first, but was found later: the one in the lake stays, also in a replay of the other.
-    runs.archive.day("2026-10-02").file("late", track("Order", "m1", "2026-09-30T07:00"))
+    runs.archive.day("2026-10-02").file("late", order("m1", "2026-09-30T07:00"))
     assert runs.sync().duplicates == 1
     assert runs.replay("2026-09-30", "2026-10-01").duplicates == 1
     assert list(runs.partitions("track_order")) == [("2026-10-01", "07")]
@@ -127,19 +123,17 @@ def test_what_the_lake_has_around_the_range_is_kept_against_what_is_replayed(run
 
 def test_files_that_a_replay_has_brought_are_recognised_by_their_ids(runs: Runs) -> None:
     day = runs.archive.day("2026-10-01")
-    day.file("a", track("Order", "m1", "2026-10-01T07:00"))
+    day.file("a", order("m1", "2026-10-01T07:00"))
     runs.replay("2026-10-01", "2026-10-02")
     assert runs.ledger() == {}
-    day.file("b", track("Order", "m2", "2026-10-01T07:00"))
+    day.file("b", order("m2", "2026-10-01T07:00"))
     report = runs.sync()
     assert (report.row_count, report.duplicates) == (1, 1)
     assert runs.ids("track_order") == ["m1", "m2"]
 
 
 def test_skipped_events_leave_the_range_and_come_back(runs: Runs) -> None:
-    runs.load(
-        "2026-10-01", track("Order", "m1", "2026-10-01T07:00"), page("m2", "2026-10-01T07:00")
-    )
+    runs.load("2026-10-01", order("m1", "2026-10-01T07:00"), page("m2", "2026-10-01T07:00"))
     runs.set(skip_events=["Order"])
     report = runs.replay("2026-10-01", "2026-10-02")
     assert (report.row_count, report.skipped, report.rows_in) == (1, 1, 2)
@@ -156,7 +150,7 @@ def test_an_index_that_is_gone_is_made_again_from_the_lake(tmp_path: Path, kind:
     for lost in (False, True):
         runs = Runs(tmp_path / str(lost))
         for day in ("2026-10-01", "2026-10-03", "2026-10-08"):
-            lines = (track("Order", f"{day}{n}", f"{day}T0{n}:00") for n in range(3))
+            lines = (order(f"{day}{n}", f"{day}T0{n}:00") for n in range(3))
             runs.archive.day(day).file("a", *lines)
         runs.sync()
         if lost:
@@ -165,9 +159,9 @@ def test_an_index_that_is_gone_is_made_again_from_the_lake(tmp_path: Path, kind:
                 runs.storage.delete(file.path)
         report = runs.load(
             "2026-10-08",
-            track("Order", "2026-10-010", "2026-10-08T00:00"),
-            track("Order", "2026-10-011", "2026-10-08T01:00:00.000001"),
-            track("Order", "2026-10-082", "2026-10-08T05:00"),
+            order("2026-10-010", "2026-10-08T00:00"),
+            order("2026-10-011", "2026-10-08T01:00:00.000001"),
+            order("2026-10-082", "2026-10-08T05:00"),
             name="b",
         )
         assert (report.row_count, report.duplicates) == (1, 2)
@@ -180,7 +174,7 @@ HOUR_7 = f"segment-data/data/{SOURCE_ID}/segment_type=track_order/day=2026-10-01
 
 def two_days(runs: Runs) -> None:
     for day in ("2026-10-01", "2026-10-02"):
-        runs.archive.day(day).file("a", track("Order", day, f"{day}T07:00", n=1))
+        runs.archive.day(day).file("a", order(day, f"{day}T07:00", n=1))
     runs.sync()
 
 
@@ -197,7 +191,7 @@ def grown_by_two_files(runs: Runs) -> None:
     """What the partition held is copied to the folder it has from now on."""
     day = runs.archive.day("2026-10-03")
     for name in "ab":
-        day.file(name, track("Order", name, "2026-10-01T07:30", n=2, text="x" * 2000))
+        day.file(name, order(name, "2026-10-01T07:30", n=2, text="x" * 2000))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(placement, "SPLIT_BYTES", 220)
         patch.setattr(InProcess, "slots", 2)
@@ -257,7 +251,7 @@ def test_what_is_replaced_goes_after_the_grace_time_and_nothing_else(
     # Old files of a partition that has moved wait in its folder until it comes home.
     assert useless or runs.come_home()
     # The lake goes on from there.
-    runs.load("2026-10-04", track("Order", "new", "2026-10-01T07:00", n=1))
+    runs.load("2026-10-04", order("new", "2026-10-01T07:00", n=1))
     assert "new" in runs.ids("track_order")
 
 
@@ -335,11 +329,9 @@ MORNING, EVENING = "2026-10-01T07:00", "2026-10-01T22:00"
 @pytest.fixture
 def loaded(runs: Runs) -> Runs:
     """Two days; `b` of the second holds a row of the first, too."""
-    runs.archive.day("2026-10-01").file("a", track("Order", "m1", MORNING), page("p1", MORNING))
-    runs.archive.day("2026-10-02").file(
-        "b", track("Order", "m2", EVENING), track("Order", "m3", "2026-10-02T07:00")
-    )
-    runs.load("2026-10-02", track("Order", "m4", "2026-10-02T07:00"), name="c")
+    runs.archive.day("2026-10-01").file("a", order("m1", MORNING), page("p1", MORNING))
+    runs.archive.day("2026-10-02").file("b", order("m2", EVENING), order("m3", "2026-10-02T07:00"))
+    runs.load("2026-10-02", order("m4", "2026-10-02T07:00"), name="c")
     return runs
 
 
@@ -361,7 +353,7 @@ def test_without_changes_no_consent_is_needed(loaded: Runs) -> None:
 
 
 def test_a_changed_file_needs_consent_and_is_then_taken_as_it_is(loaded: Runs) -> None:
-    path = loaded.archive.day("2026-10-01").file("a", track("Order", "new", MORNING))
+    path = loaded.archive.day("2026-10-01").file("a", order("new", MORNING))
     reason = refused(loaded, *DAY)
     assert f"  changed: {path.relative_to(loaded.root)} (" in reason
     assert f" bytes then, {path.stat().st_size} now; 2 lines loaded)" in reason
@@ -399,7 +391,7 @@ def test_a_removed_file_needs_consent(loaded: Runs, whole_folder: bool) -> None:
 
 def test_many_are_counted_and_the_first_are_named(runs: Runs) -> None:
     for n in range(13):
-        runs.archive.day(DAY[0]).file(f"{n:02}", track("Order", f"m{n}", MORNING))
+        runs.archive.day(DAY[0]).file(f"{n:02}", order(f"m{n}", MORNING))
     runs.sync()
     shutil.rmtree(raw(runs, DAY[0], "00").parent)
     reason = refused(runs, *DAY).splitlines()
@@ -410,12 +402,12 @@ def test_many_are_counted_and_the_first_are_named(runs: Runs) -> None:
 
 def test_consent_holds_until_the_next_change(loaded: Runs) -> None:
     day = loaded.archive.day("2026-10-01")
-    day.file("a", track("Order", "new", MORNING))
+    day.file("a", order("new", MORNING))
     raw(loaded, "2026-10-02", "b").unlink()
     loaded.replay(*DAY)
     loaded.replay(*DAY, accept=False)
     assert "b.gz" in refused(loaded, *BOTH)  # the second day has not been replayed since
-    day.file("a", track("Order", "newer", MORNING))
+    day.file("a", order("newer", MORNING))
     reason = refused(loaded, *DAY)
     assert "a.gz" in reason and "1 row of a day loaded by a replay" in reason
     assert "b.gz" not in reason
@@ -433,22 +425,22 @@ def test_a_file_that_is_back_brings_its_rows_back(loaded: Runs) -> None:
 
 
 def test_a_replay_of_one_table_does_not_agree_for_the_others(loaded: Runs) -> None:
-    loaded.archive.day("2026-10-01").file("a", track("Order", "new", MORNING))
+    loaded.archive.day("2026-10-01").file("a", order("new", MORNING))
     loaded.replay(*DAY, "track_order")
     assert "a.gz" in refused(loaded, *DAY)
     assert loaded.ids("page") == ["p1"]
 
 
 def test_files_that_only_a_replay_has_read_count_too(runs: Runs) -> None:
-    path = runs.archive.day(DAY[0]).file("a", track("Order", "m1", MORNING))
+    path = runs.archive.day(DAY[0]).file("a", order("m1", MORNING))
     runs.replay(*DAY)
     path.unlink()
-    runs.archive.day(DAY[0]).file("b", track("Order", "m2", MORNING))
+    runs.archive.day(DAY[0]).file("b", order("m2", MORNING))
     assert "removed" in refused(runs, *DAY)
 
 
 def test_the_rest_of_a_broken_file_needs_no_consent(runs: Runs) -> None:
-    lines = [track("Order", f"m{n}", MORNING, text="x" * 50) for n in range(50)]
+    lines = [order(f"m{n}", MORNING, text="x" * 50) for n in range(50)]
     runs.archive.day(DAY[0]).file("a", *lines, keep=0.6)
     runs.sync()
     runs.archive.day(DAY[0]).file("a", *lines)
@@ -607,7 +599,7 @@ def test_other_files_of_done_days_restart_it(runs: Runs, day: str, name: str, un
     span = load_days(runs, 3)
     # The first day reads the folders up to the next one, so that the second is not in question.
     cancel(runs, 2, *span)
-    runs.archive.day(day).file(name, track("Order", "other", f"{day}T07:00", n=9))
+    runs.archive.day(day).file(name, order("other", f"{day}T07:00", n=9))
     runs.replay(*span)
     assert Counting.units == 2 + units
     assert "other" in runs.ids("track_order")
@@ -618,7 +610,7 @@ def test_other_files_of_done_days_restart_it(runs: Runs, day: str, name: str, un
 def test_files_that_syncs_bring_meanwhile_do_not_begin_it_anew(runs: Runs) -> None:
     span = load_days(runs, 3)
     cancel(runs, 2, *span)
-    runs.archive.day("2026-09-01").file("new", track("Order", "new", "2026-09-01T07:00", n=9))
+    runs.archive.day("2026-09-01").file("new", order("new", "2026-09-01T07:00", n=9))
     assert runs.sync().row_count == 1
     runs.replay(*span)
     assert Counting.units == 2 + 1 + 2
@@ -628,7 +620,7 @@ def test_files_that_syncs_bring_meanwhile_do_not_begin_it_anew(runs: Runs) -> No
 def test_begun_anew_and_interrupted_again_it_resumes_from_the_new_beginning(runs: Runs) -> None:
     span = load_days(runs, 4)
     cancel(runs, 4, *span)
-    runs.archive.day("2026-09-02").file("a", track("Order", "other", "2026-09-02T07:00", n=9))
+    runs.archive.day("2026-09-02").file("a", order("other", "2026-09-02T07:00", n=9))
     cancel(runs, 6, *span)  # in its second day
     runs.replay(*span)
     assert Counting.units == 4 + 2 + 3
@@ -685,8 +677,8 @@ def test_two_at_once_share_the_days(runs: Runs) -> None:
 def test_the_switch_of_types_comes_at_the_end_of_the_last_launch(runs: Runs, at: int) -> None:
     for day in (1, 2, 3):
         date = f"2026-10-0{day}"
-        runs.archive.day(date).file("a", order(f"m{day}", f"{date}T07:00", day))
-    runs.load("2026-10-03", order("late", "2026-09-30T07:00", 0), name="b")
+        runs.archive.day(date).file("a", order(f"m{day}", f"{date}T07:00", n=day))
+    runs.load("2026-10-03", order("late", "2026-09-30T07:00", n=0), name="b")
     runs.flow = Counting
     request_type(runs, "track_order.n", "string")
     span = ("2026-10-01", "2026-10-04")

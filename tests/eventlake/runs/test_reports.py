@@ -20,7 +20,7 @@ from eventlake.runs.sync import sync_units
 from eventlake.state.lease import Holder, myself
 from eventlake.state.report import Failure, RunFacts
 from eventlake.storage.documents import encode
-from tests.support.lakes.archive import identify, page, track
+from tests.support.lakes.archive import identify, order, page
 from tests.support.lakes.runs import SOURCE_ID, Runs
 from tests.support.lakes.settings import SHOP, settings_of
 
@@ -38,18 +38,17 @@ def lines_of(runs: Runs, run: str) -> tuple[dict[str, Any], dict[str, dict[str, 
 
 def test_one_line_for_the_source_and_one_for_each_table(tmp_path: Path) -> None:
     runs = Runs(tmp_path, skip_events=["page"])
-    runs.archive.day("2026-10-01").file(
-        "a",
-        track("Order", "m1", "2026-10-01T07:00", n=1),
-        track("Order", "m2", "2026-10-01T09:00", n="x"),
-        track("Order", "m2", "2026-10-01T09:00"),
-        track("Order", None, "2026-10-01T09:00"),
+    runs.load(
+        "2026-10-01",
+        order("m1", "2026-10-01T07:00", n=1),
+        order("m2", "2026-10-01T09:00", n="x"),
+        order("m2", "2026-10-01T09:00"),
+        order(None, "2026-10-01T09:00"),
         identify("m3", "2026-10-01T07:00"),
         page("m4", "2026-10-01T07:00"),
         "no JSON",
         "",
     )
-    runs.sync()
     [path] = runs.storage.files(paths.reports_root())
     folder = "segment-data/reports/day=2026-10-20/source=S1/run_id=R1"
     assert path.path == f"{folder}/report.json"
@@ -95,14 +94,13 @@ def test_one_line_for_the_source_and_one_for_each_table(tmp_path: Path) -> None:
 
 
 def test_every_line_balances_and_the_tables_are_part_of_the_source(runs: Runs) -> None:
-    runs.archive.day("2026-10-01").file(
-        "a",
-        *(track("Order", f"m{n % 3}", f"2026-10-01T0{n}:00", n=n) for n in range(5)),
+    runs.load(
+        "2026-10-01",
+        *(order(f"m{n % 3}", f"2026-10-01T0{n}:00", n=n) for n in range(5)),
         identify(None, "2026-10-01T07:00"),
         identify("m9", "2026-10-01T07:00"),
         "no JSON",
     )
-    runs.sync()
     source, tables = lines_of(runs, "R1")
     for line in (source, *tables.values()):
         assert line["rows_in"] == sum(line[name] for name in BALANCE)
@@ -112,8 +110,7 @@ def test_every_line_balances_and_the_tables_are_part_of_the_source(runs: Runs) -
 
 
 def test_fields_are_columns_of_the_table_of_reports_or_its_keys(runs: Runs) -> None:
-    runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
-    runs.sync()
+    runs.load("2026-10-01", order("m1", "2026-10-01T07:00"))
     runs.replay("2026-10-01", "2026-10-02")
     table = runs.catalog.table(DATABASE, NAME)
     assert table is not None
@@ -128,11 +125,10 @@ def test_fields_are_columns_of_the_table_of_reports_or_its_keys(runs: Runs) -> N
 
 
 def test_new_columns_are_listed_only_where_there_are_some(runs: Runs) -> None:
-    day = runs.archive.day("2026-10-01")
-    day.file("a", track("Order", "m1", "2026-10-01T07:00"), identify("m2", "2026-10-01"))
-    runs.sync()
-    day.file("b", track("Order", "m3", "2026-10-01T07:00", n=1), identify("m4", "2026-10-01"))
-    runs.sync()
+    runs.load("2026-10-01", order("m1", "2026-10-01T07:00"), identify("m2", "2026-10-01"))
+    runs.load(
+        "2026-10-01", order("m3", "2026-10-01T07:00", n=1), identify("m4", "2026-10-01"), name="b"
+    )
     _, tables = lines_of(runs, "R2")
     assert tables["track_order"]["new_columns"] == [{"name": "properties_n", "type": "bigint"}]
     assert "new_columns" not in tables["identify"]
@@ -140,8 +136,7 @@ def test_new_columns_are_listed_only_where_there_are_some(runs: Runs) -> None:
 
 
 def test_a_replay_reports_its_range(runs: Runs) -> None:
-    runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
-    runs.sync()
+    runs.load("2026-10-01", order("m1", "2026-10-01T07:00"))
     runs.replay("2026-10-01T07:00", "2026-10-01T09:00")
     source, tables = lines_of(runs, "R2")
     for line in (source, tables["track_order"]):
@@ -155,9 +150,7 @@ def test_a_replay_reports_its_range(runs: Runs) -> None:
 
 def test_a_run_over_several_days_has_one_report_of_all(runs: Runs) -> None:
     for day in ("2026-10-01", "2026-10-02"):
-        runs.archive.day(day).file(
-            "a", track("Order", day, f"{day}T07:00", **{f"p{day[-1]}": 1}), "no JSON"
-        )
+        runs.archive.day(day).file("a", order(day, f"{day}T07:00", **{f"p{day[-1]}": 1}), "no JSON")
     runs.sync()
     source, tables = lines_of(runs, "R1")
     assert (source["row_count"], source["rejected"], source["raw_files"]) == (2, 2, 2)
@@ -168,8 +161,7 @@ def test_a_run_over_several_days_has_one_report_of_all(runs: Runs) -> None:
 
 
 def test_nothing_to_do_is_a_finished_run_without_tables_or_files(runs: Runs) -> None:
-    runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
-    runs.sync()
+    runs.load("2026-10-01", order("m1", "2026-10-01T07:00"))
     before = runs.storage.files("segment-data/data")
 
     def no_flow() -> Any:
@@ -184,7 +176,7 @@ def test_nothing_to_do_is_a_finished_run_without_tables_or_files(runs: Runs) -> 
 
 def test_units_come_out_as_soon_as_they_are_in_the_lake(runs: Runs) -> None:
     for day in ("2026-10-01", "2026-10-02"):
-        runs.archive.day(day).file("a", track("Order", day, f"{day}T07:00"))
+        runs.archive.day(day).file("a", order(day, f"{day}T07:00"))
     units = sync_units(runs.context())
     first = next(units)
     assert runs.ids("track_order") == ["2026-10-01"]
@@ -304,8 +296,7 @@ def test_a_living_run_is_left_alone(runs: Runs, where: str) -> None:
 
 def test_a_sync_warns_of_a_dead_run(runs: Runs) -> None:
     begun(runs, GONE)
-    runs.archive.day("2026-10-01").file("a", track("Order", "m1", "2026-10-01T07:00"))
-    runs.sync()
+    runs.load("2026-10-01", order("m1", "2026-10-01T07:00"))
     assert runs.warnings[0] == "Run R1 had died without a report; it now has a failed one."
     statuses = {run: lines[0]["status"] for run, lines in runs.reports().items()}
     assert statuses == {"R1": "failed", "R2": "finished"}

@@ -17,14 +17,13 @@ from eventlake.runs.unit import Window
 from eventlake.sql import LakeSql
 from eventlake.state.manifest import RunKind
 from tests.support.faults.flows import overtaken, warned_of_conflict
-from tests.support.lakes.archive import identify, page, track
+from tests.support.lakes.archive import identify, order, page
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.retyping import (
     ALL_DAYS,
     NUMBERS,
     TEXTS,
     days_of_a_replay,
-    order,
     request_type,
     rescued,
     seen,
@@ -47,8 +46,8 @@ def begun(runs: Runs) -> Generator[Published, None, None]:
 
 
 def test_numbers_become_the_text_that_was_sent_and_numbers_again(runs: Runs) -> None:
-    runs.load("2026-10-01", order("m1", "2026-10-01T07:00", 7))
-    runs.load("2026-10-02", track("Order", "m2", "2026-10-02T07:00") | {"properties": {"n": "7e0"}})
+    runs.load("2026-10-01", order("m1", "2026-10-01T07:00", n=7))
+    runs.load("2026-10-02", order("m2", "2026-10-02T07:00") | {"properties": {"n": "7e0"}})
     assert seen(runs, "track_order.n") == ("bigint", {"m1": 7, "m2": 7})
     request_type(runs, "track_order.n", "string")
     runs.replay("2026-10-01", "2026-10-03")
@@ -59,11 +58,11 @@ def test_numbers_become_the_text_that_was_sent_and_numbers_again(runs: Runs) -> 
 
 
 def test_rescued_values_come_home(runs: Runs) -> None:
-    runs.load("2026-10-01", order("m1", "2026-10-01T07:00", 12.5))
+    runs.load("2026-10-01", order("m1", "2026-10-01T07:00", n=12.5))
     runs.load(
         "2026-10-01",
-        order("m2", "2026-10-01T07:00", "12,50"),
-        order("m3", "2026-10-01T07:00", 1e-7),
+        order("m2", "2026-10-01T07:00", n="12,50"),
+        order("m3", "2026-10-01T07:00", n=1e-7),
         name="b",
     )
     assert seen(runs, "track_order.n")[1]["m2"] is None
@@ -78,9 +77,9 @@ def test_rescued_values_come_home(runs: Runs) -> None:
 def test_text_becomes_time_and_other_text_is_rescued(runs: Runs) -> None:
     runs.load(
         "2026-10-01",
-        order("m1", "2026-10-01T07:00", "2026-10-01T02:00+02:00"),
-        order("m2", "2026-10-01T07:00", "yesterday"),
-        order("m3", "2026-10-01T08:00", ""),
+        order("m1", "2026-10-01T07:00", n="2026-10-01T02:00+02:00"),
+        order("m2", "2026-10-01T07:00", n="yesterday"),
+        order("m3", "2026-10-01T08:00", n=""),
     )
     request_type(runs, "track_order.n", "timestamp")
     report = runs.replay("2026-10-01", "2026-10-02")
@@ -92,11 +91,11 @@ def test_text_becomes_time_and_other_text_is_rescued(runs: Runs) -> None:
 
 
 def test_syncs_use_the_old_type_until_the_replay_is_over(shop: Runs) -> None:
-    shop.load("2026-10-03", order("m4", "2026-10-03T08:00", 4), name="b")
+    shop.load("2026-10-03", order("m4", "2026-10-03T08:00", n=4), name="b")
     assert seen(shop, "track_order.n") == ("bigint", NUMBERS[1] | {"m4": 4})
     assert not [file for file in shop.storage.files("segment-data/data") if "retyped" in file.path]
     shop.replay(*ALL_DAYS)
-    shop.load("2026-10-03", order("m5", "2026-10-03T08:00", 5), name="c")
+    shop.load("2026-10-03", order("m5", "2026-10-03T08:00", n=5), name="c")
     assert seen(shop, "track_order.n") == ("string", TEXTS[1] | {"m4": "4", "m5": "5"})
     assert (shop.state().requested_types, shop.state().shadows) == ({}, {})
 
@@ -119,14 +118,16 @@ def test_missing_days_keep_the_type(shop: Runs, start: str, end: str, left_out: 
 
 
 def test_the_hours_that_a_table_has_are_enough(runs: Runs) -> None:
-    runs.load("2026-10-01", order("m1", "2026-10-01T07:00", 1))
+    runs.load("2026-10-01", order("m1", "2026-10-01T07:00", n=1))
     request_type(runs, "track_order.n", "string")
     runs.replay("2026-10-01T07:00", "2026-10-01T08:00")
     assert seen(runs, "track_order.n") == ("string", {"m1": "1"})
 
 
 def test_other_tables_keep_their_types_whichever_is_replayed(runs: Runs) -> None:
-    runs.load("2026-10-01", order("m1", "2026-10-01T07:00", 1), page("m2", "2026-10-01T07:00", n=1))
+    runs.load(
+        "2026-10-01", order("m1", "2026-10-01T07:00", n=1), page("m2", "2026-10-01T07:00", n=1)
+    )
     request_type(runs, "track_order.n", "string")
     runs.replay("2026-10-01", "2026-10-02", "page")
     assert seen(runs, "track_order.n")[0] == "bigint"
@@ -136,8 +137,8 @@ def test_other_tables_keep_their_types_whichever_is_replayed(runs: Runs) -> None
 
 
 def test_two_requests_are_fulfilled_at_once(runs: Runs) -> None:
-    order = track("Order", "m1", "2026-10-01T07:00", a=1, b="1.5", c=1)
-    runs.load("2026-10-01", order, page("m2", "2026-10-01T07:00", a=1))
+    line = order("m1", "2026-10-01T07:00", a=1, b="1.5", c=1)
+    runs.load("2026-10-01", line, page("m2", "2026-10-01T07:00", a=1))
     request_type(runs, "track_order.a", "string")
     request_type(runs, "track_order.b", "decimal")
     request_type(runs, "page.a", "decimal")
@@ -153,10 +154,10 @@ def test_days_outside_of_the_archive_are_replayed_too(runs: Runs) -> None:
     """Rows of the evening before the first day folder, and of clocks that go wrong."""
     runs.load(
         "2026-10-01",
-        order("evening", "2026-09-30T23:00", 1),
-        order("m1", "2026-10-01T07:00", 2),
-        order("future", "2099-01-01T00:00", 3),
-        order("old", "0999-01-01T00:00", 4),
+        order("evening", "2026-09-30T23:00", n=1),
+        order("m1", "2026-10-01T07:00", n=2),
+        order("future", "2099-01-01T00:00", n=3),
+        order("old", "0999-01-01T00:00", n=4),
         page("other", "2099-01-01T00:00", n=5),
     )
     request_type(runs, "track_order.n", "string")
@@ -171,7 +172,9 @@ def test_days_outside_of_the_archive_are_replayed_too(runs: Runs) -> None:
 
 
 def test_a_row_of_the_last_day_there_is_keeps_the_table_as_it_is(runs: Runs) -> None:
-    runs.load("2026-10-01", order("m1", "2026-10-01T07:00", 1), order("end", "9999-12-31T23:00", 2))
+    runs.load(
+        "2026-10-01", order("m1", "2026-10-01T07:00", n=1), order("end", "9999-12-31T23:00", n=2)
+    )
     request_type(runs, "track_order.n", "string")
     runs.replay("2026-10-01", "2026-10-02")
     assert seen(runs, "track_order.n") == ("bigint", {"m1": 1, "end": 2})
@@ -233,10 +236,10 @@ def test_what_a_sync_brings_between_two_days_is_there_after_the_switch(
     for name in "bc":
         shop.archive.day("2026-10-03").file(
             name,
-            order(f"done {name}", "2026-10-01T07:10", 10),
-            order(f"new hour {name}", "2026-10-01T09:00", 11),
-            order(f"to come {name}", "2026-10-02T07:10", 12),
-            order(f"outside {name}", "2026-10-04T07:10", 13),
+            order(f"done {name}", "2026-10-01T07:10", n=10),
+            order(f"new hour {name}", "2026-10-01T09:00", n=11),
+            order(f"to come {name}", "2026-10-02T07:10", n=12),
+            order(f"outside {name}", "2026-10-04T07:10", n=13),
         )
     assert shop.sync().row_count == 8
     kind, values = seen(shop, "track_order.n")
@@ -252,7 +255,7 @@ def test_what_a_sync_brings_between_two_days_is_there_after_the_switch(
 
 def test_a_replay_of_one_day_between_two_days_keeps_the_switch_whole(shop: Runs) -> None:
     days = begun(shop)
-    shop.archive.day("2026-10-01").file("a", order("m0", "2026-10-01T07:00", 0))
+    shop.archive.day("2026-10-01").file("a", order("m0", "2026-10-01T07:00", n=0))
     shop.replay("2026-10-01", "2026-10-02")
     assert seen(shop, "track_order.n") == ("bigint", {"m0": 0, "m2": 2, "m3": 3})
     list(days)
@@ -262,7 +265,7 @@ def test_a_replay_of_one_day_between_two_days_keeps_the_switch_whole(shop: Runs)
 def test_a_sync_in_the_middle_of_a_day_loses_nothing(shop: Runs) -> None:
 
     def late_file() -> None:
-        shop.load("2026-10-03", order("late", "2026-10-01T07:00", 9), name="late")
+        shop.load("2026-10-03", order("late", "2026-10-01T07:00", n=9), name="late")
 
     shop.flow = overtaken(shop, late_file, unit=2)
     shop.replay(*ALL_DAYS)
@@ -327,7 +330,7 @@ def test_shadows_of_something_else_are_not_switched_to(shop: Runs) -> None:
 
 def test_columns_that_come_meanwhile_are_there_after_the_switch(shop: Runs) -> None:
     days = begun(shop)
-    late = track("Order", "late", "2026-10-01T07:00", n="no number", new=True)
+    late = order("late", "2026-10-01T07:00", n="no number", new=True)
     shop.load("2026-10-03", late, name="late")
     assert rescued(shop, "track_order") == {"late": '{"/properties/n":"no number"}'}
     list(days)

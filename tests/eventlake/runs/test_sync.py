@@ -21,7 +21,7 @@ from eventlake.runs.dedup import groups_for
 from eventlake.runs.resolve import standard_columns
 from eventlake.state.first_seen import expected_first_sync, first_sync_due
 from tests.support.faults.flows import flow
-from tests.support.lakes.archive import as_line, identify, page, track
+from tests.support.lakes.archive import as_line, identify, order, page, track
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.runs import SOURCE_ID, Runs, utc
 
@@ -72,15 +72,15 @@ def test_events_become_typed_rows(runs: Runs) -> None:
 
 def test_a_type_stays_and_what_does_not_fit_it_is_rescued(runs: Runs) -> None:
     day = runs.archive.day("2026-10-01")
-    day.file("a", track("Order", "m1", "2026-10-01T07:00", price=12))
+    day.file("a", order("m1", "2026-10-01T07:00", price=12))
     runs.sync()
     price = ("properties_price", "bigint", "/properties/price")
     assert runs.columns("track_order") == [*STANDARD, price]
     day.file(
         "b",
-        track("Order", "m2", "2026-10-01T07:00", price="12,50", size="L"),
-        track("Order", "m3", "2026-10-01T07:00", price=12.5),
-        track("Order", "m4", "2026-10-01T07:00", price="7"),
+        order("m2", "2026-10-01T07:00", price="12,50", size="L"),
+        order("m3", "2026-10-01T07:00", price=12.5),
+        order("m4", "2026-10-01T07:00", price="7"),
     )
     report = runs.sync().tables["shop.track_order"]
     assert runs.columns("track_order")[len(STANDARD) :] == [
@@ -107,15 +107,15 @@ def test_a_type_stays_and_what_does_not_fit_it_is_rescued(runs: Runs) -> None:
 def test_a_duplicate_types_a_column_but_rescues_nothing(runs: Runs) -> None:
     runs.load(
         "2026-10-01",
-        track("Order", "m1", "2026-10-01T07:00", n=1),
-        track("Order", "m1", "2026-10-01T07:01", n="x", day=3),
+        order("m1", "2026-10-01T07:00", n=1),
+        order("m1", "2026-10-01T07:01", n="x", day=3),
     )
     assert runs.columns("track_order") == [
         *STANDARD,
         ("properties_n", "string", "/properties/n"),
         ("properties_day", "bigint", "/properties/day"),
     ]
-    runs.load("2026-10-01", track("Order", "m1", "2026-10-01T07:02", n=2) | {"day": 3}, name="b")
+    runs.load("2026-10-01", order("m1", "2026-10-01T07:02", n=2) | {"day": 3}, name="b")
     assert "rescued_data" not in [name for name, _, _ in runs.columns("track_order")]
 
 
@@ -139,16 +139,16 @@ def test_every_layout_loads_grows_and_replays(
     day = runs.archive.day("2026-10-01")
     day.file(
         "a",
-        track("Order", "m1", "2026-10-01T07:59:59.999999"),
+        order("m1", "2026-10-01T07:59:59.999999"),
         # The hour is that of the receipt, in UTC.
-        track("Order", "m2", "2026-10-02T01:00:00+02:00") | {"timestamp": "2026-10-01T03:00"},
+        order("m2", "2026-10-02T01:00:00+02:00") | {"timestamp": "2026-10-01T03:00"},
     )
     runs.sync()
     assert runs.table("track_order").partition_keys == keys
     assert [partition.location for partition in runs.partitions("track_order").values()] == [
         f"segment-data/data/S1/segment_type=track_order/{folder}" for folder in folders
     ]
-    day.file("b", track("Order", "m3", "2026-10-01T07:00"), track("Order", "m1", "2026-10-01"))
+    day.file("b", order("m3", "2026-10-01T07:00"), order("m1", "2026-10-01"))
     assert runs.sync().duplicates == 1
     runs.replay("2026-10-01", "2026-10-02")
     assert runs.ids("track_order") == ["m1", "m2", "m3"]
@@ -217,7 +217,7 @@ def test_a_prefix_names_the_tables_and_not_the_folders(tmp_path: Path) -> None:
     "changed", [{"date_partition": "day"}, {"naming": "warehouse"}], ids=lambda c: next(iter(c))
 )
 def test_another_layout_or_naming_is_refused(runs: Runs, changed: dict[str, str]) -> None:
-    runs.load("2026-10-01", track("Order", "m1", "2026-10-01T07:00"))
+    runs.load("2026-10-01", order("m1", "2026-10-01T07:00"))
     runs.set(**changed)
     [(name, value)] = changed.items()
     with pytest.raises(
@@ -240,9 +240,9 @@ def test_another_layout_or_naming_is_refused(runs: Runs, changed: dict[str, str]
 
 def test_skipped_events_are_counted_and_neither_written_nor_catalogued(tmp_path: Path) -> None:
     runs = Runs(tmp_path, skip_events=["Order", "page"])
-    order = track("Order", "m1", "2026-10-01T07:00")
+    line = order("m1", "2026-10-01T07:00")
     others = page(None, "2026-10-01T07:00"), identify("m3", "2026-10-01T07:00")
-    report = runs.load("2026-10-01", order, *others)
+    report = runs.load("2026-10-01", line, *others)
     assert (report.rows_in, report.skipped, report.rejected, report.row_count) == (3, 2, 0, 1)
     assert runs.tables() == ["identify"]
 
@@ -250,8 +250,8 @@ def test_skipped_events_are_counted_and_neither_written_nor_catalogued(tmp_path:
 def test_rows_without_id_are_rejected_or_loaded_under_their_hash(tmp_path: Path) -> None:
     for load in (False, True):
         runs = Runs(tmp_path / str(load), load_without_message_id=load)
-        line = track("Order", None, "2026-10-01T07:00")
-        report = runs.load("2026-10-01", line, line, track("Order", "m1", "2026-10-01"))
+        line = order(None, "2026-10-01T07:00")
+        report = runs.load("2026-10-01", line, line, order("m1", "2026-10-01"))
         counts = (report.row_count, report.duplicates, report.rejected)
         assert counts == ((2, 1, 0) if load else (1, 0, 2))
         assert "m1" in runs.ids("track_order")
@@ -260,8 +260,8 @@ def test_rows_without_id_are_rejected_or_loaded_under_their_hash(tmp_path: Path)
 
 def test_duplicates_cross_tables_files_and_syncs(runs: Runs) -> None:
     day = runs.archive.day("2026-10-01")
-    day.file("b", track("Order", "m1", "2026-10-01T07:00", n=1), page("m2", "2026-10-01T07:00"))
-    day.file("a", identify("m1", "2026-10-01T07:00:00.000001"), track("Order", "m2", "2026-10-01"))
+    day.file("b", order("m1", "2026-10-01T07:00", n=1), page("m2", "2026-10-01T07:00"))
+    day.file("a", identify("m1", "2026-10-01T07:00:00.000001"), order("m2", "2026-10-01"))
     report = runs.sync()
     assert (report.row_count, report.duplicates) == (2, 2)
     # The earliest, whatever file and table it is in.
@@ -276,7 +276,7 @@ def test_duplicates_cross_tables_files_and_syncs(runs: Runs) -> None:
 def test_a_shorter_window_is_a_setting(tmp_path: Path) -> None:
     runs = Runs(tmp_path, dedup_days=1)
     times = ("2026-10-01", "2026-10-02", "2026-10-02T00:00:01")
-    report = runs.load("2026-10-01", *(track("Order", "m1", at) for at in times))
+    report = runs.load("2026-10-01", *(order("m1", at) for at in times))
     assert (report.row_count, report.duplicates) == (2, 1)
 
 
@@ -284,9 +284,9 @@ def test_limits_cost_only_the_offender(tmp_path: Path) -> None:
     runs = Runs(tmp_path, limits={"columns": 18, "tables": 2})
     report = runs.load(
         "2026-10-01",
-        track("Order", "m1", "2026-10-01T07:00", a=1),
-        track("Order", "m2", "2026-10-01T07:00", b=1, c=1),
-        track("Order", "m3", "2026-10-01T07:00", b=1),
+        order("m1", "2026-10-01T07:00", a=1),
+        order("m2", "2026-10-01T07:00", b=1, c=1),
+        order("m3", "2026-10-01T07:00", b=1),
         page("m4", "2026-10-01T07:00"),
         identify("m5", "2026-10-01T07:00"),
     )
@@ -304,9 +304,9 @@ def test_limits_hold_over_all_tasks_as_over_one(tmp_path: Path) -> None:
     runs = Runs(tmp_path, limits={"columns": 18, "tables": 2})
     runs.flow = flow(slots=3)
     day = runs.archive.day("2026-10-01")
-    day.file("a", track("Order", "m1", "2026-10-01T07:00", a=1), page("m2", "2026-10-01T07:00"))
-    day.file("b", track("Order", "m3", "2026-10-01T07:00", b=1, c=1))
-    day.file("c", track("Order", "m4", "2026-10-01T07:00", c=1), identify("m5", "2026-10-01T07:00"))
+    day.file("a", order("m1", "2026-10-01T07:00", a=1), page("m2", "2026-10-01T07:00"))
+    day.file("b", order("m3", "2026-10-01T07:00", b=1, c=1))
+    day.file("c", order("m4", "2026-10-01T07:00", c=1), identify("m5", "2026-10-01T07:00"))
     report = runs.sync()
 
     assert (report.row_count, report.rejected) == (3, 2)
@@ -325,8 +325,8 @@ def test_many_tasks_make_the_same_lake(tmp_path: Path, monkeypatch: pytest.Monke
         for name in "edcba":
             day.file(
                 name,
-                track("Order", "copy", "2026-10-01T07:00", **{name: 1}),
-                track("Order", name, "2026-10-01T07:00", **{name: name, "n": ord(name)}),
+                order("copy", "2026-10-01T07:00", **{name: 1}),
+                order(name, "2026-10-01T07:00", **{name: name, "n": ord(name)}),
                 track(f"Only {name}", f"o{name}", "2026-10-01T07:00"),
             )
         runs.sync()
@@ -340,26 +340,21 @@ def test_many_tasks_make_the_same_lake(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_the_state_has_the_row_count_of_each_table(runs: Runs) -> None:
-    runs.load("2026-10-01", *(track("Order", f"m{n}", f"2026-10-01T0{n}:00") for n in range(3)))
-    runs.load(
-        "2026-10-01",
-        track("Order", "m9", "2026-10-01T00:00"),
-        identify("m8", "2026-10-01"),
-        name="b",
-    )
+    runs.load("2026-10-01", *(order(f"m{n}", f"2026-10-01T0{n}:00") for n in range(3)))
+    runs.load("2026-10-01", order("m9", "2026-10-01T00:00"), identify("m8", "2026-10-01"), name="b")
     runs.replay("2026-10-01T00:00", "2026-10-01T02:00")
     assert runs.state().rows == {"shop.identify": 1, "shop.track_order": 4}
 
 
 def test_years_far_away_are_loaded_with_a_warning(runs: Runs) -> None:
     times = ("0001-01-01", "0999-12-31T23:00", "9999-12-31T23:59")
-    runs.load("2026-10-01", *(track("Order", at, at) for at in times))
+    runs.load("2026-10-01", *(order(at, at) for at in times))
     hours = [("0001-01-01", "00"), ("0999-12-31", "23"), ("9999-12-31", "23")]
     assert list(runs.partitions("track_order")) == hours
     assert any(w.startswith("2 rows received before") for w in runs.warnings)
     assert any(w.startswith("1 row received more than a day ahead") for w in runs.warnings)
     assert runs.ledger()["a.gz"].hours == ("0001-01-01T00", "0999-12-31T23", "9999-12-31T23")
-    runs.archive.day("2026-10-01").file("b", *(track("Order", "0001-01-01", "0001-01-08"),))
+    runs.archive.day("2026-10-01").file("b", *(order("0001-01-01", "0001-01-08"),))
     assert runs.sync().duplicates == 1
 
 
@@ -399,11 +394,9 @@ def test_deduplication_is_divided_by_size(staged: int, looked_back: int, groups:
 def three_tables(runs: Runs) -> None:
     """A table in each file; tables are made in the order of the files."""
     day = runs.archive.day("2026-10-01")
-    day.file(
-        "a", track("Order", "m1", "2026-10-01T07:00"), track("Order", "m2", "2026-10-01T07:30")
-    )
+    day.file("a", order("m1", "2026-10-01T07:00"), order("m2", "2026-10-01T07:30"))
     day.file("b", page("m3", "2026-10-01T07:00"))
-    day.file("c", identify("m4", "2026-10-01T07:00"), track("Order", "m5", "2026-10-01T07:00"))
+    day.file("c", identify("m4", "2026-10-01T07:00"), order("m5", "2026-10-01T07:00"))
 
 
 @pytest.mark.parametrize("tasks", [InProcess, flow(slots=3)], ids=["InProcess", "ThreeTasks"])
@@ -424,12 +417,9 @@ def test_a_full_catalog_rejects_new_tables(tmp_path: Path, tasks: type[InProcess
 
 def test_known_tables_are_loaded_when_the_catalog_is_full(tmp_path: Path) -> None:
     runs = Runs(tmp_path, limits={"catalog_tables": 1})
-    runs.load("2026-10-01", track("Order", "m1", "2026-10-01T07:00"))
+    runs.load("2026-10-01", order("m1", "2026-10-01T07:00"))
     report = runs.load(
-        "2026-10-02",
-        track("Order", "m2", "2026-10-02T07:00"),
-        page("m3", "2026-10-02T07:00"),
-        name="b",
+        "2026-10-02", order("m2", "2026-10-02T07:00"), page("m3", "2026-10-02T07:00"), name="b"
     )
     assert (report.row_count, report.rejected) == (1, 1)
     assert runs.tables() == ["track_order"]
@@ -479,9 +469,7 @@ OTHERS = "segment-data/data/S1/segment_type=identify/day=2026-10-01/hr=07/part-0
 
 def test_files_of_others_are_neither_read_nor_joined(runs: Runs) -> None:
     runs.storage.write(OTHERS, b"rows of another product")
-    runs.load(
-        "2026-10-01", identify("m1", "2026-10-01T07:00"), track("Order", "m2", "2026-10-01T07:00")
-    )
+    runs.load("2026-10-01", identify("m1", "2026-10-01T07:00"), order("m2", "2026-10-01T07:00"))
     runs.load(
         "2026-10-01",
         identify("m3", "2026-10-01T07:10"),
@@ -508,13 +496,13 @@ MIB = 1 << 20
 START = b'{"type":"track","event":"Order","messageId":"bad","receivedAt":"2026-10-01T07:00Z"'
 
 
-def order(properties: bytes) -> bytes:
+def order_with(properties: bytes) -> bytes:
     """An order that would be good, were it not for its properties."""
     return START + b',"properties":' + properties + b"}"
 
 
-DEEP = order(b'{"a":' * 100 + b"1" + b"}" * 100)
-LONG = order(b'{"note":"' + b"0123456789abcdef" * (10 * MIB // 16) + b'"}')
+DEEP = order_with(b'{"a":' * 100 + b"1" + b"}" * 100)
+LONG = order_with(b'{"note":"' + b"0123456789abcdef" * (10 * MIB // 16) + b'"}')
 
 # The line, and what the record log says of it.
 BAD_LINES = [
@@ -524,21 +512,24 @@ BAD_LINES = [
         "The line is not JSON: expecting ',' delimiter at character 83.",
     ),
     (
-        order(b"{}") + b" and more",
+        order_with(b"{}") + b" and more",
         "The line is not JSON: something follows the end of the value at character 101.",
     ),
-    (order(b'{"ratio":NaN}'), "The line is not JSON: NaN is no JSON value."),
-    (order(b'{"ratio":-Infinity}'), "The line is not JSON: -Infinity is no JSON value."),
+    (order_with(b'{"ratio":NaN}'), "The line is not JSON: NaN is no JSON value."),
+    (order_with(b'{"ratio":-Infinity}'), "The line is not JSON: -Infinity is no JSON value."),
     (
-        order(b'{"note":"a\x01b"}'),
+        order_with(b'{"note":"a\x01b"}'),
         "The line is not JSON: invalid control character at character 107.",
     ),
     (b"\x00" * 40, "The line is not JSON: expecting value at character 1."),
     (b"[1,2]", "The line is JSON, but not an object: it is [1,2]."),
     (b'"text"', 'The line is JSON, but not an object: it is "text".'),
     (b"null", "The line is JSON, but not an object: it is null."),
-    (order(b'{"city":"Z\xfcrich"}'), "The line is not UTF-8: byte 107 is 0xfc."),
-    (order(b'{"half":"\\ud83d"}'), "A text holds half of a surrogate pair, which is no character."),
+    (order_with(b'{"city":"Z\xfcrich"}'), "The line is not UTF-8: byte 107 is 0xfc."),
+    (
+        order_with(b'{"half":"\\ud83d"}'),
+        "A text holds half of a surrogate pair, which is no character.",
+    ),
     (LONG, "The line is longer than the limit `line_bytes`: over 1048576 bytes."),
     (DEEP, "The event is nested deeper than the limit `depth`: allowed are 64 levels."),
     (
@@ -555,7 +546,7 @@ BAD_LINES = [
 
 
 def good(number: int) -> bytes:
-    return as_line(track("Order", f"good-{number:02}", "2026-10-01T07:00", n=number))
+    return as_line(order(f"good-{number:02}", "2026-10-01T07:00", n=number))
 
 
 def log_of(runs: Runs, status: str) -> list[dict[str, Any]]:
@@ -611,10 +602,7 @@ def test_a_broken_file_between_good_ones_costs_its_broken_part_alone(
     day = runs.archive.day("2026-10-01")
     noise = Random(7)
     orders = {
-        name: [
-            track("Order", f"{name}-{n:03}", "2026-10-01T07:00", n=noise.random())
-            for n in range(200)
-        ]
+        name: [order(f"{name}-{n:03}", "2026-10-01T07:00", n=noise.random()) for n in range(200)]
         for name in "abc"
     }
     for name in "ac":

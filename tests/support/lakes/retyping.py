@@ -15,7 +15,7 @@ from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind
 from eventlake.state.suppression import WHOLE_LAKE, Entries, change
 from eventlake.storage import Storage
-from tests.support.lakes.archive import track
+from tests.support.lakes.archive import order
 from tests.support.lakes.runs import Runs, utc
 
 
@@ -71,15 +71,11 @@ def rescued(runs: Runs, table: str) -> dict[str, str]:
 ALL_DAYS = ("2026-10-01", "2026-10-04")
 
 
-def order(id: str, at: str, n: object) -> dict[str, object]:
-    return track("Order", id, at, n=n)
-
-
 def load_three_days(runs: Runs) -> None:
     """A table of whole numbers, one a day."""
     for day in (1, 2, 3):
         at = f"2026-10-0{day}"
-        runs.archive.day(at).file("a", order(f"m{day}", f"{at}T07:00", day))
+        runs.archive.day(at).file("a", order(f"m{day}", f"{at}T07:00", n=day))
     runs.sync()
 
 
