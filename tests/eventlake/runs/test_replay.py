@@ -368,7 +368,7 @@ def test_a_changed_file_needs_consent_and_is_then_taken_as_it_is(loaded: Runs) -
 
 def test_the_same_warning_of_several_days_is_logged_once_with_their_number(runs: Runs) -> None:
     for day in ("2026-10-01", "2026-10-02", "2026-10-03"):
-        both = (track("Order", f"m{day}", f"{day}T07:00", price=price) for price in (1, 2))
+        both = (order(f"m{day}", f"{day}T07:00", price=price) for price in (1, 2))
         runs.archive.day(day).file("a", *both)
     runs.sync()
     runs.warnings.clear()
