@@ -63,6 +63,7 @@ def build(
     """
     # When Dagster copies sensors with several jobs, it warns of a parameter that it sets itself.
     warnings.filterwarnings("ignore", "Parameter `owners` of .*SensorDefinition", dg.BetaWarning)
+    warnings.filterwarnings("ignore", "Function `multi_observable_source_asset`", dg.BetaWarning)
     names = names or Names()
     of_sources = [_Parts(lake, source, snapshot, names, checks) for source in lake.settings.sources]
     enabled = [parts for parts in of_sources if parts.source.enabled]

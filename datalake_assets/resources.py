@@ -1,14 +1,13 @@
 """The lake as a resource of Dagster, which tests and deployments may replace."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
 from pydantic import Field
 
 from eventlake.lake import Lake
 from eventlake.settings.file import load_settings
+from spark_resources.engines.base import replaced
 
 
 class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -27,12 +26,3 @@ class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         fields = {"storage": self.storage, "catalog": self.catalog, "region": self.region}
         given = {name: value for name, value in fields.items() if value is not None}
         return Lake.open(settings.model_validate(replaced(settings.model_dump(), given)))
-
-
-def replaced(settings: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with other values; sources that inherit a value inherit the new one."""
-    sources = [
-        source | {k: v for k, v in given.items() if k in source and source[k] == settings[k]}
-        for source in settings["sources"]
-    ]
-    return {**settings, **given, "sources": sources}

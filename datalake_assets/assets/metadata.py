@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 import dagster as dg
@@ -38,9 +39,13 @@ def as_code(text: str) -> str:
 
 
 def column_schema(schema: TableSchema) -> dg.TableSchema:
-    return dg.TableSchema(
-        columns=[dg.TableColumn(c.name, c.type.sql, description=c.pointer) for c in schema.columns]
-    )
+    return dg.TableSchema(columns=[_column(c.name, c.type.sql, c.pointer) for c in schema.columns])
+
+
+@lru_cache(20_000)
+def _column(name: str, type: str, pointer: str) -> dg.TableColumn:
+    """Shared: most columns are in many tables, and the definitions have them all."""
+    return dg.TableColumn(name, type, description=pointer)
 
 
 def table_definition(source: Source, schema: TableSchema, storage: Storage) -> Metadata:

@@ -6,7 +6,9 @@ from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
 
+import msgspec
 from py4j.protocol import Py4JError
+from pydantic import Field
 from pyspark import SparkConf, SparkContext
 
 from eventlake.lake import Lake
@@ -128,7 +130,24 @@ class ClusterSession:
 class ClusterEngine(SparkEngine):
     """The driver is in this process. Each run is an application, which ends with the run."""
 
+    master: str | None = Field(default=None, description="spark://host:port")
+    worker_python: str | None = Field(default=None, description="Python program of the workers.")
+    wait_minutes: int | None = Field(default=None, description="Longest wait for executors.")
+    conf: dict[str, str] = Field(default={}, description="Spark properties of applications.")
+
+    def settings(self) -> dict[str, Any]:
+        return {"engine": self.master}
+
+    def configured(self, job: LakeJob) -> LakeJob:
+        job = super().configured(job)
+        given = {"python": self.worker_python, "wait_minutes": self.wait_minutes}
+        spark: dict[str, Any] = dict(job.settings_json.get("spark") or {})
+        spark |= {name: value for name, value in given.items() if value is not None}
+        spark["conf"] = {**spark.get("conf", {}), **self.conf}
+        return msgspec.structs.replace(job, settings_json={**job.settings_json, "spark": spark})
+
     def run(self, job: LakeJob, listener: Listener) -> Iterator[Any]:
+        job = self.configured(job)
         storage = Lake.open(job.settings).for_source(job.source).storage
         with ClusterSession(job.settings, storage, listener) as session:
             yield from run_job(job, partial(session.dataflow, job.blob_folder), listener)

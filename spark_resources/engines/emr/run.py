@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import msgspec
+from pydantic import Field
 
 from eventlake.aws.access import AwsAccess
 from eventlake.lake import Lake
@@ -248,9 +249,20 @@ class EmrRun:
 class EmrEngine(SparkEngine):
     """Syncs are steps on the cluster of the settings; each replay has its own cluster."""
 
-    python: str = "3.11"  # the version that Spark uses on the cluster
+    cluster_id: str | None = Field(default=None, description="The cluster of syncs: j-…")
+    region: str | None = Field(default=None, description="AWS region of the cluster.")
+    role_arn: str | None = Field(default=None, description="The role that submits steps.")
+    python: str = Field(default="3.11", description="Version of Python on the cluster.")
+
+    def settings(self) -> dict[str, Any]:
+        return {
+            "emr_cluster_id": self.cluster_id,
+            "region": self.region,
+            "iam_role_arn": self.role_arn,
+        }
 
     def run(self, job: LakeJob, listener: Listener) -> Iterator[Any]:
+        job = self.configured(job)
         run = EmrRun(job, listener, self.python, self.pace())
         return run.planned() if job.dry_run else run.units()
 
