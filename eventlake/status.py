@@ -113,7 +113,7 @@ def source_status(lake: Lake, source: Source, now: datetime) -> SourceStatus:
     lake = lake.for_source(source)
     last_sync, last_load = _last_syncs(lake, source)
     state = _state(lake, source)
-    running = tuple(_open_runs(lake, source, state))
+    running = tuple(runs_in_progress(lake, source, state))
     return SourceStatus(
         source=source,
         last_sync=last_sync,
@@ -232,7 +232,8 @@ def _next_sync(lake: Lake, source: Source, now: datetime) -> datetime | None:
     return next_due(source.schedule, source.schedule_timezone, now)
 
 
-def _open_runs(lake: Lake, source: Source, state: SourceState) -> Iterator[RunInProgress]:
+def runs_in_progress(lake: Lake, source: Source, state: SourceState) -> Iterator[RunInProgress]:
+    """Runs without a report yet, also those that have crashed."""
     for run in open_runs(lake.storage, source.id):
         first, end = run.run.replay_from, run.run.replay_to
         days = 0 if first is None or end is None else _days(first, end)

@@ -27,6 +27,7 @@ COMMANDS = {
     "upkeep": "Compact small files and remove what is no longer needed.",
     "demo": "Create a complete lake from sample data: two sources, two days, two syncs each.",
     "dev": "Start the Dagster UI and its daemon for the lake; Ctrl-C stops them.",
+    "console": "Open the console: every sync, every table and every record, as web pages.",
     "serve": "Run one Dagster process, for containers and process managers; it stops on SIGTERM.",
     "suppress": "Manage people whose events are not loaded: lists by userId and anonymousId.",
     "aws": "Set up what the lake needs on AWS (docs/aws.md).",

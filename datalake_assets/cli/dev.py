@@ -13,6 +13,7 @@ import typer
 
 from datalake_assets.cli.invocation import Invocation, invocation
 from datalake_assets.cli.output import note, say, warn
+from datalake_assets.console.access import CONSOLE_VARIABLE
 from datalake_assets.instance.dagster_private import DAEMON_MODULE
 from datalake_assets.instance.home import claim, ensure_home, leave_home, opened_instance
 from datalake_assets.jobs import SCHEDULES_VARIABLE
@@ -43,9 +44,9 @@ def dev(
       datalake dev
       datalake dev --port 4000 --schedules
     """
-    chosen = _or_demo(invocation(context))
+    chosen = or_demo(invocation(context))
     settings = chosen.settings()
-    _require_free(host, port)
+    require_free(host, port)
     if settings.engine != "emr":
         _warn_without_java()
     home = ensure_home(settings)
@@ -56,13 +57,15 @@ def dev(
         FILE_VARIABLE: str(chosen.file()),
         WEBSERVER_VARIABLE: f"{host}:{port}",
         SCHEDULES_VARIABLE: "on" if schedules else "off",
+        CONSOLE_VARIABLE: host,
     }
     workspace = Path(__file__).parent.with_name("workspace.yaml")
-    say(f"The UI will be at http://{host}:{port} in a few seconds; Ctrl-C stops it.", style="bold")
+    say(f"The UI will be at http://{host}:{port} in a few seconds, the console at", style="bold")
+    say(f"http://{host}:{port}/console; Ctrl-C stops them.", style="bold")
     exec_module([WEBSERVER, "dev", "-w", str(workspace), "-h", host, "-p", str(port)], environ)
 
 
-def _or_demo(asked: Invocation) -> Invocation:
+def or_demo(asked: Invocation) -> Invocation:
     named = asked.config is not None or os.environ.get(FILE_VARIABLE)
     if named or asked.file().exists() or not DEMO.exists():
         return asked
@@ -71,7 +74,7 @@ def _or_demo(asked: Invocation) -> Invocation:
     return Invocation(DEMO)
 
 
-def _require_free(host: str, port: int) -> None:
+def require_free(host: str, port: int) -> None:
     """Refuse a port that is in use, before anything is started or written."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -134,7 +137,7 @@ def serve(
     settings = chosen.settings()
     with opened_instance(ensure_home(settings)):
         pass  # the parts of a deployment start at once, and one of them creates the databases
-    environ = {**os.environ, FILE_VARIABLE: str(chosen.file())}
+    environ = {**os.environ, FILE_VARIABLE: str(chosen.file()), CONSOLE_VARIABLE: host}
     command = _command(part, host, port or _PORTS.get(part, 0), environ)
     exec_module(command, environ)
 

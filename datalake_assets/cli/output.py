@@ -4,7 +4,6 @@ import csv
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -17,40 +16,16 @@ from rich.table import Table
 from rich.text import Text
 
 from eventlake.rules import text
+from eventlake.rules.text import headline as headline
+from eventlake.rules.text import moment as moment
+from eventlake.rules.text import number as number
 from eventlake.rules.text import plain, plain_lines, plural
-
-
-def headline(error: object) -> str:
-    """The first line of an error, or the last one of a stack trace."""
-    lines = [line for line in str(error or "unknown").splitlines() if line.strip()]
-    traced = any(line.startswith("Traceback (most recent call last)") for line in lines)
-    return plain(lines[-1 if traced else 0].strip())
-
-
-def number(value: int | None) -> str:
-    return "-" if value is None else f"{value:,}"
+from eventlake.rules.text import shown as shown
+from eventlake.rules.text import span as span
 
 
 def size(count: int | None) -> str:
     return number(None) if count is None else text.size(count)
-
-
-def span(seconds: float) -> str:
-    """A duration in its two largest units."""
-    if seconds < 10:
-        return f"{max(seconds, 0):.1f} s"
-    rest, parts = round(seconds), list[str]()
-    for length, unit in ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")):
-        if rest >= length or (unit == "s" and not parts):
-            parts.append(f"{rest // length} {unit}")
-            rest %= length
-        elif parts:
-            break
-    return " ".join(parts[:2])
-
-
-def moment(at: datetime) -> str:
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
 # A pipe has no width: lines are not wrapped.
@@ -210,18 +185,6 @@ def show_answer(answer: pa.Table, limit: int) -> None:
         note("no rows")
 
 
-def shown(value: Any) -> str:
-    """A value as text: times without zone, as all are UTC; nested values as JSON."""
-    if isinstance(value, datetime):
-        precision = "microseconds" if value.microsecond % 1000 else "milliseconds"
-        return value.replace(tzinfo=None).isoformat(" ", precision)
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list | dict):
-        return msgspec.json.Encoder(decimal_format="number").encode(value).decode()
-    return str(value)
-
-
 def _rows(answer: pa.Table) -> Iterator[tuple[Any, ...]]:
     columns = [column.to_pylist(maps_as_pydicts="strict") for column in answer.columns]
     return zip(*columns, strict=True)
@@ -240,8 +203,8 @@ def _is_number(kind: pa.DataType) -> bool:
 
 def _show_records(console: Console, names: list[str], rows: list[list[Any]]) -> None:
     widest = max(map(cell_len, names))
-    for number, row in enumerate(rows, 1):
-        console.rule(f"row {number}", align="left", style="dim")
+    for place, row in enumerate(rows, 1):
+        console.rule(f"row {place}", align="left", style="dim")
         for name, value in zip(names, row, strict=True):
             line = Text.assemble((f"{set_cell_size(name, widest)}  ", "bold"), value)
             console.print(line, soft_wrap=True)

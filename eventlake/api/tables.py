@@ -7,15 +7,24 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventlake.api.fill import Fill, read_fill
 from eventlake.catalog.base import CatalogPartition, CatalogTable
 from eventlake.lake import Lake
 from eventlake.rules.errors import UsageError, did_you_mean
+from eventlake.rules.names import STANDARD_COLUMNS
+from eventlake.rules.suppression import IdKind
 from eventlake.rules.types import LakeType
 from eventlake.state.source_state import read_state
+from eventlake.state.suppression import suppressed_people
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow.dataset as ds
+
+
+_PEOPLE = [column for kind in IdKind for column in STANDARD_COLUMNS if column.field == kind]
+_SUPPRESSED = 200  # rows of suppressed people that are passed over, by partition
+_PARTITIONS = 10  # that are looked into for a sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +112,53 @@ class Table:
         states = (read_state(self.lake.for_source(one).storage, one.id) for one in sources)
         requested = (state.requested_types.get(self.name) for state in states)
         return next(filter(None, requested), {})
+
+    def sample(self, rows: int = 10) -> pa.Table:
+        """Some rows of the newest partitions, without those of suppressed people.
+
+        >>> my.table("web_shop.page").sample(3).num_rows
+        3
+        """
+        found, wanted = [self.schema.empty_table()], rows
+        for partition in sorted(self.partitions(), key=lambda one: one.values, reverse=True):
+            some = self._rows_of(partition).head(wanted + _SUPPRESSED)
+            found.append(self._shown(some)[:wanted])
+            wanted -= len(found[-1])
+            if not wanted or len(found) > _PARTITIONS:
+                break
+        return pa.concat_tables(found)
+
+    def _rows_of(self, partition: CatalogPartition) -> "ds.Dataset":
+        import pyarrow.dataset as ds
+
+        from eventlake.sql.scan import scan
+
+        rows = scan(self.lake.storage, self.entry, [partition])
+        return ds.dataset(rows) if isinstance(rows, pa.Table) else rows
+
+    def _shown(self, rows: pa.Table) -> pa.Table:
+        rows = rows.select(self.schema.names).cast(self.schema)
+        for source in self.lake.settings.sources:
+            people = suppressed_people(self.lake.for_source(source).storage, source)
+            names = [column.name(source.naming) for column in _PEOPLE]
+            if (
+                people
+                and source.database == self.entry.database
+                and set(names) <= {*rows.schema.names}
+            ):
+                users = zip(*(rows[name].to_pylist() for name in names), strict=True)
+                keep = [not people.has({"userId": u, "anonymousId": a}) for u, a in users]
+                rows = rows.filter(pa.array(keep, pa.bool_()))
+        return rows
+
+    def fill(self, days: int = 14) -> "Fill":
+        """The share of rows with a value, by column, for the newest days: from footers alone.
+
+        >>> fill = my.table("web_shop.page").fill()
+        >>> fill.of("message_id"), fill.days
+        (1.0, ('2026-10-01', '2026-10-02'))
+        """
+        return read_fill(self.lake.storage, self.entry, self.partitions(), days)
 
     def scan(
         self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None

@@ -360,13 +360,13 @@ def check_target(path: Path) -> None:
         raise UsageError(f"{path} cannot be written: give a file in a folder that exists.")
 
 
-def download(records: Iterable[pa.Table], path: Path) -> int:
-    """Write records to a file atomically; returns their number."""
+def download(records: Iterable[pa.Table], path: Path, schema: pa.Schema = SCHEMA) -> int:
+    """Write records, or rows of another schema, to a file atomically; returns their number."""
     check_target(path)
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     rows = 0
     try:
-        with aside.open("wb") as out, _WRITERS[path.suffix.lower()](out) as write:
+        with aside.open("wb") as out, _WRITERS[path.suffix.lower()](out, schema) as write:
             for table in records:
                 write(table)
                 rows += len(table)
@@ -386,14 +386,14 @@ def without_formulas(table: pa.Table) -> pa.Table:
 
 
 @contextmanager
-def _csv(out: BinaryIO) -> Iterator[Write]:
+def _csv(out: BinaryIO, schema: pa.Schema) -> Iterator[Write]:
     """Strings are quoted, so that empty strings differ from nulls."""
-    with pc_csv.CSVWriter(out, SCHEMA) as writer:
+    with pc_csv.CSVWriter(out, schema) as writer:
         yield lambda table: writer.write_table(without_formulas(table))
 
 
 @contextmanager
-def _json_lines(out: BinaryIO) -> Iterator[Write]:
+def _json_lines(out: BinaryIO, schema: pa.Schema) -> Iterator[Write]:
     def write(table: pa.Table) -> None:
         out.writelines(msgspec.json.encode(record) + b"\n" for record in table.to_pylist())
 
@@ -401,12 +401,12 @@ def _json_lines(out: BinaryIO) -> Iterator[Write]:
 
 
 @contextmanager
-def _parquet(out: BinaryIO) -> Iterator[Write]:
-    with pq.ParquetWriter(out, SCHEMA, compression="zstd", store_schema=False) as writer:
+def _parquet(out: BinaryIO, schema: pa.Schema) -> Iterator[Write]:
+    with pq.ParquetWriter(out, schema, compression="zstd", store_schema=False) as writer:
         yield lambda table: writer.write_table(without_formulas(table))
 
 
-_WRITERS: dict[str, Callable[[BinaryIO], AbstractContextManager[Write]]] = {
+_WRITERS: dict[str, Callable[[BinaryIO, pa.Schema], AbstractContextManager[Write]]] = {
     ".csv": _csv,
     ".jsonl": _json_lines,
     ".parquet": _parquet,

@@ -1,4 +1,9 @@
-"""Text for people: counts and sizes, and text from senders as one line that shows what it is."""
+"""Facts as text for people, and text from senders as one line that shows what it is."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 # Control characters are shown, not executed: names and values contain what others sent. The last
@@ -34,3 +39,44 @@ def size(count: float) -> str:
         value, unit = value / 1000, unit + 1
     digits = 1 if unit and value < 9.95 else 0
     return f"{value:.{digits}f} {_UNITS[unit]}"
+
+
+def headline(error: object) -> str:
+    """The first line of an error, or the last one of a stack trace."""
+    lines = [line for line in str(error or "unknown").splitlines() if line.strip()]
+    traced = any(line.startswith("Traceback (most recent call last)") for line in lines)
+    return plain(lines[-1 if traced else 0].strip())
+
+
+def number(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
+
+
+def span(seconds: float) -> str:
+    """A duration in its two largest units."""
+    if seconds < 10:
+        return f"{max(seconds, 0):.1f} s"
+    rest, parts = round(seconds), list[str]()
+    for length, unit in ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")):
+        if rest >= length or (unit == "s" and not parts):
+            parts.append(f"{rest // length} {unit}")
+            rest %= length
+        elif parts:
+            break
+    return " ".join(parts[:2])
+
+
+def moment(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
+
+
+def shown(value: Any) -> str:
+    """A value as text: times without zone, as all are UTC; nested values as JSON."""
+    if isinstance(value, datetime):
+        precision = "microseconds" if value.microsecond % 1000 else "milliseconds"
+        return value.replace(tzinfo=None).isoformat(" ", precision)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | dict):
+        return msgspec.json.Encoder(decimal_format="number").encode(value).decode()
+    return str(value)

@@ -16,6 +16,7 @@ from unittest.mock import Mock
 import pytest
 
 from datalake_assets import webserver
+from datalake_assets.guard import HOSTS_VARIABLE, Guard
 from datalake_assets.instance.home import claim, is_claimed
 from tests.support.lakes.jobs import SETTINGS, SampleLake
 from tests.support.repo import ROOT, page_at, reserved_port
@@ -106,6 +107,16 @@ def test_a_home_is_claimed_for_as_long_as_its_process_lives(tmp_path: Path) -> N
     assert not is_claimed(tmp_path)
 
 
+def test_the_webserver_shows_the_console_only_to_those_who_may(
+    settings_file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    environ = {"DATALAKE_CONFIG": str(settings_file), "DATALAKE_CONSOLE_HOST": "127.0.0.1"}
+    assert [route.path for route in webserver.console_routes(environ)] == ["/console"]  # type: ignore[attr-defined]
+    assert webserver.console_routes(environ | {"DATALAKE_CONSOLE_HOST": "0.0.0.0"}) == []
+    assert "open to everybody" in caplog.text
+    assert webserver.console_routes({}) == []
+
+
 @pytest.mark.e2e
 def test_the_ui_comes_up_and_ctrl_c_ends_it(filled: SampleLake, free_port: int) -> None:
     with subprocess.Popen(
@@ -165,7 +176,7 @@ def _status(url: str, headers: dict[str, str]) -> int:
 def test_other_sites_are_refused(
     monkeypatch: pytest.MonkeyPatch, kind: str, host: str, origin: str | None, refused: bool
 ) -> None:
-    monkeypatch.setenv(webserver.HOSTS_VARIABLE, " Lake.example.com, ")
+    monkeypatch.setenv(HOSTS_VARIABLE, " Lake.example.com, ")
     monkeypatch.setenv("DATALAKE_WEBSERVER", "webserver:3000")
     passed: list[str] = []
     answered: list[Any] = []
@@ -179,7 +190,7 @@ def test_other_sites_are_refused(
     given = {"host": host, "origin": origin}
     headers = [(name.encode(), value.encode()) for name, value in given.items() if value]
     scope = {"type": kind, "path": "/graphql", "method": "POST", "headers": headers}
-    guard = webserver.Guard(app, webserver.names())
+    guard = Guard(app, webserver.names())
     asyncio.run(guard(scope, None, send))  # type: ignore[arg-type]
     assert (passed == [], bool(answered)) == (refused, refused)
 
@@ -197,3 +208,16 @@ def test_a_process_that_a_script_starts_in_the_background_can_be_ended() -> None
     """Dagster handles SIGTERM like Ctrl-C, so Ctrl-C must not be ignored."""
     printed = subprocess.check_output([sys.executable, "-c", _IN_THE_BACKGROUND], text=True)
     assert "default_int_handler" in printed
+
+
+def test_the_console_is_a_process_of_its_own(
+    settings_file: Path, free_port: int, busy_port: int, execve: Mock
+) -> None:
+    assert f"Port {busy_port}" in datalake("console", "--port", str(busy_port), code=2).err
+    result = datalake("console", "--host", "0.0.0.0", "--port", str(free_port), code=2)
+    assert "open to everybody" in result.err
+    assert not execve.called
+    datalake("console", "--port", str(free_port))
+    [(_, command, environ)] = [call.args for call in execve.mock_calls]
+    assert command[1:] == ["-m", "datalake_assets.console", "127.0.0.1", str(free_port)]
+    assert environ["DATALAKE_CONFIG"] == str(settings_file)

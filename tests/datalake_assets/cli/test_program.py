@@ -26,7 +26,7 @@ from tests.support.terminal import datalake, everything_below, program
 COMMANDS = [
     "init", "check", "sync", "replay", "status", "alerts", "reports",
     "records", "find", "audit", "tables", "sql", "retype", "recover",
-    "upkeep", "demo", "dev", "serve", "suppress", "aws",
+    "upkeep", "demo", "dev", "console", "serve", "suppress", "aws",
 ]  # fmt: skip
 
 

@@ -1,0 +1,1 @@
+"""The console: web pages over the lake alone, beside Dagster's UI."""

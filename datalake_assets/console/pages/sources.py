@@ -1,0 +1,198 @@
+"""Overview and health: how every source is doing."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from datalake_assets.console.asked import Asked
+from eventlake.api.health import Change, Counts, Level, OpenAlert, SourceHealth, change
+from eventlake.api.past import Volume
+from eventlake.rules.text import headline, plural
+
+if TYPE_CHECKING:
+    from datalake_assets.console.app import Console
+
+from datalake_assets.console.pages.runs import PERIODS, RunLine, RunningLine, slugs_of, started
+
+_SPARK_DAYS = 14
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """A source at one glance."""
+
+    slug: str
+    level: Level
+    why: str
+    last_sync: RunLine | None
+    lag_seconds: float | None
+    rows_day: int
+    rows_by_day: dict[str, int]
+    files_waiting: int | None
+    failing_since: datetime | None
+    alerts: tuple[OpenAlert, ...]
+    running: tuple[RunningLine, ...]
+    next_sync: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    level: Level
+    sentence: str
+    rows_day: int
+    runs_day: int
+    failed_day: int
+    tables: int
+    rows: int
+    bytes: int
+    sources: tuple[SourceLine, ...]
+    recent: tuple[RunLine, ...]
+
+
+def overview(asked: Asked, console: "Console") -> Overview:
+    health = asked.my.health(days=_SPARK_DAYS)
+    slugs = slugs_of(asked)
+    lines = tuple(_source_line(one, slugs) for one in health.sources)
+    bad = [one for one in lines if one.level in (Level.FAILING, Level.WARNING)]
+    runs = sorted((r for one in health.sources for r in one.runs), key=started, reverse=True)
+    day = [one.last_day for one in health.sources]
+    volumes = [volume for one in health.sources for volume in one.volume.values()]
+    return Overview(
+        level=health.level,
+        sentence=_sentence(len(lines), len(bad)),
+        rows_day=sum(one.rows for one in day),
+        runs_day=sum(one.runs for one in day),
+        failed_day=sum(one.failed for one in day),
+        tables=sum(len(one.tables) for one in health.sources),
+        rows=sum(one.rows for one in volumes),
+        bytes=sum(one.bytes for one in volumes),
+        sources=lines,
+        recent=tuple(RunLine.of(run, slugs) for run in runs[:6]),
+    )
+
+
+def _sentence(sources: int, bad: int) -> str:
+    if not bad:
+        return "Everything is up to date." if sources == 1 else f"All {sources} sources are fine."
+    return f"{bad} of {plural(sources, 'source')} {'needs' if bad == 1 else 'need'} attention."
+
+
+def _source_line(one: SourceHealth, slugs: dict[str, str]) -> SourceLine:
+    status, waiting = one.status, one.status.waiting
+    return SourceLine(
+        slug=one.source.slug,
+        level=one.level,
+        why=_why(one),
+        last_sync=RunLine.of(status.last_sync, slugs) if status.last_sync else None,
+        lag_seconds=one.lag.total_seconds() if one.lag is not None else None,
+        rows_day=one.last_day.rows,
+        rows_by_day={day: one.volume[day].rows if day in one.volume else 0 for day in one.days},
+        files_waiting=None if waiting.problem else waiting.files,
+        failing_since=status.failing.since if status.failing else None,
+        alerts=one.alerts,
+        running=tuple(RunningLine.of(one.source, run) for run in status.open_runs),
+        next_sync=status.next_sync,
+    )
+
+
+def _why(one: SourceHealth) -> str:
+    """What is wrong, in one sentence; nothing if all is well."""
+    status = one.status
+    if status.failing:
+        run = status.failing.run
+        times = plural(int(status.failing.facts["failures"]), "failure")
+        return f"{times} in a row. {run.error_code}: {headline(run.error)}"
+    if status.waiting.problem:
+        return status.waiting.problem
+    if one.alerts:
+        return one.alerts[0].title
+    if crashed := next((run for run in status.open_runs if not run.alive), None):
+        return f"The {crashed.kind} {crashed.run.run.run_id} crashed; the next run continues it."
+    return status.moved or ""
+
+
+@dataclass(frozen=True, slots=True)
+class TableTrend:
+    """A table over the period; `rows_by_day` as in the catalog, by receivedAt."""
+
+    name: str
+    rows: int
+    rows_by_day: dict[str, int]
+    change: Change
+    ratio: float | None
+    notable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTrend:
+    slug: str
+    level: Level
+    why: str
+    lag_seconds: float | None
+    change: Change
+    ratio: float | None
+    notable: bool
+    total: Counts
+    rows_by_day: dict[str, int]
+    rows_by_hour: dict[str, int]
+    synced_by_day: dict[str, Counts]
+    tables: tuple[TableTrend, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HealthPage:
+    days: int
+    source: str
+    slugs: tuple[str, ...]
+    sources: tuple[SourceTrend, ...]
+
+
+def health(asked: Asked, console: "Console") -> HealthPage:
+    days, source = int(asked.one_of("days", PERIODS, "30")), asked.source()
+    found = asked.my.health(days=days)
+    slugs = tuple(one.source.slug for one in found.sources)
+    trends = (_trend(one) for one in found.sources if source in (None, one.source.slug))
+    return HealthPage(days, source or "", slugs, tuple(trends))
+
+
+def _trend(one: SourceHealth) -> SourceTrend:
+    by_day, today = one.by_day, one.at.date()
+    tables = [_table_trend(name, volume, one) for name, volume in one.tables.items()]
+    tables.sort(key=lambda table: (not table.notable, -table.rows, table.name))
+    total = Counts.of(run for run in one.runs if not run.is_replay)
+    found = change(one.volume, today)
+    return SourceTrend(
+        slug=one.source.slug,
+        level=one.level,
+        why=_why(one),
+        lag_seconds=one.lag.total_seconds() if one.lag is not None else None,
+        change=found,
+        ratio=found.ratio,
+        notable=found.notable,
+        total=total,
+        rows_by_day=rows_by_day(one.volume, one.days),
+        rows_by_hour=_last_hours(one.volume, one.at),
+        synced_by_day=by_day,
+        tables=tuple(tables),
+    )
+
+
+def _table_trend(name: str, volume: Volume, one: SourceHealth) -> TableTrend:
+    rows = rows_by_day(volume, one.days)
+    found = change(volume, one.at.date())
+    return TableTrend(name, sum(rows.values()), rows, found, found.ratio, found.notable)
+
+
+def rows_by_day(volume: Volume, days: Iterable[str]) -> dict[str, int]:
+    return {day: volume[day].rows if day in volume else 0 for day in days}
+
+
+def _last_hours(volume: Volume, at: datetime, hours: int = 48) -> dict[str, int]:
+    """The last two days by hour; none for tables that are partitioned by day."""
+    found: dict[str, int] = {}
+    for n in reversed(range(hours)):
+        hour = at - timedelta(hours=n)
+        day = volume.get(f"{hour:%Y-%m-%d}")
+        found[f"{hour:%Y-%m-%d %H}:00"] = day.hours[hour.hour] if day and day.hours else 0
+    return found if any(found.values()) else {}
