@@ -108,8 +108,10 @@ class SourceStatus:
         return None if self.loaded_until is None else max(now - self.loaded_until, timedelta())
 
 
-def source_status(lake: Lake, source: Source, now: datetime) -> SourceStatus:
-    """Read everything, change nothing."""
+def source_status(
+    lake: Lake, source: Source, now: datetime, *, look_for_damage: bool = True
+) -> SourceStatus:
+    """Read everything, change nothing; only damage needs a listing of all data files."""
     lake = lake.for_source(source)
     last_sync, last_load = _last_syncs(lake, source)
     state = _state(lake, source)
@@ -132,7 +134,7 @@ def source_status(lake: Lake, source: Source, now: datetime) -> SourceStatus:
             for c, type in types.items()
         },
         to_replay=tuple(freed_warnings(source, state.freed)),
-        damaged=tuple(_damaged(lake, source, state)),
+        damaged=damaged_files(lake, source, state) if look_for_damage else (),
     )
 
 
@@ -163,6 +165,11 @@ def _waiting(lake: Lake, source: Source) -> Waiting:
         return Waiting(problem=str(error))
     files = sum(len(unit.files) for unit in plan.units)
     return Waiting(files, sum(unit.bytes for unit in plan.units), ignored=plan.ignored)
+
+
+def damaged_files(lake: Lake, source: Source, state: SourceState) -> tuple[str, ...]:
+    """The sentences about damaged files of a source, as `SourceStatus.damaged` has them."""
+    return tuple(_damaged(lake, source, state))
 
 
 def _damaged(lake: Lake, source: Source, state: SourceState) -> Iterator[str]:

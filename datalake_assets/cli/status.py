@@ -18,9 +18,8 @@ from datalake_assets.cli.output import (
     size,
     span,
 )
-from datalake_assets.instance.schedules import schedules_of
+from datalake_assets.instance.schedules import switched_off
 from eventlake.alerts.wording import MessageWriter
-from eventlake.lake import Lake
 from eventlake.rules import clock
 from eventlake.rules.text import plural
 from eventlake.status import Interrupted, RunInProgress, SourceStatus, source_status
@@ -41,7 +40,7 @@ def status(
     """
     lake = invocation(context).lake()
     now = clock.now()
-    off = _switched_off(lake)
+    off = switched_off(lake)
     found = [
         replace(one, next_sync=None) if one.source.id in off else one
         for one in (source_status(lake, source, now) for source in lake.settings.sources)
@@ -62,17 +61,6 @@ _SWITCHED_OFF = (
     "its schedule is off in Dagster: no scheduled syncs; switch it on in the UI (Automation), or "
     "start the UI with `datalake dev --schedules`"
 )
-
-
-def _switched_off(lake: Lake) -> set[str]:
-    """Sources with a schedule that does not run in the Dagster instance here."""
-    schedules = schedules_of(lake)
-    if schedules is None:
-        return set()
-    try:
-        return {s.id for s in lake.settings.sources if s.is_scheduled and not schedules.is_on(s)}
-    except Exception:  # without Dagster's database, nothing is known of its schedules
-        return set()
 
 
 def _row(one: SourceStatus, now: datetime) -> tuple[object, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 from threading import Thread
+from time import sleep
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -222,6 +223,7 @@ def _templates() -> Environment:
 _TEMPLATES = _templates()
 
 DAGSTER_VARIABLE = "DATALAKE_DAGSTER_URL"
+_SECONDS_BETWEEN_LOOKS = 600
 
 
 def open_console(host: str, environ: Mapping[str, str], dagster: str | None = None) -> Console:
@@ -230,11 +232,16 @@ def open_console(host: str, environ: Mapping[str, str], dagster: str | None = No
     config = Path(environ[FILE_VARIABLE])
     my = EventLake(Lake.open(load_settings(config, environ, Path.cwd())))
     # What all pages need is read before the first of them is asked for.
-    Thread(target=_warm, args=(my,), daemon=True).start()
+    Thread(target=_watch, args=(my,), daemon=True).start()
     url = environ.get(DAGSTER_VARIABLE)
     return Console(my, access, host, url.rstrip("/") if url else dagster, Replays(config))
 
 
-def _warm(my: EventLake) -> None:
-    with suppress(LakeError, OSError):
-        my.health(days=90)
+def _watch(my: EventLake) -> None:
+    """Look for damaged files from time to time: it is too slow for a page."""
+    while True:
+        with suppress(LakeError, OSError):
+            my.health(days=90)
+            for source in my.sources:
+                my.past.damaged(my.lake, source, again=True)
+        sleep(_SECONDS_BETWEEN_LOOKS)

@@ -1,5 +1,7 @@
 """Replays and dry runs from the console: `datalake replay` as a process, which Dagster shows."""
 
+import atexit
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -8,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from threading import Lock
-from typing import IO, Any
+from typing import Any
 from uuid import uuid4
 
 import msgspec
@@ -31,8 +33,7 @@ class Job:
     dry_run: bool
     started: datetime
     process: "subprocess.Popen[bytes]"
-    out: IO[bytes]
-    err: IO[bytes]
+    folder: Path  # of what it prints
 
     @property
     def running(self) -> bool:
@@ -48,13 +49,13 @@ class Job:
 
     def output(self) -> str:
         """The end of what it has reported so far."""
-        return Path(self.err.name).read_text(errors="replace")[-_SHOWN:].strip()
+        return (self.folder / "err").read_text(errors="replace")[-_SHOWN:].strip()
 
     def answer(self) -> Any:
         """What `--json` printed; None while it runs, or if it failed."""
         if self.running or self.failed:
             return None
-        return msgspec.json.decode(Path(self.out.name).read_bytes() or b"null")
+        return msgspec.json.decode((self.folder / "out").read_bytes() or b"null")
 
 
 @dataclass
@@ -69,8 +70,18 @@ class Replays:
         with self._lock:
             if any(job.running for job in self.jobs.values()):
                 raise UsageError("A replay of this console is running. Wait until it has ended.")
-            # Kept open by the job: the files are gone once it is forgotten.
-            out, err = (tempfile.NamedTemporaryFile() for _ in range(2))  # noqa: SIM115
+            process, folder = self._process(words)
+            id = uuid4().hex[:12]
+            job = Job(id, tuple(words), user, source, dry_run, now(), process, folder)
+            self.jobs[id] = job
+            for old in list(self.jobs)[:-_KEPT]:
+                shutil.rmtree(self.jobs.pop(old).folder, ignore_errors=True)
+            return job
+
+    def _process(self, words: Sequence[str]) -> "tuple[subprocess.Popen[bytes], Path]":
+        folder = Path(tempfile.mkdtemp(prefix="datalake-console-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
             process = subprocess.Popen(
                 [sys.executable, "-m", "datalake_assets.cli", "--config", str(self.config), *words],
                 stdin=subprocess.DEVNULL,
@@ -78,10 +89,4 @@ class Replays:
                 stderr=err,
                 start_new_session=True,  # it goes on if the console stops
             )
-            job = Job(
-                uuid4().hex[:12], tuple(words), user, source, dry_run, now(), process, out, err
-            )
-            self.jobs[job.id] = job
-            for old in list(self.jobs)[:-_KEPT]:
-                del self.jobs[old]
-            return job
+        return process, folder

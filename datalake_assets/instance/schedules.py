@@ -55,6 +55,17 @@ def schedules_of(lake: Lake) -> Schedules | None:
     return Schedules(lambda: _running_in(home))
 
 
+def switched_off(lake: Lake) -> set[str]:
+    """Sources with a schedule that does not run in the Dagster instance here."""
+    schedules = schedules_of(lake)
+    if schedules is None:
+        return set()
+    try:
+        return {s.id for s in lake.settings.sources if s.is_scheduled and not schedules.is_on(s)}
+    except Exception:  # without Dagster's database, nothing is known of its schedules
+        return set()
+
+
 def running_schedules(instance: "dg.DagsterInstance") -> frozenset[str] | None:
     """Those that were switched on, by hand or by how the UI was started; None: not known."""
     if instance.schedule_storage is None:

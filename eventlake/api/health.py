@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 
-from eventlake.alerts.history import current_troubles
 from eventlake.alerts.wording import MessageWriter
 from eventlake.api.past import Past, Volume, summed
 from eventlake.lake import Lake
@@ -51,10 +50,10 @@ class Counts:
     @classmethod
     def of(cls, runs: Iterable[RunReport]) -> "Counts":
         runs = list(runs)
-        lines = [run.source for run in runs if not run.failed]
+        lines = [run.source for run in runs if run.finished_well]
         return cls(
             runs=len(runs),
-            failed=sum(run.failed for run in runs),
+            failed=sum(not run.finished_well for run in runs),
             rows_in=sum(line.rows_in for line in lines),
             rows=sum(line.row_count for line in lines),
             duplicates=sum(line.duplicates for line in lines),
@@ -101,7 +100,7 @@ class SourceHealth:
         status = self.status
         if status.failing:
             return Level.FAILING
-        if self.alerts or status.waiting.problem or status.moved:
+        if self.alerts or status.waiting.problem or status.moved or status.damaged:
             return Level.WARNING
         if any(not run.alive for run in status.open_runs):
             return Level.WARNING
@@ -153,10 +152,12 @@ def _source(lake: Lake, past: Past, source: Source, days: int, at: datetime) -> 
     last = at.date()
     first = last - timedelta(days=days - 1)
     tables = past.volumes(lake, source)
+    status = source_status(lake, source, at, look_for_damage=False)
+    status = replace(status, damaged=past.damaged(lake, source))
     return SourceHealth(
         source=source,
-        status=source_status(lake, source, at),
-        alerts=open_alerts(lake, source, at),
+        status=status,
+        alerts=_alerts(source, status, at),
         runs=tuple(past.runs(lake, source, first, last)),
         tables=tables,
         days=tuple(str(first + timedelta(days=n)) for n in range(days)),
@@ -165,11 +166,10 @@ def _source(lake: Lake, past: Past, source: Source, days: int, at: datetime) -> 
     )
 
 
-def open_alerts(lake: Lake, source: Source, at: datetime) -> tuple[OpenAlert, ...]:
-    """The open problems of a source, also those that no message was sent about yet."""
+def _alerts(source: Source, status: SourceStatus, at: datetime) -> tuple[OpenAlert, ...]:
     writer = MessageWriter(source, at)
-    troubles = current_troubles(lake, source, at)
-    return tuple(OpenAlert(k, writer.title(k, one), one.since) for k, one in troubles.items())
+    troubles = status.troubles.items()
+    return tuple(OpenAlert(kind, writer.title(kind, one), one.since) for kind, one in troubles)
 
 
 def change(volume: Volume, today: date) -> Change:
@@ -180,8 +180,3 @@ def change(volume: Volume, today: date) -> Change:
         return sum(volume[day].rows for day in days if day in volume)
 
     return Change(rows(1, 1 + WEEK), rows(1 + WEEK, 1 + 2 * WEEK))
-
-
-def without_schedule(one: SourceHealth) -> SourceHealth:
-    """The same, where Dagster has switched the schedule off: no next sync."""
-    return replace(one, status=replace(one.status, next_sync=None))

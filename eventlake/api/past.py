@@ -4,7 +4,7 @@ A report never changes once its run has ended, and the page of a month changes o
 So both are read once, and again only if their file has changed.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any, TypeVar
@@ -15,9 +15,10 @@ from eventlake.catalog.base import partition_day
 from eventlake.catalog.pages import PageTable
 from eventlake.lake import Lake
 from eventlake.rules import paths
-from eventlake.runs.report_history import RunReport, read_reports
+from eventlake.runs.report_history import RunReport, report_in
 from eventlake.settings.models import Source
 from eventlake.state.source_state import SourceState, read_state
+from eventlake.status import damaged_files
 from eventlake.storage import Storage, StoredFile
 from eventlake.storage.documents import decode
 
@@ -68,6 +69,7 @@ class Past:
     _files: dict[str, tuple[str, Any]] = field(default_factory=dict)
     _states: dict[str, tuple[str, SourceState]] = field(default_factory=dict)
     _volumes: dict[str, tuple[int, dict[str, Volume]]] = field(default_factory=dict)
+    _damaged: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def runs(self, lake: Lake, source: Source, first: date, last: date) -> list[RunReport]:
         """The runs that began on some days, newest first, with the lines of new tables only."""
@@ -75,7 +77,7 @@ class Past:
         days = [first + timedelta(days=n) for n in range((last - first).days + 1)]
         folders = [paths.reports_folder(source.id, str(day)) for day in days]
         files = [file for found in storage.each(storage.files, folders) for file in found]
-        found = self._read(storage, files, lambda paths: map(_brief, read_reports(storage, paths)))
+        found = self._read(storage, files, lambda path, data: _brief(report_in(path, data)))
         return sorted(found, key=lambda run: (run.source.start_time, run.run_id), reverse=True)
 
     def state(self, lake: Lake, source: Source) -> SourceState:
@@ -87,6 +89,14 @@ class Past:
         if self._states.get(source.id, ("",))[0] != stamp or not stamp:
             self._states[source.id] = stamp, read_state(storage, source.id)
         return self._states[source.id][1]
+
+    def damaged(self, lake: Lake, source: Source, *, again: bool = False) -> tuple[str, ...]:
+        """Data files that are gone, as found by the last look for them: it lists all files."""
+        if again or source.id not in self._damaged:
+            own = lake.for_source(source)
+            state = read_state(own.storage, source.id)
+            self._damaged[source.id] = damaged_files(own, source, state)
+        return self._damaged[source.id]
 
     def volumes(self, lake: Lake, source: Source) -> dict[str, Volume]:
         """The rows of each table of a source, by full name of the table and day."""
@@ -104,23 +114,23 @@ class Past:
         return known[1]
 
     def _volume(self, storage: Storage, table: PageTable, files: Sequence[StoredFile]) -> Volume:
-        def read(paths: Sequence[str]) -> Iterator[Volume]:
-            for path, data in zip(paths, storage.read_many(paths), strict=True):
-                yield _by_day(table, decode(data, _Page, path) if data else _Page())
-
-        months = self._read(storage, files, read)
+        months = self._read(
+            storage, files, lambda path, data: _by_day(table, decode(data, _Page, path))
+        )
         return {day: volume for month in months for day, volume in month.items()}
 
     def _read(
         self,
         storage: Storage,
         files: Sequence[StoredFile],
-        read: Callable[[list[str]], Iterable[T]],
+        decoded: Callable[[str, bytes], T],
     ) -> list[T]:
         """What some files have; those that did not change are not read again."""
         changed = [f for f in files if self._files.get(f.path, ("",))[0] != f.stamp]
-        for file, found in zip(changed, read([file.path for file in changed]), strict=False):
-            self._files[file.path] = file.stamp, found
+        contents = storage.read_many([file.path for file in changed])
+        for file, data in zip(changed, contents, strict=True):
+            if data is not None:  # else it has just been removed
+                self._files[file.path] = file.stamp, decoded(file.path, data)
         return [self._files[file.path][1] for file in files if file.path in self._files]
 
 

@@ -115,10 +115,11 @@ def report_of(reports: Iterable[RunReport], run: str) -> RunReport | None:
 def read_reports(storage: Storage, files: Sequence[str]) -> Iterator[RunReport]:
     """The reports in some files; those that are not there are left out."""
     contents = zip(files, storage.read_many(files), strict=True)
-    return (_report(path, data) for path, data in contents if data is not None)
+    return (report_in(path, data) for path, data in contents if data is not None)
 
 
-def _report(path: str, data: bytes) -> RunReport:
+def report_in(path: str, data: bytes) -> RunReport:
+    """The report of a file; one that cannot be read says so."""
     try:
         lines = _LINES.decode_lines(data)
         sources = [line for line in lines if line.type == "source"]

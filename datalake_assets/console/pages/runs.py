@@ -61,8 +61,14 @@ class RunLine:
                 for some, noun in ((run.new_tables, "table"), (run.new_columns, "column"))
                 if some
             ),
-            error=f"{line.error_code or ''}: {headline(line.error)}" if run.failed else "",
+            error=_error(line),
         )
+
+
+def _error(line: ReportLine) -> str:
+    if line.status == "finished":
+        return ""
+    return f"{line.error_code or line.status}: {headline(line.error)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +124,7 @@ class History:
 def history(asked: Asked, console: "Console") -> History:
     source, slugs = asked.source(), slugs_of(asked)
     kind = asked.one_of("kind", ("sync", "replay"))
-    status = asked.one_of("status", ("finished", "failed"))
+    status = asked.one_of("status", ("finished", "failed", "damaged"))
     days, page = int(asked.one_of("days", PERIODS, "30")), asked.number("page", 1, range(1, 10_000))
     last = now().date()
     first = last - timedelta(days=days - 1)

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from datalake_assets.console.asked import Asked
+from datalake_assets.instance.schedules import switched_off
 from eventlake.api.health import Change, Counts, Level, OpenAlert, SourceHealth, change
 from eventlake.api.past import Volume
 from eventlake.rules.text import headline, plural
@@ -33,6 +34,7 @@ class SourceLine:
     failing_since: datetime | None
     alerts: tuple[OpenAlert, ...]
     running: tuple[RunningLine, ...]
+    schedule_off: bool  # in Dagster
     next_sync: datetime | None
 
 
@@ -53,7 +55,8 @@ class Overview:
 def overview(asked: Asked, console: "Console") -> Overview:
     health = asked.my.health(days=_SPARK_DAYS)
     slugs = slugs_of(asked)
-    lines = tuple(_source_line(one, slugs) for one in health.sources)
+    off = switched_off(asked.my.lake)
+    lines = tuple(_source_line(one, slugs, one.source.id in off) for one in health.sources)
     bad = [one for one in lines if one.level in (Level.FAILING, Level.WARNING)]
     runs = sorted((r for one in health.sources for r in one.runs), key=started, reverse=True)
     day = [one.last_day for one in health.sources]
@@ -78,7 +81,7 @@ def _sentence(sources: int, bad: int) -> str:
     return f"{bad} of {plural(sources, 'source')} {'needs' if bad == 1 else 'need'} attention."
 
 
-def _source_line(one: SourceHealth, slugs: dict[str, str]) -> SourceLine:
+def _source_line(one: SourceHealth, slugs: dict[str, str], off: bool) -> SourceLine:
     status, waiting = one.status, one.status.waiting
     return SourceLine(
         slug=one.source.slug,
@@ -92,7 +95,8 @@ def _source_line(one: SourceHealth, slugs: dict[str, str]) -> SourceLine:
         failing_since=status.failing.since if status.failing else None,
         alerts=one.alerts,
         running=tuple(RunningLine.of(one.source, run) for run in status.open_runs),
-        next_sync=status.next_sync,
+        schedule_off=off,
+        next_sync=None if off else status.next_sync,
     )
 
 
@@ -109,6 +113,8 @@ def _why(one: SourceHealth) -> str:
         return one.alerts[0].title
     if crashed := next((run for run in status.open_runs if not run.alive), None):
         return f"The {crashed.kind} {crashed.run.run.run_id} crashed; the next run continues it."
+    if status.damaged:
+        return status.damaged[0]
     return status.moved or ""
 
 
