@@ -45,6 +45,10 @@ def url(path: str, **values: object) -> str:
     return f"{quote(path)}?{query}" if query else quote(path)
 
 
+def bytes_of(count: int | None) -> str:
+    return number(None) if count is None else size(count)
+
+
 def cell(value: Any) -> str:
     return "" if value is None else plain(shown(value))
 
@@ -53,7 +57,7 @@ FILTERS: dict[str, Any] = {
     "when": when,
     "clock": clock,
     "number": number,
-    "size": size,
+    "size": bytes_of,
     "span": span,
     "percent": percent,
     "change": change,
