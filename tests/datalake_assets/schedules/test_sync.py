@@ -28,6 +28,7 @@ from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.schedules import TWELVE_A_DAY, next_due
 from eventlake.state.lease import Holder, myself
+from tests.support.faults.damage import NEWER_RELEASE
 from tests.support.lakes.archive import Archive, page
 from tests.support.lakes.platform import InProcessEngine
 from tests.support.lakes.settings import settings_of
@@ -169,7 +170,7 @@ def test_the_first_sync_comes_once_when_it_is_due_unless_there_is_data(clock: Cl
 
 
 def test_unreadable_state_is_left_to_a_run_to_report(clock: Clock) -> None:
-    clock.lake.storage.write(paths.first_seen("a1"), b"rubbish")
+    clock.lake.storage.write(paths.first_seen("a1"), NEWER_RELEASE)
     assert clock.tick() == ASKED
     jobs, said, cursor = clock.sense()
     assert (jobs, "shop could not be read" in said, cursor) == ([], True, "[]")

@@ -18,6 +18,7 @@ from eventlake.rules.errors import ServiceTrouble
 from eventlake.runs.context import Published, now
 from eventlake.sample import IOS_PROD, WEB_SHOP
 from spark_resources.dataflow.job import LakeJob
+from tests.support.faults.damage import NEWER_RELEASE
 from tests.support.lakes.platform import InProcessEngine, MakePlatform, Platform
 from tests.support.lakes.settings import settings_of
 from tests.support.servers.alerts import Hook
@@ -197,7 +198,7 @@ def test_a_source_that_cannot_be_evaluated_does_not_stop_the_others(
 ) -> None:
     storage = watched.platform.lake.storage
     kept = storage.read(paths.alerts(WEB_SHOP.id)) or b""
-    storage.write(paths.alerts(WEB_SHOP.id), b"{}")
+    storage.write(paths.alerts(WEB_SHOP.id), NEWER_RELEASE)
     watched.failed_before_it_began()
     watched.failed_before_it_began("sync_ios_prod")
     assert "web_shop could not be evaluated" in watched.tick()

@@ -17,6 +17,7 @@ from eventlake.runs.report_history import newest_reports
 from eventlake.sample import WEB_SHOP
 from eventlake.state.lease import Holder, myself
 from eventlake.storage.documents import encode
+from tests.support.faults.damage import NEWER_RELEASE
 from tests.support.lakes.platform import Platform
 
 HERE, NOW = myself().host, datetime.now(UTC)
@@ -130,7 +131,7 @@ def test_a_source_that_cannot_be_read_does_not_stop_the_others(
 ) -> None:
     run = begun(platform, dead_here(dead_pid))
     other = platform.lake.settings.sources[1]
-    platform.lake.storage.write(paths.open_run(other.id, "1"), b"{}")
+    platform.lake.storage.write(paths.open_run(other.id, "1"), NEWER_RELEASE)
     said = evaluate(platform)
     assert f"Runs of {other.slug} could not be read" in said
     assert status(platform, run) is FAILURE

@@ -36,7 +36,7 @@ from tests.support.servers.emr_node import PYTHON
 
 HERE = Target(platform.machine(), PYTHON)
 # The cluster's own, what only commands import that never run there, and what is optional.
-NOT_SHIPPED = {"pyspark", "duckdb", "yaml", "pandas"}
+NOT_SHIPPED = {"pyspark", "duckdb", "yaml", "pandas", "polars"}
 
 
 def shipped_modules() -> dict[str, ast.Module]:
