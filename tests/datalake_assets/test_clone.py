@@ -81,15 +81,21 @@ def test_the_ui_shows_what_to_do(clone: Path, command: str) -> None:
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
+                preexec_fn=_heed_ctrl_c,
             ) as process,
         ):
             try:
                 page_at(f"http://127.0.0.1:{port}/server_info", seconds=120)
                 assert _assets(port) == {"no_lake_yaml_yet"}, log.read_text()
+                assert "Traceback" not in log.read_text()
             finally:
                 os.killpg(process.pid, signal.SIGINT)
                 process.wait(timeout=60)
-    assert "Traceback" not in log.read_text()
+
+
+def _heed_ctrl_c() -> None:
+    """A shell that starts the tests in the background has its processes ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _assets(port: int) -> set[str]:

@@ -16,7 +16,7 @@ from tests.support.lakes.platform import InProcessEngine
 def main(source: str, where: str) -> int:
     kills = Kills(where=where or None)
     with (
-        patch.object(lake, "open_storage", lambda uri, access: KillingStorage(uri, kills)),
+        patch.object(lake, "open_storage", lambda uri, *_: KillingStorage(uri, kills)),
         patch.object(component, "engine_of", lambda settings: InProcessEngine()),
     ):
         return datalake(["sync", "--source", source])
