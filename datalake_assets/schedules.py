@@ -15,7 +15,7 @@ from datalake_assets.assets.running import AssetJob, is_dead
 from eventlake.lake import Lake
 from eventlake.runs.context import now
 from eventlake.settings.models import Source
-from eventlake.state.first_seen import first_sync_due
+from eventlake.state.source_state import first_sync_due
 
 FIRST_SYNCS = "first_syncs"
 _STATUS = dg.DagsterRunStatus

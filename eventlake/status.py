@@ -19,12 +19,16 @@ from eventlake.runs.plan import freed_warnings, plan_sync
 from eventlake.runs.report_history import RunReport, newest_reports
 from eventlake.runs.unit import Window
 from eventlake.settings.models import Source
-from eventlake.state.first_seen import expected_first_sync
 from eventlake.state.lease import Lease, read_lease
 from eventlake.state.ledger import read_ledger
 from eventlake.state.partitions import Partitions
 from eventlake.state.replays import OpenReplay
-from eventlake.state.source_state import SourceState, read_state, refuse_changed_layout
+from eventlake.state.source_state import (
+    SourceState,
+    expected_first_sync,
+    read_state,
+    refuse_changed_layout,
+)
 
 HOUR = timedelta(hours=1)
 _REPORTS = 50  # to look through

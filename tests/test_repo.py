@@ -1,10 +1,12 @@
 """The repository as a whole: pins, make targets, Dagster's files, docs."""
 
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from zipfile import ZipFile
 
 import dagster as dg
 import pytest
@@ -19,6 +21,30 @@ PACKAGES = ("eventlake", "spark_resources", "datalake_assets")
 def test_annotations_are_real_objects_since_dagster_reads_them() -> None:
     modules = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
     assert [path for path in modules if "from __future__" in path.read_text("utf-8")] == []
+
+
+def test_the_wheel_has_all_files_of_the_packages_and_is_built_without_warnings(
+    tmp_path: Path,
+) -> None:
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, tmp_path / package)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path)
+    command = "from setuptools import build_meta; print(build_meta.build_wheel('out'))"
+    done = subprocess.run(
+        [sys.executable, "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert "absent from the `packages` configuration" not in done.stdout + done.stderr
+    with ZipFile(tmp_path / "out" / done.stdout.splitlines()[-1]) as wheel:
+        packed = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    files = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", *PACKAGES],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert packed == {name for name in files.stdout.split() if not name.endswith(".md")}
 
 
 def pins(name: str) -> dict[str, str]:

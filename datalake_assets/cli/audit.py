@@ -13,7 +13,7 @@ from datalake_assets.cli.invocation import AsJson, From, RequiredSource, To, inv
 from datalake_assets.cli.output import err, fail, grid, note, number, print_json, say, show, warn
 from eventlake.audit.audit import Audit, PartitionAudit
 from eventlake.audit.audit import audit as carry_out
-from eventlake.audit.scope import FIRST, LAST, Scope
+from eventlake.audit.snapshot import FIRST, LAST, Scope
 from eventlake.rules.clock import parse_hour, parse_range
 from eventlake.rules.text import plain, plural
 from eventlake.runs.unit import Window

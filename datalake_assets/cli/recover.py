@@ -12,8 +12,7 @@ from eventlake.lake import Lake
 from eventlake.rules import clock
 from eventlake.rules.text import plural
 from eventlake.settings.models import Source
-from eventlake.upkeep.rebuild import rebuild
-from eventlake.upkeep.recovery import Recovery
+from eventlake.upkeep.recovery import Recovery, rebuild
 from eventlake.upkeep.recovery import recover as recover_source
 
 

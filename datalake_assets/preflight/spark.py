@@ -18,7 +18,7 @@ from eventlake.rules.errors import InvalidSetting
 from eventlake.runs.context import Silent
 from eventlake.settings.models import Source
 from spark_resources.engines.cluster.engine import ClusterSession
-from spark_resources.engines.cluster.errors import NoExecutors
+from spark_resources.engines.cluster.executors import NoExecutors
 from spark_resources.engines.emr.client import EmrClient
 from spark_resources.engines.emr.cluster import VENDOR_TAG, Cluster
 from spark_resources.engines.emr.step import refuse_unusable

@@ -1,10 +1,9 @@
 """The public Python API: what `eventlake.open` returns, and all that this leads to."""
 
-from eventlake.api.fill import Fill
 from eventlake.api.health import Health, SourceHealth
 from eventlake.api.lake import EventLake, Launcher
 from eventlake.api.records import Records
-from eventlake.api.tables import Scan, Table, TableColumn, TableSize
+from eventlake.api.tables import Fill, Scan, Table, TableColumn, TableSize
 
 __all__ = [
     "EventLake",

@@ -1,14 +1,14 @@
-"""Tables of the lake as Python sees them."""
+"""Tables of the lake as Python sees them, with samples and counts of values by column."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from eventlake.api.fill import Fill, read_fill
-from eventlake.catalog.base import CatalogPartition, CatalogTable
+from eventlake.catalog.base import CatalogPartition, CatalogTable, partition_day
 from eventlake.lake import Lake
 from eventlake.rules.errors import UsageError, did_you_mean
 from eventlake.rules.names import STANDARD_COLUMNS
@@ -16,15 +16,81 @@ from eventlake.rules.suppression import IdKind
 from eventlake.rules.types import LakeType
 from eventlake.state.source_state import read_state
 from eventlake.state.suppression import suppressed_people
+from eventlake.storage import Storage
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow.dataset as ds
 
+_COUNTED = 100  # partitions whose footers are read, at most: the newest of each day
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Rows, and rows with a value by column, by day; files without a column have no value of it."""
+
+    rows: dict[str, int]
+    filled: dict[str, dict[str, int]]
+
+    @property
+    def days(self) -> tuple[str, ...]:
+        return tuple(sorted(self.rows))
+
+    def of(self, column: str, days: Iterable[str] | None = None) -> float | None:
+        """The share of rows with a value; None without rows."""
+        chosen = self.days if days is None else tuple(days)
+        rows = sum(self.rows[day] for day in chosen)
+        return sum(self.filled[day].get(column, 0) for day in chosen) / rows if rows else None
+
+    def course(self, column: str) -> list[float]:
+        """The share of each day."""
+        return [self.of(column, [day]) or 0.0 for day in self.days]
+
+    def is_silent(self, column: str) -> bool:
+        """Whether a column that had values on the days before has none on the last two."""
+        early, late = self.days[:-2], self.days[-2:]
+        return bool(early) and bool(self.of(column, early)) and not self.of(column, late)
+
+
+def read_fill(
+    storage: Storage, table: CatalogTable, partitions: Sequence[CatalogPartition], days: int
+) -> Fill:
+    """The newest days of a table, a bounded number of files."""
+    by_day: dict[str, list[CatalogPartition]] = {}
+    for one in partitions if table.format == "parquet" else ():
+        by_day.setdefault(partition_day(table.partition_keys, one.values), []).append(one)
+    newest = sorted(by_day)[-days:]
+    each = max(1, _COUNTED // max(1, len(newest)))
+    found = Fill(dict.fromkeys(newest, 0), {day: {} for day in newest})
+    chosen = [(day, one) for day in newest for one in by_day[day][-each:]]
+    counts = storage.each(lambda one: _counts(storage, one[1]), chosen)
+    for (day, _), (rows, filled) in zip(chosen, counts, strict=True):
+        found.rows[day] += rows
+        for column, count in filled.items():
+            found.filled[day][column] = found.filled[day].get(column, 0) + count
+    return found
+
+
+def _counts(storage: Storage, partition: CatalogPartition) -> tuple[int, dict[str, int]]:
+    rows, filled = 0, dict[str, int]()
+    for file in storage.files(partition.location, recursive=False):
+        with storage.open_input(file.path) as stream:
+            footer = pq.read_metadata(stream)
+        rows += footer.num_rows
+        for group in range(footer.num_row_groups):
+            chunks = footer.row_group(group)
+            for n in range(chunks.num_columns):
+                chunk = chunks.column(n)
+                known = chunk.statistics is not None and chunk.statistics.has_null_count
+                nulls = chunk.statistics.null_count if known else 0
+                name = chunk.path_in_schema
+                filled[name] = filled.get(name, 0) + chunk.num_values - nulls
+    return rows, filled
+
 
 _PEOPLE = [column for kind in IdKind for column in STANDARD_COLUMNS if column.field == kind]
 _SUPPRESSED = 200  # rows of suppressed people that are passed over, by partition
-_PARTITIONS = 10  # that are looked into for a sample
+_SAMPLED = 10  # partitions that are looked into for a sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +190,7 @@ class Table:
             some = self._rows_of(partition).head(wanted + _SUPPRESSED)
             found.append(self._shown(some)[:wanted])
             wanted -= len(found[-1])
-            if not wanted or len(found) > _PARTITIONS:
+            if not wanted or len(found) > _SAMPLED:
                 break
         return pa.concat_tables(found)
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eventlake.audit.rule import Demand
-from eventlake.audit.scope import Scope, micros, overlaps
+from eventlake.audit.snapshot import DataFile, Scope, micros, overlaps
 from eventlake.columnar.raw_lines import RawLines
 from eventlake.rules.events import Reject, leaves, open_envelope
 from eventlake.rules.gc import gc_paused
@@ -28,17 +28,6 @@ from eventlake.rules.partitions import hour_of
 from eventlake.rules.suppression import People
 from eventlake.runs.unit import Window
 from eventlake.storage import Storage
-
-
-@dataclass(frozen=True, slots=True)
-class DataFile:
-    """A file of a partition; `partition` is its path below the table's folder."""
-
-    number: int
-    path: str
-    table: str
-    partition: str
-    window: Window  # the times of the rows that belong to the partition
 
 
 @dataclass

@@ -1,22 +1,70 @@
-"""The lake at one moment: what an audit compares the archive with."""
+"""The scope of an audit, and the lake at one moment: what the archive is compared with."""
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
-from eventlake.audit.rows import DataFile
-from eventlake.audit.scope import LAST, Scope, overlaps
 from eventlake.lake import Lake
 from eventlake.rules.errors import StateError
 from eventlake.rules.types import TableSchema
 from eventlake.runs.archive import list_archive
 from eventlake.runs.plan import RawFiles, had_rows, is_near
 from eventlake.runs.unit import Window
+from eventlake.settings.models import Source
 from eventlake.state.ledger import LedgerEntry, read_whole_ledger
 from eventlake.state.manifest import read_manifest
 from eventlake.state.source_state import SourceState, read_state, refuse_changed_layout
 from eventlake.storage import StoredFile
+
+FIRST = datetime.min.replace(tzinfo=UTC)
+LAST = datetime.max.replace(tzinfo=UTC)
+EVERYTHING = Window(FIRST, LAST)
+
+
+def micros(window: Window) -> tuple[int, int]:
+    """Start and end in microseconds; a range up to `LAST` includes that moment."""
+    start, end = window.in_us
+    return start, end + (window.end == LAST)
+
+
+def overlaps(one: Window, other: Window) -> bool:
+    return one.start < other.end and other.start < one.end
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    source: Source
+    window: Window = EVERYTHING
+
+    @property
+    def is_everything(self) -> bool:
+        return self.window == EVERYTHING
+
+    @property
+    def days(self) -> tuple[str, str]:
+        """The first and the last day of the range, extended by the dedup window."""
+        first, last = self.window.start, self.window.end
+        around = timedelta(days=self.source.dedup_days)
+        first = first - around if first - FIRST > around else FIRST
+        last = last + around if LAST - last > around else LAST
+        return Window(first, last).days
+
+    def __str__(self) -> str:
+        start, end = self.window.hours
+        start = "the beginning" if self.window.start == FIRST else start
+        return f"{start} to {'the end' if self.window.end == LAST else end}"
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file of a partition; `partition` is its path below the table's folder."""
+
+    number: int
+    path: str
+    table: str
+    partition: str
+    window: Window  # the times of the rows that belong to the partition
 
 
 @dataclass(frozen=True, slots=True)

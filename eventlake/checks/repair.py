@@ -8,8 +8,8 @@ import msgspec
 from eventlake.catalog.base import Catalog, CatalogPartition, CatalogTable
 from eventlake.catalog.local import remove_damaged
 from eventlake.catalog.pages import change_pages
-from eventlake.checks.comparison import Comparison
 from eventlake.checks.drift import column_problems
+from eventlake.checks.partitions import Comparison
 from eventlake.checks.view import Values
 from eventlake.lake import Lake
 from eventlake.rules import paths

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
-from eventlake.columnar.kinds import Kind
+from eventlake.rules.inference import Kind
 
 RawPosition = tuple[int, int, int]
 """File (its number in the run), line, and order within the event. Sorts by order of discovery."""

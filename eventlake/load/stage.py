@@ -14,7 +14,6 @@ from eventlake.columnar.batches import Origins
 from eventlake.columnar.cells import ANONYMOUS, USER
 from eventlake.columnar.fields import NONE
 from eventlake.columnar.id_hashes import ID_BYTES
-from eventlake.columnar.kinds import Kind
 from eventlake.columnar.line_blocks import LineBlock
 from eventlake.columnar.raw_lines import RawLines
 from eventlake.columnar.values import (
@@ -30,10 +29,8 @@ from eventlake.columnar.values import (
     TRUE,
 )
 from eventlake.load.blobs import Blob, BlobKind, joint_key, rows_key, to_ipc
-from eventlake.load.careful_reader import CarefulReader, RowOrigin
 from eventlake.load.cells import BatchWriter, CellBlock, TableRows
-from eventlake.load.checksums import Checksum
-from eventlake.load.fast_reader import FastReader
+from eventlake.load.readers import CarefulReader, FastReader, RowOrigin
 from eventlake.load.seen import (
     SKIPPED,
     SUPPRESSED,
@@ -45,12 +42,13 @@ from eventlake.load.seen import (
     heads,
     position,
 )
-from eventlake.load.stage_job import RawFile, StageJob
+from eventlake.load.stage_job import Checksum, RawFile, StageJob
 from eventlake.load.staged_lines import line_chunks
 from eventlake.load.table_fields import BatchFields, TableFields
 from eventlake.load.vocabulary import Vocabulary
 from eventlake.rules.events import Event, Reason, Reject, leaves, open_envelope
 from eventlake.rules.gc import gc_paused
+from eventlake.rules.inference import Kind
 from eventlake.rules.names import table_name
 from eventlake.rules.parse import parse_line
 from eventlake.rules.partitions import DAY_US, HOUR_US, DatePartition, hour_of, partition_of

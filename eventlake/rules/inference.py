@@ -1,13 +1,27 @@
 """Kinds of values, and the type of a new column from the kinds of its values."""
 
 from collections.abc import Collection
+from enum import StrEnum
 
 import msgspec
 
-from eventlake.columnar.kinds import Kind
 from eventlake.rules.dates import parse_timestamp
 from eventlake.rules.numbers import BIGINT_MAX, BIGINT_MIN, DECIMAL_INTEGER_DIGITS, Number
 from eventlake.rules.types import LakeType
+
+
+class Kind(StrEnum):
+    """The kind of a value, for type inference."""
+
+    INT64 = "int64"
+    BIGINT_OVERFLOW = "bigint_overflow"
+    NUMBER = "number"
+    HUGE = "huge"
+    BOOL = "bool"
+    DATE = "date"
+    TEXT = "text"
+    ARRAY = "array"
+
 
 # Numbers with a fraction or exponent, `-0`, and integers too long for Python to convert come as
 # `msgspec.Raw`: their text. Other integers are `int`.

@@ -15,7 +15,7 @@ from eventlake.rules import paths
 from eventlake.rules.counts import CastCounts, TableReport, UnitReport
 from eventlake.rules.types import LakeType
 from eventlake.runs.context import RunContext
-from eventlake.runs.copies import RowsMove
+from eventlake.runs.dedup import RowsMove
 from eventlake.runs.plan import plan_replay, plan_sync, raw_files, replay_days
 from eventlake.runs.process import process
 from eventlake.runs.raw_changes import raw_changes, what_changed

@@ -7,8 +7,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from eventlake.load.checksums import checksum
-from eventlake.load.stage_job import RawFile
+from eventlake.load.stage_job import RawFile, checksum
 from eventlake.rules import paths
 from eventlake.rules.errors import DamagedFile, UsageError
 from eventlake.rules.text import plural, size

@@ -18,8 +18,7 @@ from eventlake.rules.text import plural, size
 from eventlake.runs.archive import archive_storage
 from eventlake.runs.clean_up import with_unused
 from eventlake.runs.context import Published, now
-from eventlake.runs.copies import RowsMove, freed_copies
-from eventlake.runs.dedup import Duplicates, deduplicate
+from eventlake.runs.dedup import Duplicates, RowsMove, deduplicate, freed_copies
 from eventlake.runs.placement import Placement, emptied, partition_changes, place_partitions
 from eventlake.runs.record_log import log_records
 from eventlake.runs.resolve import RESCUED, ResolvedTable, resolve

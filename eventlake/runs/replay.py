@@ -10,7 +10,7 @@ import msgspec
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import CommitConflict
 from eventlake.runs.context import Published, RunContext, now
-from eventlake.runs.copies import RowsMove
+from eventlake.runs.dedup import RowsMove
 from eventlake.runs.plan import RawFiles, plan_replay, raw_files, replay_days
 from eventlake.runs.raw_changes import RawChange, agreed, raw_changes, refusal, rows_held
 from eventlake.runs.retype import Switches

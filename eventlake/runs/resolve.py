@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from eventlake.columnar.kinds import Kind
 from eventlake.load.seen import RawPosition, SeenTable
-from eventlake.rules.inference import infer
+from eventlake.rules.inference import Kind, infer
 from eventlake.rules.names import RESCUED_DATA, STANDARD_COLUMNS, Naming
 from eventlake.rules.types import Column, LakeType, TableSchema
 from eventlake.settings.models import Source

@@ -23,8 +23,7 @@ from eventlake.state.source_state import read_state
 from eventlake.storage import Storage
 from eventlake.storage.documents import decode_note, encode
 from eventlake.upkeep.candidates import Candidate
-from eventlake.upkeep.compaction import Compacted, compact, to_compact
-from eventlake.upkeep.home import away, bring_home
+from eventlake.upkeep.compaction import Compacted, away, bring_home, compact, to_compact
 from eventlake.upkeep.removal import (
     drop_index_days,
     expired_logs,

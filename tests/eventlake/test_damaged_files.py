@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eventlake.audit.audit import audit
-from eventlake.audit.scope import FIRST, LAST, Scope
+from eventlake.audit.snapshot import FIRST, LAST, Scope
 from eventlake.checks.repair import repair_catalog
 from eventlake.rules import paths
 from eventlake.rules.errors import LakeError
@@ -17,7 +17,7 @@ from eventlake.runs.context import now
 from eventlake.runs.report_history import newest_reports
 from eventlake.runs.unit import Window
 from eventlake.status import source_status
-from eventlake.upkeep.rebuild import rebuild
+from eventlake.upkeep.recovery import rebuild
 from tests.support.lakes.archive import identify, track
 from tests.support.lakes.retyping import lake_of, no_lease_is_held, suppress
 from tests.support.lakes.runs import Runs

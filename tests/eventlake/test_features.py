@@ -7,7 +7,7 @@ import pytest
 from eventlake.alerts.delivery import Evaluation
 from eventlake.alerts.state import read_alerts
 from eventlake.audit.audit import audit
-from eventlake.audit.scope import FIRST, LAST, Scope
+from eventlake.audit.snapshot import FIRST, LAST, Scope
 from eventlake.checks.published import TableChecks
 from eventlake.load.record_log import BatchType
 from eventlake.people import remaining

@@ -14,7 +14,7 @@ from datalake_assets.component import build
 from datalake_assets.instance.snapshot import read_snapshot
 from datalake_assets.sensors.alerts import evaluate
 from eventlake.audit.audit import audit
-from eventlake.audit.scope import Scope
+from eventlake.audit.snapshot import Scope
 from eventlake.lake import Lake
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import ServiceTrouble

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from eventlake.audit.audit import audit
-from eventlake.audit.scope import Scope
+from eventlake.audit.snapshot import Scope
 from eventlake.state.source_state import read_state
 from eventlake.upkeep import removal, upkeep
 from tests.support.servers.alerts import Hook

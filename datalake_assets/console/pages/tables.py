@@ -6,9 +6,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from datalake_assets.console.asked import Asked
-from eventlake.api.fill import Fill
 from eventlake.api.past import Volume
-from eventlake.api.tables import Table
+from eventlake.api.tables import Fill, Table
 from eventlake.catalog.base import partition_day
 from eventlake.rules.clock import now
 from eventlake.rules.names import RESCUED_DATA

@@ -18,7 +18,6 @@ from eventlake.catalog.base import (
     TableName,
     partition_day,
 )
-from eventlake.catalog.glue import changes
 from eventlake.catalog.glue.calls import EXISTS, NOT_FOUND, Fields, GlueCalls, attempts, code_of
 from eventlake.catalog.glue.partitions import (
     PartitionBatches,
@@ -31,11 +30,19 @@ from eventlake.catalog.glue.tables import (
     DROPPED,
     RETYPED,
     Root,
+    about_to_retype,
+    change_table,
     days_expression,
+    find_table,
     list_partitions,
     new_table,
     number,
     read_table,
+    restored,
+    retyped,
+    with_columns,
+    with_dropped,
+    with_types,
 )
 from eventlake.rules.errors import InvalidSetting, ServiceTrouble, StateError
 from eventlake.storage.base import THREADS
@@ -94,7 +101,7 @@ class GlueCatalog:
         return None if found is None else {one["Name"] for one in found}
 
     def table(self, database: str, name: str) -> CatalogTable | None:
-        got = changes.find_table(self.calls, database, name)
+        got = find_table(self.calls, database, name)
         return None if got is None else read_table(got, self.root)
 
     def ensure_database(self, database: str) -> None:
@@ -107,7 +114,7 @@ class GlueCatalog:
             self._make_database(database)
 
     def create_table(self, table: CatalogTable) -> bool:
-        if changes.find_table(self.calls, table.database, table.name) is not None:
+        if find_table(self.calls, table.database, table.name) is not None:
             return False
         wanted = new_table(table, self.root)
         try:
@@ -126,13 +133,13 @@ class GlueCatalog:
 
     def append_columns(self, database: str, name: str, columns: Iterable[CatalogColumn]) -> None:
         self._existing(database, name)
-        changes.change_table(self.calls, database, name, changes.with_columns(list(columns)))
+        change_table(self.calls, database, name, with_columns(list(columns)))
 
     def restore(self, table: CatalogTable) -> None:
         if not self.create_table(table):
             self._existing(table.database, table.name)
-            change = changes.restored(new_table(table, self.root)["StorageDescriptor"])
-            changes.change_table(self.calls, table.database, table.name, change)
+            change = restored(new_table(table, self.root)["StorageDescriptor"])
+            change_table(self.calls, table.database, table.name, change)
 
     def partitions(
         self, database: str, name: str, days: Days | None = None
@@ -170,7 +177,7 @@ class GlueCatalog:
         self._existing(database, name)
         gone = [tuple(one) for one in values]
         if gone:
-            changes.change_table(self.calls, database, name, changes.with_dropped(version))
+            change_table(self.calls, database, name, with_dropped(version))
             self._drop(database, name, gone, version)
 
     def retype(
@@ -193,12 +200,12 @@ class GlueCatalog:
         table = self._existing(database, name)
         if number(table.get("Parameters", {}), RETYPED) >= version:
             return
-        changes.change_table(self.calls, database, name, changes.about_to_retype(version))
+        change_table(self.calls, database, name, about_to_retype(version))
         stored = table["StorageDescriptor"]
-        columns = changes.retyped(stored["Columns"], types)
+        columns = retyped(stored["Columns"], types)
         like = {**table, "StorageDescriptor": {**stored, "Columns": columns}}
         self._put(like, {partition.values: partition for partition in partitions})
-        changes.change_table(self.calls, database, name, changes.with_types(types, version))
+        change_table(self.calls, database, name, with_types(types, version))
 
     def _put(self, table: Fields, wanted: Mapping[Values, CatalogPartition]) -> set[Values]:
         """Make or move partitions that are not as wanted; the values of those that were made."""
@@ -261,7 +268,7 @@ class GlueCatalog:
 
     def _existing(self, database: str, name: str) -> Fields:
         """A table of this lake, as Glue has it."""
-        got = changes.find_table(self.calls, database, name)
+        got = find_table(self.calls, database, name)
         if got is None:
             raise StateError(
                 f"Table {database}.{name} is not in the catalog. "

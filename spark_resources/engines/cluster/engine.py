@@ -1,7 +1,9 @@
-"""Spark on a standalone cluster of the user's own."""
+"""Spark on a standalone cluster: the master, the application, and the engine."""
 
-from collections.abc import Iterator
+import socket
+from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
@@ -19,19 +21,21 @@ from eventlake.storage.base import probe
 from spark_resources.dataflow.blob_store import BlobStore
 from spark_resources.dataflow.job import LakeJob, run_job
 from spark_resources.dataflow.staged import SparkRunner, StagedDataflow
+from spark_resources.engines import java
 from spark_resources.engines.base import SparkEngine
-from spark_resources.engines.cluster.errors import HERE, trouble
-from spark_resources.engines.cluster.executors import Executors
-from spark_resources.engines.cluster.master import driver_config, reach
-from spark_resources.engines.cluster.workers import (
+from spark_resources.engines.cluster.executors import (
+    HERE,
+    Executors,
     add_code,
     add_packages,
     look_at_workers,
     packages_to_ship,
     refuse_blind,
+    trouble,
+    unusable,
 )
 from spark_resources.engines.java import with_archive
-from spark_resources.shipping.environment import Target
+from spark_resources.shipping import DAEMON, Target
 from spark_resources.workers.probe import log_kernels
 
 
@@ -151,3 +155,55 @@ class ClusterEngine(SparkEngine):
         storage = Lake.open(job.settings).for_source(job.source).storage
         with ClusterSession(job.settings, storage, listener) as session:
             yield from run_job(job, partial(session.dataflow, job.blob_folder), listener)
+
+
+_CONNECT_SECONDS = 10.0
+_LOG_SETTINGS = Path(java.__file__).absolute().with_name("log4j2.properties")
+
+
+def masters(engine: str) -> list[tuple[str, int]]:
+    """`spark://one:7077,other:7077`: of several, one leads and the others stand by."""
+    addresses = [one.rpartition(":") for one in engine.removeprefix("spark://").split(",")]
+    return [(host.strip("[]"), int(port)) for host, _, port in addresses]
+
+
+def reach(engine: str, seconds: float = _CONNECT_SECONDS) -> str:
+    """Connect to a master; the address of this machine on the way to it.
+
+    Spark itself would try for a minute, and its error does not say what to do.
+    """
+    refused: list[str] = []
+    for host, port in masters(engine):
+        try:
+            with socket.create_connection((host, port), seconds) as connection:
+                return str(connection.getsockname()[0])
+        except socket.gaierror as error:
+            refused.append(f"{host} has no address ({error.strerror})")
+        except TimeoutError:
+            refused.append(f"{host}:{port} did not answer within {seconds:g} s")
+        except (OSError, OverflowError) as error:
+            refused.append(f"{host}:{port} refused ({getattr(error, 'strerror', None) or error})")
+    problem = (
+        f"there is no Spark master at {engine}: {'; '.join(refused)}. "
+        "Start it (`spark-class org.apache.spark.deploy.master.Master`), open its port to this "
+        "machine, or correct `engine`: the master's page, usually on port 8080, shows it as URL."
+    )
+    wrong = all("has no address" in reason for reason in refused)
+    raise unusable(problem) if wrong else trouble(problem)
+
+
+def driver_config(engine: str, own_address: str, chosen: Mapping[str, str]) -> dict[str, str]:
+    """The settings of an application; executors are as Spark makes them by default."""
+    logging = f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
+    return {
+        "spark.master": engine,
+        "spark.app.name": "datalake",
+        "spark.python.daemon.module": DAEMON,
+        "spark.driver.host": own_address,  # executors connect to it
+        "spark.driver.memory": "2g",
+        "spark.driver.extraJavaOptions": " ".join([logging, *java.FRUGAL_JAVA]),
+        "spark.executor.extraJavaOptions": " ".join(java.FRUGAL_JAVA),
+        "spark.ui.killEnabled": "false",  # the UI has no login
+        "spark.ui.showConsoleProgress": "false",
+        **chosen,
+    }

@@ -36,8 +36,7 @@ from spark_resources.engines.emr.step import (
     spark_step,
     unusable,
 )
-from spark_resources.shipping.environment import Target, machines
-from spark_resources.shipping.ship import ship
+from spark_resources.shipping import Target, machines, ship
 from spark_resources.workers.job_events import JobFailed, Message, UnitPlanned, UnitPublished
 
 _ROLE = ("iam_role_arn", "external_id")

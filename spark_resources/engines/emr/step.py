@@ -14,7 +14,7 @@ from spark_resources.engines.emr.client import (
     cluster_reason,
 )
 from spark_resources.engines.emr.cluster import Cluster, Json, is_supported, why_not
-from spark_resources.shipping.ship import CODE, DAEMON, ENVIRONMENT, PYTHON_PATH, Shipped
+from spark_resources.shipping import CODE, DAEMON, ENVIRONMENT, PYTHON_PATH, Shipped
 
 # Two tasks each. Rows are in the memory of Python, not of the JVM.
 _EXECUTORS = {

@@ -17,9 +17,9 @@ from eventlake.rules.counts import UnitReport
 from eventlake.runs.context import Published, Silent
 from eventlake.runs.open_runs import close_run, opened_run
 from eventlake.runs.unit import Window
-from eventlake.state.first_seen import first_sync_due
 from eventlake.state.lease import held_lease
 from eventlake.state.report import Failure, RunFacts
+from eventlake.state.source_state import first_sync_due
 from spark_resources.dataflow.job import run_job
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.jobs import SETTINGS, SampleLake

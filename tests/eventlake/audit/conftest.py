@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from eventlake.audit.audit import Audit, audit
-from eventlake.audit.scope import FIRST, LAST, Scope
+from eventlake.audit.snapshot import FIRST, LAST, Scope
 from eventlake.lake import Lake
 from eventlake.runs.unit import Window
 from tests.support.lakes.archive import identify, order

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 
 from eventlake.audit.audit import Audit, audit
 from eventlake.audit.rule import Demand, Raw, RawVerdict, Row, RowVerdict, judge
-from eventlake.audit.scope import EVERYTHING, Scope, micros
+from eventlake.audit.snapshot import EVERYTHING, Scope, micros
 from eventlake.lake import Lake
 from eventlake.rules.partitions import DAY_US
 from eventlake.runs.unit import Window

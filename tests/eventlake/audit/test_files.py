@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlake.audit import snapshot
-from eventlake.audit.compare import Comparison
+from eventlake.audit.audit import Comparison
 from eventlake.audit.rule import Demand, Raw, RawVerdict, Row, RowVerdict, judge
-from eventlake.audit.scope import FIRST, LAST, Scope
-from eventlake.audit.snapshot import audited_files
+from eventlake.audit.snapshot import FIRST, LAST, Scope, audited_files
 from eventlake.rules import paths
 from eventlake.rules.errors import SettingsError, StateError, UsageError
 from eventlake.runs.archive import Archive

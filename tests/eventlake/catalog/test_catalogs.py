@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from eventlake.catalog.base import Catalog, CatalogColumn, CatalogPartition, CatalogTable
 from eventlake.catalog.glue import GlueCatalog
-from eventlake.catalog.hive_types import arrow_type
 from eventlake.catalog.local import LocalCatalog
 from eventlake.catalog.sync_reports import COLUMNS, SYNC_REPORTS, ensure_reports_table
 from eventlake.rules.errors import StateError
+from eventlake.sql.scan import arrow_type
 from eventlake.storage import LocalStorage
 from tests.support.catalogs.by_hand import HOUR, ORDERS, at, locations
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from eventlake.audit.audit import audit
-from eventlake.audit.scope import Scope
+from eventlake.audit.snapshot import Scope
 from eventlake.checks.published import check_published
 from eventlake.lake import Lake
 from eventlake.load.record_log import SCHEMA, BatchType, RecordLog

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from eventlake.columnar.kinds import Kind
 from eventlake.rules.casts import Outcome, cast, text_of
 from eventlake.rules.dates import parse_timestamp
-from eventlake.rules.inference import infer, kind_of
+from eventlake.rules.inference import Kind, infer, kind_of
 from eventlake.rules.numbers import Number
 from eventlake.rules.types import LakeType
 

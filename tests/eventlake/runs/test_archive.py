@@ -8,7 +8,7 @@ import pytest
 
 from datalake_assets.preflight.archive import archive_findings
 from eventlake.audit.audit import audit
-from eventlake.audit.scope import EVERYTHING, Scope
+from eventlake.audit.snapshot import EVERYTHING, Scope
 from eventlake.aws.access import forget_sessions
 from eventlake.checks.freshness import check_freshness
 from eventlake.lake import Lake

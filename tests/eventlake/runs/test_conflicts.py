@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from eventlake.audit.audit import audit
-from eventlake.audit.scope import Scope
+from eventlake.audit.snapshot import Scope
 from eventlake.lake import Lake
 from eventlake.load.blobs import Shares
 from eventlake.load.write import LoadedFile, LoadJob

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from eventlake.columnar.kinds import Kind
 from eventlake.load.seen import RawPosition, SeenColumn, SeenTable
 from eventlake.rules.casts import text_of
+from eventlake.rules.inference import Kind
 from eventlake.rules.names import RESCUED_DATA, Naming
 from eventlake.rules.parse import parse_value
 from eventlake.rules.types import Column, LakeType, TableSchema

@@ -29,8 +29,7 @@ from eventlake.runs.context import Published
 from eventlake.runs.replay import replay_units
 from eventlake.runs.unit import Window
 from eventlake.state.manifest import RunKind
-from eventlake.upkeep.rebuild import rebuild
-from eventlake.upkeep.recovery import recover
+from eventlake.upkeep.recovery import rebuild, recover
 from eventlake.upkeep.upkeep import upkeep
 from tests.support.lakes.archive import Line, identify, page, track
 from tests.support.lakes.retyping import lake_of, no_lease_is_held, request_type

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from eventlake.audit.audit import audit
-from eventlake.audit.scope import Scope
+from eventlake.audit.snapshot import Scope
 from eventlake.lake import Lake
 from eventlake.records.find import find
 from eventlake.rules import paths

@@ -19,7 +19,7 @@ from eventlake.rules.errors import InvalidSetting, SettingsError
 from eventlake.rules.names import Naming
 from eventlake.runs.dedup import groups_for
 from eventlake.runs.resolve import standard_columns
-from eventlake.state.first_seen import expected_first_sync, first_sync_due
+from eventlake.state.source_state import expected_first_sync, first_sync_due
 from tests.support.faults.flows import flow
 from tests.support.lakes.archive import as_line, identify, order, page, track
 from tests.support.lakes.in_process import InProcess

@@ -12,11 +12,11 @@ import pytest
 from dagster_pyspark import LazyPySparkResource
 from pyspark.sql import SparkSession
 
+from spark_resources import shipping
 from spark_resources.engines.java import with_archive
 from spark_resources.engines.local import LocalEngine
 from spark_resources.engines.session import SPARK_CONFIG
-from spark_resources.shipping import environment, ship
-from spark_resources.shipping.environment import Target
+from spark_resources.shipping import Target, environment_version, write_environment
 from tests.support.servers.hive import Hive
 
 
@@ -32,18 +32,18 @@ def _packages_are_packed_once(tmp_path_factory: pytest.TempPathFactory) -> Itera
     """For all that ship them: it takes a quarter of a minute, and they are always the same."""
     kept = tmp_path_factory.getbasetemp().parent  # for all processes that run these tests
 
-    def write_environment(target: Target, out: IO[bytes]) -> None:
-        packed = kept / f"environment-{environment.environment_version(target)}.zip"
+    def copy_environment(target: Target, out: IO[bytes]) -> None:
+        packed = kept / f"environment-{environment_version(target)}.zip"
         if not packed.exists():
             aside = kept / f"{packed.name}.{os.getpid()}"
             with aside.open("wb") as archive:
-                environment.write_environment(target, archive)
+                write_environment(target, archive)
             aside.replace(packed)
         with packed.open("rb") as archive:
             shutil.copyfileobj(archive, out)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ship, "write_environment", write_environment)
+        patch.setattr(shipping, "write_environment", copy_environment)
         yield
 
 

@@ -22,7 +22,7 @@ from eventlake.sample import IOS_PROD, SampleSpec, write_archive
 from eventlake.settings.models import Settings
 from eventlake.storage import LocalStorage
 from spark_resources.engines.cluster.engine import ClusterEngine, ClusterSession
-from spark_resources.engines.cluster.errors import NoExecutors
+from spark_resources.engines.cluster.executors import NoExecutors
 from tests.support.faults.cases import SYNCS
 from tests.support.faults.failing_storage import Deadly
 from tests.support.faults.faults import snapshot

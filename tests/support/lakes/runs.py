@@ -27,8 +27,7 @@ from eventlake.state.manifest import RunKind
 from eventlake.state.report import RunFacts
 from eventlake.state.source_state import SourceState, read_state
 from eventlake.storage import LocalStorage, Storage
-from eventlake.upkeep.compaction import Compacted, compact
-from eventlake.upkeep.home import bring_home
+from eventlake.upkeep.compaction import Compacted, bring_home, compact
 from eventlake.upkeep.upkeep import UpkeepReport, upkeep
 from tests.support.lakes.archive import Archive, Line
 from tests.support.lakes.in_process import InProcess

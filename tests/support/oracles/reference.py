@@ -11,11 +11,10 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
-from eventlake.columnar.kinds import Kind
 from eventlake.rules.casts import Cell, Outcome, cast
 from eventlake.rules.duplicates import twins_of_one_id
 from eventlake.rules.events import Reason, Reject, identifying, open_envelope
-from eventlake.rules.inference import infer, kind_of
+from eventlake.rules.inference import Kind, infer, kind_of
 from eventlake.rules.names import (
     RESCUED_DATA,
     Naming,

@@ -20,7 +20,7 @@ from eventlake.rules.schedules import next_due
 from eventlake.runs.context import Dataflow, Published
 from eventlake.runs.verify import CheckResult, Severity
 from eventlake.settings.models import Source
-from eventlake.state.first_seen import first_sync_due
+from eventlake.state.source_state import first_sync_due
 from eventlake.upkeep.upkeep import upkeep, upkeep_context
 from spark_resources.dataflow.job import run_job
 from tests.support.faults.flows import Raises, flow

@@ -14,11 +14,16 @@ import pytest
 from eventlake.rules.errors import InvalidSetting, ServiceTrouble
 from eventlake.runs.context import Silent
 from eventlake.storage import LocalStorage
-from spark_resources.engines.cluster.errors import HERE, NoExecutors, of_workers
-from spark_resources.engines.cluster.executors import Executors
-from spark_resources.engines.cluster.master import masters, reach
-from spark_resources.engines.cluster.workers import packages_to_ship, refuse_blind
-from spark_resources.shipping.environment import Target, pins
+from spark_resources.engines.cluster.engine import masters, reach
+from spark_resources.engines.cluster.executors import (
+    HERE,
+    Executors,
+    NoExecutors,
+    of_workers,
+    packages_to_ship,
+    refuse_blind,
+)
+from spark_resources.shipping import Target, pins
 from spark_resources.workers.probe import Worker, log_kernels, report
 from tests.support.lakes.on_emr import Heard
 from tests.support.repo import reserved_port

@@ -19,16 +19,17 @@ import pytest
 
 from eventlake.columnar.private_folder import VARIABLE, private_folder
 from eventlake.storage import LocalStorage
-from spark_resources.shipping import ship as shipping
-from spark_resources.shipping.environment import (
+from spark_resources import shipping
+from spark_resources.shipping import (
     Target,
+    code_files,
+    code_version,
     environment_version,
     machines,
     pins,
     write_environment,
     write_zip,
 )
-from spark_resources.shipping.ship import code_files, code_version
 from spark_resources.workers import emr_start
 from spark_resources.workers.emr_start import unpacked
 from tests.support.lakes.on_emr import Heard
@@ -141,7 +142,7 @@ def test_code_and_packages_are_brought_once_per_version(
 def test_packages_without_tests_headers_and_services_that_are_not_used(tmp_path: Path) -> None:
     small = Target(HERE.machine, HERE.python)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("spark_resources.shipping.environment.ROOTS", ("botocore", "msgspec"))
+        patch.setattr("spark_resources.shipping.ROOTS", ("botocore", "msgspec"))
         content = BytesIO()
         write_environment(small, content)
     with zipfile.ZipFile(content) as archive:
@@ -156,7 +157,7 @@ def test_packages_without_tests_headers_and_services_that_are_not_used(tmp_path:
 def test_packages_come_compiled(tmp_path: Path) -> None:
     """With nothing to compile and nothing to write beside them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("spark_resources.shipping.environment.ROOTS", ("jmespath",))
+        patch.setattr("spark_resources.shipping.ROOTS", ("jmespath",))
         content = BytesIO()
         write_environment(HERE, content)
     with zipfile.ZipFile(content) as archive:

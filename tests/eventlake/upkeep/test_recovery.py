@@ -7,7 +7,7 @@ import pytest
 
 from eventlake.checks.published import TableChecks
 from eventlake.rules.clock import now
-from eventlake.upkeep.rebuild import Rebuilt, rebuild
+from eventlake.upkeep.recovery import Rebuilt, rebuild
 from tests.support.lakes.archive import Line, identify, order, track
 from tests.support.lakes.glue_runs import story
 from tests.support.lakes.retyping import lake_of, request_type

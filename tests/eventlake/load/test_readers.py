@@ -16,7 +16,7 @@ from eventlake.columnar.fields import MOST_FIELDS, NONE
 from eventlake.columnar.line_blocks import LineBlock
 from eventlake.load.blobs import BlobKind, from_ipc
 from eventlake.load.cells import CellBlock
-from eventlake.load.fast_reader import FastReader
+from eventlake.load.readers import FastReader
 from eventlake.load.seen import SeenColumn, SeenTable
 from eventlake.load.vocabulary import Vocabulary
 from eventlake.rules.inference import kind_of

@@ -1,1 +1,0 @@
-"""Code and packages for clusters, uploaded to the storage of the lake once per version."""
