@@ -1,6 +1,6 @@
 """Which raw files a run has to read: the archive, less what the ledger has."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import partial
@@ -15,9 +15,11 @@ from eventlake.runs.archive import Archive, Ignored, archive_storage, list_archi
 from eventlake.runs.unit import DAY, Unit, Window
 from eventlake.settings.models import Source
 from eventlake.state.ledger import LedgerEntry, add_to_ledger, read_ledger, read_whole_ledger
+from eventlake.state.manifest import Manifest
 from eventlake.state.replays import RawVersion, ReplayStep
 from eventlake.state.source_state import SourceState
 from eventlake.storage import Storage, StoredFile
+from eventlake.storage.documents import decode
 
 NewFile = tuple[StoredFile, LedgerEntry | None]
 """A file to load, and what the ledger has of a broken one that came before it."""
@@ -31,6 +33,7 @@ class Plan:
     start: date | None = None
     warnings: tuple[str, ...] = ()
     ignored: tuple[Ignored, ...] = ()
+    changed: tuple[str, ...] = ()  # files whose new content is not in the lake
 
 
 Log = Callable[[str], None]
@@ -65,9 +68,12 @@ def plan_sync(
         ledger |= _compared(storage, source, archive, ledger, log)
     if moved := state.tables_elsewhere(source):
         warnings.append(f"Source {source.slug!r} has a new place: {moved}.")
-    new = {day: [*_unloaded(files, ledger, warnings)] for day, files in wanted.items()}
+    raw, changed = RawFiles(archive, ledger), list[str]()
+    new = {day: [*_unloaded(files, ledger, changed)] for day, files in wanted.items()}
+    changed = not_replayed(storage, state, raw, changed)
+    warnings += [_has_changed(ledger[path], archive.files[path]) for path in changed]
     units = _units({day: files for day, files in new.items() if files}, source.unit_bytes)
-    return Plan(units, start, tuple(warnings), ignored)
+    return Plan(units, start, tuple(warnings), ignored, tuple(changed))
 
 
 def _units(folders: dict[date, list[NewFile]], most: int) -> tuple[Unit, ...]:
@@ -93,7 +99,7 @@ def _label(days: list[date]) -> str:
 
 
 def _unloaded(
-    files: list[StoredFile], ledger: dict[str, LedgerEntry], warnings: list[str]
+    files: list[StoredFile], ledger: dict[str, LedgerEntry], changed: list[str]
 ) -> Iterable[NewFile]:
     for file in files:
         entry = ledger.get(file.path)
@@ -104,10 +110,14 @@ def _unloaded(
         elif entry.broken:
             yield file, entry
         else:
-            warnings.append(
-                f"{file.path} changed after it was loaded ({entry.size} bytes then, {file.size} "
-                "now); what was loaded stays. Replay its days to take the new content."
-            )
+            changed.append(file.path)
+
+
+def _has_changed(entry: LedgerEntry, file: StoredFile) -> str:
+    return (
+        f"{file.path} changed after it was loaded ({entry.size} bytes then, {file.size} now); what "
+        "was loaded stays. Replay its days to take the new content."
+    )
 
 
 def replay_days(source: Source, window: Window) -> list[Window]:
@@ -168,6 +178,46 @@ def raw_files(storage: Storage, source: Source, log: Log | None = None) -> RawFi
     if log is not None:
         ledger |= _compared(storage, source, archive, ledger, log)
     return RawFiles(archive, ledger)
+
+
+Versions = Mapping[str, RawVersion]
+
+
+def replayed_versions(
+    storage: Storage, state: SourceState, first: str, last: str
+) -> dict[str, Versions]:
+    """The files of the last replay of each day of a range, by path, if it was of all tables."""
+    days = {day: n for day, n in state.replays.days.items() if first <= day <= last}
+    files = [paths.manifest(state.source_id, number) for number in days.values()]
+    found: dict[str, Versions] = {}
+    for day, path, data in zip(days, files, storage.read_many(files), strict=True):
+        step = decode(data, Manifest, path).replay if data else None
+        found[day] = {version.path: version for version in step.raw} if step else {}
+    return found
+
+
+def not_replayed(
+    storage: Storage, state: SourceState, raw: RawFiles, changed: Collection[str]
+) -> list[str]:
+    """Those of the files that changed after loading whose content no replay has taken since."""
+    days = {path: _days_of(raw.ledger[path]) for path in changed}
+    every = {day for found in days.values() for day in found}
+    if not every:
+        return []
+    replayed = replayed_versions(storage, state, min(every), max(every))
+    return [
+        path
+        for path, found in days.items()
+        if not all(
+            (version := replayed.get(day, {}).get(path)) and raw.has(version) for day in found
+        )
+    ]
+
+
+def _days_of(entry: LedgerEntry) -> set[str]:
+    """The days of the rows that were loaded from a file, and that of its folder."""
+    folder = datetime.fromtimestamp(int(entry.path.split("/")[-2]) / 1000, UTC)
+    return {hour[:10] for hour in entry.hours} | {f"{folder:%Y-%m-%d}"}
 
 
 def _compared(

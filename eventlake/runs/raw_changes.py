@@ -3,24 +3,20 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from eventlake.rules import paths
 from eventlake.rules.errors import ConsentNeeded
 from eventlake.rules.text import plural
-from eventlake.runs.plan import RawFiles
+from eventlake.runs.plan import RawFiles, Versions, replayed_versions
 from eventlake.runs.unit import Window
 from eventlake.settings.models import Source
 from eventlake.state.ledger import LedgerEntry
-from eventlake.state.manifest import Manifest
 from eventlake.state.partitions import Partitions
 from eventlake.state.replays import RawVersion
 from eventlake.state.source_state import SourceState
 from eventlake.storage import Storage, StoredFile
-from eventlake.storage.documents import decode
 
 SHOWN = 10
 
 Version = LedgerEntry | RawVersion
-Versions = Mapping[str, RawVersion]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +45,7 @@ def raw_changes(
     storage: Storage, state: SourceState, raw: RawFiles, window: Window
 ) -> list[RawChange]:
     """Files that rows of the range came from and that were changed or removed since, by path."""
-    replayed = _replayed(storage, state, window)
+    replayed = replayed_versions(storage, state, *window.days)
     found: dict[str, RawChange] = {}
     for path, then in _sources(raw, replayed, window):
         if _differs(raw, then):
@@ -75,18 +71,6 @@ def _differs(raw: RawFiles, then: Version) -> bool:
     if isinstance(then, LedgerEntry) and then.broken and raw.now(then.path) is not None:
         return False  # a broken file may be replaced by the whole one
     return then.stamp is not None and not raw.has(then)  # None: its removal was accepted before
-
-
-def _replayed(storage: Storage, state: SourceState, window: Window) -> dict[str, Versions]:
-    """The files of the last replay of each day, if it was of all tables."""
-    first, last = window.days
-    days = {day: n for day, n in state.replays.days.items() if first <= day <= last}
-    files = [paths.manifest(state.source_id, number) for number in days.values()]
-    found: dict[str, Versions] = {}
-    for day, path, data in zip(days, files, storage.read_many(files), strict=True):
-        step = decode(data, Manifest, path).replay if data else None
-        found[day] = {version.path: version for version in step.raw} if step else {}
-    return found
 
 
 def rows_held(

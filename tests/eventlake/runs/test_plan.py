@@ -153,8 +153,18 @@ def test_a_file_that_changed_after_loading_is_a_warning_and_stays_as_it_was(runs
         assert "a.gz changed after it was loaded" in warning
         assert "Replay its days" in warning
     assert runs.ids("track_order") == ["m1"]
+    runs.replay("2026-10-01", "2026-10-02", "track_order")
+    runs.warnings.clear()
+    runs.sync()
+    assert "a.gz changed after it was loaded" in runs.warnings.pop()  # other tables may lack rows
     runs.replay("2026-10-01", "2026-10-02")
     assert runs.ids("track_order") == ["m1", "m2"]
+    runs.warnings.clear()
+    runs.sync()
+    assert runs.warnings == []
+    day.file("a", order("m3", "2026-10-01T07:00"))
+    runs.sync()
+    assert "a.gz changed after it was loaded" in runs.warnings.pop()
 
 
 def test_a_copied_archive_has_not_changed(runs: Runs) -> None:
