@@ -71,7 +71,7 @@ def files_below(folder: Path, skipped: Iterable[str] = ()) -> dict[str, Path]:
 
 # PySpark is the cluster's own.
 ROOTS = (
-    *("arro3-io", "boto3", "croniter", "dagster-pipes", "isal", "msgspec"),
+    *("boto3", "croniter", "dagster-pipes", "isal", "msgspec"),
     *("numba", "numpy", "pyarrow", "pydantic"),
 )
 _FORMAT = "2"  # of the archive: increase it when the same packages are packed differently

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from eventlake.columnar.parquet.data_file import Footers, TableFiles, WrittenFile
 from eventlake.columnar.typed import TypedColumns
 from eventlake.load.blobs import Blob, parts_of, split_key, table_of
 from eventlake.load.record_log import BatchType, RecordLog
@@ -22,6 +22,7 @@ from eventlake.storage import Storage
 from eventlake.storage.local import unique_name
 
 if TYPE_CHECKING:  # compiled code, which only workers need
+    from eventlake.columnar.parquet.writer import TableFiles
     from eventlake.load.staged import StagedTable
     from eventlake.load.typed_rows import TypedRows
 
@@ -157,7 +158,7 @@ def _write(
 ) -> dict[str, LoadedFile]:
     """A file for each partition of the staged rows, in the types of a table with this schema."""
     counted: dict[str, Any] = {"casts": typed.casts, "rescued_cells": typed.rescued_cells}
-    writer = _Writer(job.storage, typed.rows, schema, len(targets))
+    writer = _Writer(job.storage, typed.rows, schema)
     sums = staged.checksums()
     written: dict[str, LoadedFile] = {}
     for key, path in targets.items():
@@ -176,15 +177,13 @@ def _write(
 
 
 class _Writer:
-    """Writes files of a table, and believes of them what their own footers say."""
+    """Writes files of a table; Arrow reads the footer of the first one with the same columns."""
 
-    def __init__(
-        self, storage: Storage, rows: TypedColumns, schema: TableSchema, files: int
-    ) -> None:
-        self._storage, self._rows, self._files = storage, rows, files
-        self._footers = Footers(lambda columns: type_problems(columns, schema))
+    def __init__(self, storage: Storage, rows: TypedColumns, schema: TableSchema) -> None:
+        self._storage, self._rows, self._schema = storage, rows, schema
         self._rescued = rows.whole(RESCUED_DATA) if RESCUED_DATA in rows.columns else None
         self._is_new = RESCUED_DATA not in schema.types()
+        self._problems: dict[bool, tuple[str, ...]] = {}  # by whether files have `rescued_data`
 
     def has_rescued(self, rows: slice) -> bool:
         """Whether a file of these rows has `rescued_data`: the first that need it give it to the
@@ -197,36 +196,42 @@ class _Writer:
     def write(self, rows: slice, file: LoadedFile) -> LoadedFile:
         files = self._with_rescued if file.has_rescued else self._without_rescued
         path, data = file.path, files.data(rows)
-        if data is not None and is_unpublished(path):
-            # Spark may run a task twice at the same time: each writes files of its own.
-            path = unique_path(path, unique_name())
-            self._storage.write_unique(path, data)
-            size, end = WrittenFile(len(data), data)
-        else:
+        footer: pq.FileMetaData | None = None
+        if data is None:
             with self._storage.open_output(path) as out:
-                size, end = files.write(out, rows) if data is None else _written(out, data)
-        footer = self._footers.read(end, file.rows)
-        if footer is None:  # it is longer than what was kept of the file
-            footer = self._footers.read(self._storage.read(path) or b"", file.rows)
-        found, problems = footer or (0, ("the footer cannot be read",))
+                footer = files.write(out, rows)
+                size = out.tell()
+        else:
+            size = len(data)
+            if file.has_rescued not in self._problems:
+                footer = pq.read_metadata(pa.BufferReader(data))
+            if is_unpublished(path):
+                # Spark may run a task twice at the same time: each writes files of its own.
+                path = unique_path(path, unique_name())
+                self._storage.write_unique(path, data)
+            else:
+                with self._storage.open_output(path) as out:
+                    out.write(data)
+        if footer is not None:
+            found = type_problems(footer.schema.to_arrow_schema(), self._schema)
+            self._problems[file.has_rescued] = found
         return msgspec.structs.replace(
-            file, path=path, rows=found, size=size, type_problems=problems
+            file,
+            path=path,
+            rows=file.rows if footer is None else footer.num_rows,
+            size=size,
+            type_problems=self._problems[file.has_rescued],
         )
 
     @cached_property
-    def _with_rescued(self) -> TableFiles:
-        return _table_files(self._rows, self._files)
+    def _with_rescued(self) -> "TableFiles":
+        return _table_files(self._rows)
 
     @cached_property
-    def _without_rescued(self) -> TableFiles:
+    def _without_rescued(self) -> "TableFiles":
         if self._rescued is None:
             return self._with_rescued
-        return _table_files(self._rows.without(RESCUED_DATA), self._files)
-
-
-def _written(out: pa.NativeFile, data: memoryview) -> WrittenFile:
-    out.write(data)
-    return WrittenFile(len(data), data)
+        return _table_files(self._rows.without(RESCUED_DATA))
 
 
 def type_problems(footer: pa.Schema, schema: TableSchema, older: bool = False) -> tuple[str, ...]:
@@ -267,7 +272,7 @@ def _records(
     return pa.table(columns)
 
 
-def _table_files(columns: TypedColumns, files: int) -> TableFiles:
-    from eventlake.columnar.parquet.writer import table_files  # compiled: only workers need it
+def _table_files(columns: TypedColumns) -> "TableFiles":
+    from eventlake.columnar.parquet.writer import TableFiles  # compiled: only workers need it
 
-    return table_files(columns, files)
+    return TableFiles(columns)

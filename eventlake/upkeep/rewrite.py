@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +10,7 @@ import pyarrow.parquet as pq
 
 from eventlake.catalog.base import HeldFile
 from eventlake.columnar.id_hashes import checksum, hash_id
-from eventlake.columnar.parquet.data_file import ROW_GROUP, FileEncoding, write_data_file
+from eventlake.columnar.parquet.data_file import ROW_GROUP, write_data_file
 from eventlake.load.write import type_problems
 from eventlake.rules.errors import CheckFailed, LakeError
 from eventlake.rules.names import MESSAGE_ID, RECEIVED_AT
@@ -302,17 +301,16 @@ def _write(
     """Take groups of rows until a file has enough."""
     rows = 0
 
-    def batches(first: pa.Table) -> Iterator[pa.RecordBatch]:
+    def enough() -> Iterator[pa.Table]:
         nonlocal rows
-        for group in chain([first], groups):
-            yield from group.to_batches()
+        for group in groups:
+            yield group
             rows += len(group)
             if rows >= most:
                 break
 
-    first = next(groups, schema.empty_table())
     with storage.open_output(path) as out:
-        write_data_file(out, schema, batches(first), FileEncoding.of(first))
+        write_data_file(out, schema, enough())
     return rows
 
 

@@ -1,12 +1,17 @@
-"""The footer of a file: offsets of its columns, and statistics of their values.
+"""The footer of a file: its columns, their offsets, and statistics of their values.
 
 A field begins with a byte: how far its number is from the one before, and its type. A struct ends
 with a zero.
 """
 
+from collections.abc import Iterable, Sequence
+from functools import cache, lru_cache
+from io import BytesIO
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from eventlake.columnar.compiled import compiled, inlined
 from eventlake.columnar.memory import copy, eight, put, put_eight, reversed_bytes
@@ -103,6 +108,84 @@ class Same(NamedTuple):
     before_size: int
     after: int  # what it says after the row group
     after_size: int
+
+
+STRING, INTEGER, MOMENT, EXACT, TRUTH_TYPE = range(5)
+TYPES = {
+    pa.string(): STRING,
+    pa.int64(): INTEGER,
+    pa.timestamp("us", tz="UTC"): MOMENT,
+    pa.decimal128(38, 6): EXACT,
+    pa.bool_(): TRUTH_TYPE,
+}
+"""Types that columns can have; Arrow's own are slow to be looked up again and again."""
+_ROWS = b"\x16\x00"  # the field that follows the columns: the number of rows, here 0
+_COLUMNS_REMEMBERED = 10_000  # of all tables
+_NAME = "column"
+
+
+def before_groups(names: Iterable[str], types: Sequence[int]) -> bytes:
+    """How the footer of every file of these columns begins, up to the number of rows.
+
+    As Arrow describes them: see `_before`.
+    """
+    version, root = _begin()
+    elements = b"".join(map(_element, names, types))
+    children = _varint(2 * len(types)) + b"\0"
+    return version + _count(len(types) + 1) + root + children + elements
+
+
+def after_groups(columns: int) -> bytes:
+    """How it ends: who made the file, and that values are ordered as their types say."""
+    return b"\x28\x08datalake\x19" + _count(columns) + b"\x1c\0\0" * columns + b"\0"
+
+
+def _count(structs: int) -> bytes:
+    """The header of a list of structs."""
+    return bytes([structs << 4 | STRUCT]) if structs < 15 else b"\xfc" + _varint(structs)
+
+
+def _varint(number: int) -> bytes:
+    """The same as `put_varint`."""
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*out, number])
+
+
+@cache
+def _begin() -> tuple[bytes, bytes]:
+    """What comes before the count of the schema's elements, and what follows it up to the count of
+    columns."""
+    empty = _before(pa.schema([]))
+    return empty[:3], empty[4:-2]
+
+
+@lru_cache(_COLUMNS_REMEMBERED)
+def _element(name: str, number: int) -> bytes:
+    """How a column is described."""
+    before, after = _around_name(number)
+    encoded = name.encode()
+    return before + _varint(len(encoded)) + encoded + after
+
+
+@cache
+def _around_name(number: int) -> tuple[bytes, bytes]:
+    """What stands beside its name: taken from what a file with it has more than one without."""
+    [kind] = [kind for kind, other in TYPES.items() if other == number]
+    element = _before(pa.schema([(_NAME, kind)]))[len(_before(pa.schema([]))) :]
+    before, after = element.split(_varint(len(_NAME)) + _NAME.encode())
+    return before, after
+
+
+def _before(schema: pa.Schema) -> bytes:
+    """How the footer of a file that Arrow writes begins."""
+    out = BytesIO()
+    pq.ParquetWriter(out, schema, store_schema=False).close()
+    file = out.getvalue()
+    size = int.from_bytes(file[-8:-4], "little")
+    return file[-8 - size : file.rindex(_ROWS)]
 
 
 @compiled

@@ -1,13 +1,11 @@
 """Writes Parquet files of one table with compiled code."""
 
 from array import array
-from collections.abc import Iterable, Sequence
-from functools import cache, cached_property, lru_cache
-from io import BytesIO
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-from arro3.io import write_parquet
+import pyarrow.parquet as pq
 
 from eventlake.columnar.memory import address
 from eventlake.columnar.parquet.assembly import (
@@ -30,111 +28,19 @@ from eventlake.columnar.parquet.columns import (
     TRUTH,
     Column,
 )
-from eventlake.columnar.parquet.data_file import (
-    ROW_GROUP,
-    FileEncoding,
-    TableFiles,
-    WrittenFile,
-    before_rows,
-    varint,
-    write_data_file,
-)
+from eventlake.columnar.parquet.data_file import ROW_GROUP, write_data_file
 from eventlake.columnar.parquet.dictionary import slots
-from eventlake.columnar.parquet.footer import FOOTER, Same
+from eventlake.columnar.parquet.footer import (
+    FOOTER,
+    STRING,
+    TYPES,
+    Same,
+    after_groups,
+    before_groups,
+)
 from eventlake.columnar.parquet.pages import SNAPPY, ZSTD, Room, Rows
 from eventlake.columnar.text import PADDING
 from eventlake.columnar.typed import SparseColumn, TypedColumns
-
-
-class LargeFiles:
-    """Rows of a table in memory, any of which can be written as a file."""
-
-    def __init__(self, columns: TypedColumns, files: int) -> None:
-        self._columns, self._files = columns, files
-
-    def data(self, rows: slice) -> memoryview | None:
-        return None
-
-    def write(self, out: pa.NativeFile, rows: slice) -> WrittenFile:
-        """A file of some of the rows."""
-        some = self._rows[rows]
-        return write_data_file(out, some.schema, some.to_batches(), self._encoding)
-
-    @cached_property
-    def _rows(self) -> pa.Table:
-        return self._columns.table()
-
-    @cached_property
-    def _encoding(self) -> FileEncoding:
-        return FileEncoding.of(self._rows, self._files)
-
-
-STRING, INTEGER, MOMENT, EXACT, TRUTH_TYPE = range(5)
-TYPES = {
-    pa.string(): STRING,
-    pa.int64(): INTEGER,
-    pa.timestamp("us", tz="UTC"): MOMENT,
-    pa.decimal128(38, 6): EXACT,
-    pa.bool_(): TRUTH_TYPE,
-}
-"""Types that columns can have; Arrow's own are slow to be looked up again and again."""
-
-_STRUCT = 12  # of Thrift's compact protocol
-_FIELDS = 10_000  # that are remembered, of all tables
-_NAME = "column"
-
-
-def before_groups(names: Iterable[str], types: Sequence[int]) -> bytes:
-    """How the footer of every file of these columns begins, up to the number of rows.
-
-    As arro3 would write it, which takes 10 µs for each of the columns.
-    """
-    version, root = _begin()
-    elements = b"".join(map(_element, names, types))
-    children = varint(2 * len(types)) + b"\0"
-    return version + _count(len(types) + 1) + root + children + elements
-
-
-def after_groups(columns: int) -> bytes:
-    """How it ends: who made the file, and that values are ordered as their types say."""
-    return b"\x28\x08datalake\x19" + _count(columns) + b"\x1c\0\0" * columns + b"\0"
-
-
-def _count(structs: int) -> bytes:
-    """The header of a list of structs."""
-    return bytes([structs << 4 | _STRUCT]) if structs < 15 else b"\xfc" + varint(structs)
-
-
-@cache
-def _begin() -> tuple[bytes, bytes]:
-    """What comes before the count of the schema's elements, and what follows it up to the count of
-    columns."""
-    empty = _before(pa.schema([]))
-    return empty[:3], empty[4:-2]
-
-
-@lru_cache(maxsize=_FIELDS)
-def _element(name: str, number: int) -> bytes:
-    """How a column is described."""
-    before, after = _around_name(number)
-    encoded = name.encode()
-    return before + varint(len(encoded)) + encoded + after
-
-
-@cache
-def _around_name(number: int) -> tuple[bytes, bytes]:
-    """What stands beside its name: taken from what a file with it has more than one without."""
-    [kind] = [kind for kind, other in TYPES.items() if other == number]
-    element = _before(pa.schema([(_NAME, kind)]))[len(_before(pa.schema([]))) :]
-    before, after = element.split(varint(len(_NAME)) + _NAME.encode())
-    return before, after
-
-
-def _before(schema: pa.Schema) -> bytes:
-    out = BytesIO()
-    write_parquet(schema.empty_table(), out, skip_arrow_metadata=True)
-    return before_rows(out.getvalue(), 0)
-
 
 _KINDS = (TEXT, NUMBER, NUMBER, DECIMAL, TRUTH)  # in the order of the types
 SMALL = 128 << 10
@@ -150,15 +56,11 @@ _OF_PAGE = 64  # bytes that a codec may add to a page, beside a part of its size
 _TO_PACK = [PAGE_CODEC, PACKED_AT, SIZE]
 
 
-class KernelFiles:
-    """Rows of a table in memory, any of which can be written as a file.
+class TableFiles:
+    """Rows of a table in memory, any of which can be written as a file."""
 
-    What is too large for the kernel goes to the writer of large files, of which getting ready then
-    is the smallest part.
-    """
-
-    def __init__(self, columns: TypedColumns, files: int) -> None:
-        self._given, self._files = columns, files  # keeps the memory
+    def __init__(self, columns: TypedColumns) -> None:
+        self._given = columns  # keeps the memory
         types = [TYPES[column.type] for column in columns.columns.values()]
         names = [name.encode() for name in columns.columns]
         before, after = before_groups(columns.columns, types), after_groups(len(names))
@@ -172,11 +74,16 @@ class KernelFiles:
         self._facts = np.zeros((len(names), COLUMN_FACTS), np.int64)
         self._memory = _Memory(0, Need(0, 0), 0)
 
-    def write(self, out: pa.NativeFile, rows: slice) -> WrittenFile:
-        return self._large.write(out, rows)
+    def write(self, out: pa.NativeFile, rows: slice) -> pq.FileMetaData:
+        """Write a file of some of the rows, however large, with Arrow's writer; its footer."""
+        groups = (
+            self._table[start : min(start + ROW_GROUP, rows.stop)]
+            for start in range(rows.start, rows.stop, ROW_GROUP)
+        )
+        return write_data_file(out, self._table.schema, groups)
 
     def data(self, rows: slice) -> memoryview | None:
-        """A file of some of the rows."""
+        """A file of some of the rows, until the next is asked for; None: it is too large."""
         some = Rows(rows.start, rows.stop, _VARIOUS, PAGE)
         need = need_of(self._columns, some)
         if not 0 < some.end - some.start <= ROW_GROUP or need.total > LARGEST:
@@ -209,8 +116,8 @@ class KernelFiles:
         return memory
 
     @cached_property
-    def _large(self) -> LargeFiles:
-        return LargeFiles(self._given, self._files)
+    def _table(self) -> pa.Table:
+        return self._given.table()
 
 
 class _Memory:
@@ -288,15 +195,4 @@ def _sparse_rows(columns: TypedColumns) -> np.ndarray:
 def warm_up() -> None:
     """Load the compiled code from its cache, or compile it."""
     text = TypedColumns.of(pa.table({"text": ["a"]}))
-    KernelFiles(text, 1).data(slice(0, 1))
-
-
-def table_files(columns: TypedColumns, files: int) -> TableFiles:
-    """The writer for these rows, if they go to `files` files."""
-    # Compiled code, which only workers need.
-    from eventlake.columnar.compiled import cache_folder
-
-    # Where it cannot be kept, compiling it takes longer than it spares.
-    if cache_folder() is None:
-        return LargeFiles(columns, files)
-    return KernelFiles(columns, files)
+    TableFiles(text).data(slice(0, 1))

@@ -1,37 +1,22 @@
-"""Data files: their encodings and codecs."""
+"""Files that Arrow writes row group by row group."""
 
 from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
-from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eventlake.columnar.parquet.data_file import (
-    ROW_GROUP,
-    FileEncoding,
-    Footer,
-    Footers,
-    write_data_file,
-)
+from eventlake.columnar.parquet.data_file import ROW_GROUP, write_data_file
 
 
-def written(rows: pa.Table, files: int = 1) -> pq.ParquetFile:
+def written(*groups: pa.Table) -> pq.ParquetFile:
     out = BytesIO()
-    write_data_file(out, rows.schema, rows.to_batches(), FileEncoding.of(rows, files))
-    return pq.ParquetFile(pa.BufferReader(out.getvalue()))
-
-
-def ids(count: int) -> list[str]:
-    return [str(UUID(int=number * 0x9E3779B97F4A7C15 % 2**128)) for number in range(count)]
-
-
-def test_what_goes_to_many_files_is_small_in_each() -> None:
-    rows = pa.table({"id": ids(1000)})
-    assert FileEncoding.of(rows, files=1).various == {"id"}
-    assert FileEncoding.of(rows, files=100).various == set()
+    footer = write_data_file(out, groups[0].schema, groups)
+    file = pq.ParquetFile(pa.BufferReader(out.getvalue()))
+    assert footer.equals(file.metadata)
+    return file
 
 
 def test_every_reader_sees_the_same_in_a_file() -> None:
@@ -51,9 +36,15 @@ def test_every_reader_sees_the_same_in_a_file() -> None:
 
 
 def test_a_long_file_has_groups_of_rows_that_readers_can_skip() -> None:
-    rows = pa.table({"number": pa.array(range(ROW_GROUP + 1))})
-    groups = written(rows).metadata
+    rows = pa.table({"number": pa.array(range(ROW_GROUP))})
+    groups = written(rows, rows[:1]).metadata
     assert [groups.row_group(i).num_rows for i in range(groups.num_row_groups)] == [ROW_GROUP, 1]
+
+
+def test_columns_get_a_dictionary_only_if_their_values_repeat() -> None:
+    rows = pa.table({"name": ["web", "ios"] * 500, "number": range(1000)})
+    group = written(rows).metadata.row_group(0)
+    assert [group.column(n).has_dictionary_page for n in range(2)] == [True, False]
 
 
 class FullDisk(BytesIO):
@@ -64,64 +55,16 @@ class FullDisk(BytesIO):
 def test_an_error_of_the_storage_is_raised_unchanged() -> None:
     rows = pa.table({"number": [1]})
     with pytest.raises(OSError, match="No space left") as told:
-        write_data_file(FullDisk(), rows.schema, rows.to_batches(), FileEncoding.of(rows))
+        write_data_file(FullDisk(), rows.schema, [rows])
     assert told.value.errno == 28
 
 
 def test_so_is_one_of_where_rows_come_from() -> None:
     rows = pa.table({"number": [1]})
 
-    def batches() -> Iterator[pa.RecordBatch]:
-        yield from rows.to_batches()
+    def groups() -> Iterator[pa.Table]:
+        yield rows
         raise ConnectionError("the network is gone")
 
     with pytest.raises(ConnectionError, match="the network is gone"):
-        write_data_file(BytesIO(), rows.schema, batches(), FileEncoding.of(rows))
-
-
-class Seen:
-    """Says which columns it was shown, and remembers how often it was asked."""
-
-    def __init__(self) -> None:
-        self.times = 0
-
-    def __call__(self, columns: pa.Schema) -> tuple[str, ...]:
-        self.times += 1
-        return tuple(columns.names)
-
-
-def file(*columns: str, rows: int) -> bytes:
-    out = BytesIO()
-    pq.write_table(pa.table({name: pa.array(["x"] * rows, pa.string()) for name in columns}), out)
-    return out.getvalue()
-
-
-@pytest.mark.parametrize("rows", [0, 1, 63, 64, 8191, 8192, 100_000])
-def test_footers_of_the_same_columns_are_parsed_once(rows: int) -> None:
-    seen = Seen()
-    footers = Footers(seen)
-    for _ in range(3):
-        assert footers.read(file("a", "b", rows=rows), rows) == Footer(rows, ("a", "b"))
-    assert footers.read(file("a", "b", rows=7), 7) == Footer(7, ("a", "b"))
-    assert seen.times == 1
-
-
-def test_an_unexpected_error_is_raised_unchanged() -> None:
-    footers = Footers(Seen())
-    assert footers.read(file("a", rows=5), 5) == Footer(5, ("a",))
-    assert footers.read(file("a", rows=4), 5) == Footer(4, ("a",))
-    assert footers.read(file("b", rows=5), 5) == Footer(5, ("b",))
-    assert footers.read(file("a", "b", rows=5), 5) == Footer(5, ("a", "b"))
-    assert footers.read(file("a", rows=5), 5) == Footer(5, ("a",))
-
-
-def test_of_a_file_only_the_end_is_needed() -> None:
-    whole = file("a", rows=10_000)
-    size = int.from_bytes(whole[-8:-4], "little")
-    assert Footers(Seen()).read(whole[-size - 8 :], 10_000) == Footer(10_000, ("a",))
-    assert Footers(Seen()).read(whole[-size - 7 :], 10_000) is None
-
-
-def test_what_is_no_file_is_refused() -> None:
-    with pytest.raises(pa.ArrowInvalid):
-        Footers(Seen()).read(b"PAR1" + bytes(100) + b"PAR0", 5)
+        write_data_file(BytesIO(), rows.schema, groups())

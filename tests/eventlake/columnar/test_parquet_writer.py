@@ -18,11 +18,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlake.columnar import compiled
 from eventlake.columnar.parquet import writer
-from eventlake.columnar.parquet.data_file import ROW_GROUP, Footer, Footers, TableFiles
+from eventlake.columnar.parquet.data_file import ROW_GROUP
 from eventlake.columnar.parquet.pages import REPEATING, TINY
-from eventlake.columnar.parquet.writer import PAGE, KernelFiles, LargeFiles, table_files
+from eventlake.columnar.parquet.writer import PAGE, TableFiles
 from eventlake.columnar.typed import SparseColumn, TypedColumns
 from tests.support.oracles.parquet_pages import check_chunks, page_at
 
@@ -94,14 +93,18 @@ def written(files: TableFiles, rows: slice) -> bytes:
     data = files.data(rows)
     if data is not None:
         return bytes(data)
+    return by_arrow(files, rows)
+
+
+def by_arrow(files: TableFiles, rows: slice) -> bytes:
     out = BytesIO()
-    told = files.write(out, rows)
-    assert (told.size, told.end) == (len(out.getvalue()), out.getvalue())
+    footer = files.write(out, rows)
+    assert footer.equals(pq.read_metadata(BytesIO(out.getvalue())))
     return out.getvalue()
 
 
-def kernel(table: pa.Table) -> KernelFiles:
-    return KernelFiles(TypedColumns.of(table), 1)
+def kernel(table: pa.Table) -> TableFiles:
+    return TableFiles(TypedColumns.of(table))
 
 
 def whole(table: pa.Table) -> bytes:
@@ -133,7 +136,7 @@ def test_arrow_reads_what_was_written(data: st.DataObject) -> None:
     table, given_columns = data.draw(typed())
     end = data.draw(st.integers(1, len(table)))
     start = data.draw(st.integers(0, end - 1))
-    files = KernelFiles(given_columns, 1)
+    files = TableFiles(given_columns)
     for rows in (slice(start, end), slice(0, len(table))):
         with data.draw(encodings()):
             file = written(files, rows)
@@ -152,7 +155,7 @@ def test_duckdb_reads_the_same(
     table, its_columns = given_columns
     path = tmp_path_factory.mktemp("duckdb") / "file.parquet"
     with encoding:
-        path.write_bytes(written(KernelFiles(its_columns, 1), slice(0, len(table))))
+        path.write_bytes(written(TableFiles(its_columns), slice(0, len(table))))
     assert_duckdb_reads(path, table)
 
 
@@ -169,24 +172,13 @@ def test_a_file_has_the_columns_that_another_writer_would_give_it(count: int) ->
     kinds = [*VALUES]
     names = [f"column_{number}_{'é' * number}" for number in range(count)]
     table = pa.table({name: pa.nulls(3, kinds[n % len(kinds)]) for n, name in enumerate(names)})
-    ours, other = whole(table), written(large(table), slice(0, 3))
-    assert pq.read_metadata(BytesIO(ours)).schema.equals(pq.read_metadata(BytesIO(other)).schema)
-    assert pq.read_metadata(BytesIO(ours)).metadata is None
-    # So it is byte for byte: a footer that was read stands for those of both writers.
-    asked: list[pa.Schema] = []
-
-    def problems(schema: pa.Schema) -> tuple[str, ...]:
-        asked.append(schema)
-        return ()
-
-    footers = Footers(problems)
-    for file in (ours, other, ours):
-        assert footers.read(file, 3) == Footer(3, ())
-    assert len(asked) == 1
-
-
-def large(table: pa.Table) -> LargeFiles:
-    return LargeFiles(TypedColumns.of(table), 1)
+    ours, other = (
+        pq.read_metadata(BytesIO(file))
+        for file in (whole(table), by_arrow(kernel(table), slice(0, 3)))
+    )
+    assert ours.schema.equals(other.schema)
+    assert ours.format_version == other.format_version
+    assert ours.metadata is None and other.metadata is None
 
 
 def test_statistics_are_written_where_they_are_known() -> None:
@@ -263,32 +255,24 @@ def suitable_encoding(values: list[Any]) -> tuple[str, bool]:
     return ("SNAPPY", True) if 2 * len(set(known)) <= len(known) else ("ZSTD", False)
 
 
-@pytest.mark.parametrize("files_of", [KernelFiles, LargeFiles])
 @pytest.mark.parametrize(
     "values", COLUMNS, ids=lambda values: f"{len(values)} like {values[0]!r:.16}"
 )
 def test_how_a_column_is_encoded_follows_its_values(
-    files_of: type[KernelFiles | LargeFiles],
-    values: list[Any],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    values: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "SMALL", 0)
     table = pa.table({"column": column(values)})
-    file = written(files_of(TypedColumns.of(table), 1), slice(0, len(table)))
+    file = whole(table)
     chunk = pq.read_metadata(BytesIO(file)).row_group(0).column(0)
     compression, dictionary = suitable_encoding(values)
-    tiny = chunk.total_uncompressed_size <= TINY and not dictionary
-    if files_of is KernelFiles and tiny:
+    if chunk.total_uncompressed_size <= TINY and not dictionary:
         compression = "UNCOMPRESSED"
     assert chunk.compression == compression
-    # The library behind the other writer has no dictionaries of decimals, and one for nulls only.
-    if files_of is KernelFiles or not isinstance(values[0], Decimal | None):
-        assert chunk.has_dictionary_page is dictionary
+    assert chunk.has_dictionary_page is dictionary
     assert pq.read_table(BytesIO(file)) == table
-    if files_of is KernelFiles:
-        check_chunks(file)
-        check_statistics(file, table)
+    check_chunks(file)
+    check_statistics(file, table)
     (tmp_path / "file.parquet").write_bytes(file)
     assert_duckdb_reads(tmp_path / "file.parquet", table)
 
@@ -327,7 +311,7 @@ def test_sparse_columns_are_the_same_at_every_density(step: int) -> None:
         "none": SparseColumn(given_rows[:0], pa.array([], pa.string())),
     }
     its_columns = TypedColumns(rows, table)
-    files = KernelFiles(its_columns, 1)
+    files = TableFiles(its_columns)
     for some in (slice(0, rows), slice(13, 14), slice(77, 1024), slice(2500, 2501), slice(64, 128)):
         file = written(files, some)
         assert pq.read_table(BytesIO(file)) == its_columns.table()[some]
@@ -335,19 +319,12 @@ def test_sparse_columns_are_the_same_at_every_density(step: int) -> None:
         check_statistics(file, its_columns.table()[some])
 
 
-def test_code_that_cannot_be_kept_is_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "cache_folder", lambda: None)
-    files = table_files(TypedColumns.of(pa.table({"number": [1, 2]})), 1)
-    assert isinstance(files, LargeFiles)
-    assert pq.read_table(BytesIO(written(files, slice(0, 2))))["number"].to_pylist() == [1, 2]
-
-
 def test_what_is_too_large_goes_to_another_writer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "LARGEST", 10_000)
     rows = np.arange(1000)
     sparse_rows = SparseColumn(rows, pa.array(rows))
-    files = table_files(TypedColumns(1000, {"number": pa.array(rows), "few": sparse_rows}), 1)
-    for some, maker in ((slice(0, 100), "datalake"), (slice(0, 1000), "parquet-rs")):
+    files = TableFiles(TypedColumns(1000, {"number": pa.array(rows), "few": sparse_rows}))
+    for some, maker in ((slice(0, 100), "datalake"), (slice(0, 1000), "parquet-cpp-arrow")):
         file = written(files, some)
         assert pq.read_metadata(BytesIO(file)).created_by.startswith(maker)
         assert pq.read_table(BytesIO(file))["number"].to_pylist() == rows[some].tolist()

@@ -183,7 +183,8 @@ def needed(runs: Runs) -> set[str]:
 class Deadly(LocalStorage):
     """Kills the first task that reads a raw file, and the first that writes a file of a table.
 
-    On a cluster also ("comparing") the first that reads staged blobs, in order to deduplicate.
+    On a cluster also the first that reads staged blobs, in order to deduplicate ("comparing"), and
+    that records rows which were not loaded ("logging").
 
     With `whole_machine`, Spark's executor and worker die, too.
     """
@@ -204,6 +205,8 @@ class Deadly(LocalStorage):
     def open_output(self, path: str) -> Any:
         if "segment_type=" in path:
             self._perhaps("writing")
+        elif "/records_" in path and "/records_loaded" not in path:
+            self._perhaps("logging")
         return super().open_output(path)
 
     def write_unique(self, path: str, data: bytes | memoryview) -> None:
