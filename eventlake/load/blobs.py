@@ -1,7 +1,7 @@
-"""Blobs, the unit that is moved between tasks: a small key and opaque bytes.
+"""Blobs, the unit of exchange between tasks: a small key and opaque bytes.
 
-A blob has the rows of a table and partition, or of several partitions one after the other: then its
-key says how many rows each of them has.
+A blob has the rows of one partition of a table, or of several partitions in sequence. In that case
+the key has the number of rows of each.
 """
 
 import struct
@@ -15,12 +15,12 @@ import pyarrow as pa
 
 
 class BlobKind(StrEnum):
-    """What a blob holds, and so which step reads it."""
+    """The content of a blob; it determines which step reads it."""
 
     ROWS = "rows"  # the rows of one table and partition
     IDS = "ids"  # message ids of one hash bucket
     LINES = "lines"  # raw lines, for the record log
-    SEEN = "seen"  # what a task saw: counts, columns, files
+    SEEN = "seen"  # the findings of a task: counts, columns, files
 
 
 class Blob(NamedTuple):
@@ -33,8 +33,8 @@ class Blob(NamedTuple):
     data: bytes
 
 
-# Blobs are copied many times on their way, and JSON of one table is alike: a third is left. One
-# stroke over all buffers costs less than Arrow's own compression of each, which takes threads.
+# Blobs are copied several times, and JSON of one table compresses to a third. One call for all
+# buffers costs less than Arrow's own compression of each, which uses threads.
 _PACKING = pa.Codec("lz4_raw")
 _SIZE = struct.Struct("<q")
 _PLAIN = pa.ipc.IpcWriteOptions(use_threads=False)
@@ -61,7 +61,7 @@ def unpacked(data: bytes | memoryview, packing: pa.Codec = _PACKING) -> pa.Buffe
     return packing.decompress(memoryview(data)[_SIZE.size :], decompressed_size=size)
 
 
-_ROWS = "\t"  # before their number; like a line break, in no name of a table or partition
+_ROWS = "\t"  # before the number; no name of a table or partition contains it, or a line break
 
 
 def rows_key(table: str, partition: str) -> str:
@@ -83,7 +83,7 @@ def table_of(blob: Blob) -> str:
 
 
 def parts_of(blob: Blob) -> dict[str, int]:
-    """The keys of the partitions that a blob has rows of, and how many, in their order."""
+    """The partitions of a blob and their numbers of rows, in order."""
     table, *partitions = blob.key.split("\n")
     if _ROWS not in partitions[0]:
         return {blob.key: blob.rows}
@@ -102,22 +102,21 @@ def divided(blob: Blob) -> list[Blob]:
     return [blob._replace(key=key, rows=rows, data=data) for (key, rows), data in bodies]
 
 
-LARGEST = 64 << 20  # of staged rows that a task casts at once, unless a single partition has more
+LARGEST = 64 << 20  # of staged rows cast at once by a task, unless a single partition has more
 SMALLEST = 4 << 20
 TASKS_PER_SLOT = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Rows of a table are worked on together, since casting and writing little costs as much as
-    casting and writing some more. Large tables are dealt out by partition, and partitions that make
-    several files by task of origin."""
+    """A share has all rows of a small table, because casting and writing have fixed costs. Large
+    tables are split by partition, and partitions of several files by the task that staged them."""
 
     splits: Mapping[str, int] = field(default_factory=dict)  # key of staged rows → files, if many
     groups: Mapping[str, int] = field(default_factory=dict)  # table → groups, if many
 
     def divides(self, blob: Blob) -> bool:
-        """Whether the partitions that a blob has rows of may go to different shares."""
+        """Whether the partitions of a blob may be in different shares."""
         if not self.groups and not self.splits:
             return False
         parts = parts_of(blob)
@@ -126,7 +125,7 @@ class Shares:
         return table_of(blob) in self.groups or not self.splits.keys().isdisjoint(parts)
 
     def of(self, blob: Blob) -> str:
-        """The share of a blob; begins with the number of the file it goes to, and a line break."""
+        """The share of a blob; starts with the number of its file and a line break."""
         if files := self.splits.get(blob.key):
             return f"{blob.task % files}\n{blob.key}"
         table = table_of(blob)

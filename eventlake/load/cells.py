@@ -1,4 +1,4 @@
-"""Blocks of parsed events: what both readers make of lines, and how they become batches."""
+"""Blocks of parsed events: the result of both readers, and their conversion to batches."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -27,16 +27,16 @@ from eventlake.columnar.values import ESCAPED, TEXT
 from eventlake.load.blobs import packed
 from eventlake.load.table_fields import BatchFields
 
-_CELLS_OF_A_TABLE = 128  # fields, to begin with
-_LONG = 4  # bytes that a long value takes in addition
-_GIVEN_ID = 64  # bytes of an id that was made for an event without one
+_CELLS_OF_A_TABLE = 128  # initial number of fields
+_LONG = 4  # additional bytes of a long value
+_GIVEN_ID = 64  # bytes of an id generated for an event without one
 
 
 @dataclass(slots=True)
 class CellBlock:
-    """Events of a block; `table` is a number of the vocabulary, NONE of lines that are not plain.
+    """Events of a block; `table` is a number of the vocabulary, NONE for lines that are not plain.
 
-    Cells are places in `memory`, and so are the lines, from `starts` to `ends`.
+    Cells and lines (from `starts` to `ends`) are positions in `memory`.
     """
 
     memory: np.ndarray
@@ -56,12 +56,12 @@ class CellBlock:
         return self.memory[int(self.starts[row]) : int(self.ends[row])].tobytes()
 
     def overwrite(self, row: int, line: bytes) -> None:
-        """Put another line in place of one that is at least as long."""
+        """Replace a line by one that is not longer."""
         start, end = int(self.starts[row]), int(self.ends[row])
         self.memory[start:end] = np.frombuffer(line[: end - start].ljust(end - start), np.uint8)
 
     def texts(self, cells: np.ndarray) -> list[str | None]:
-        """The texts of some cells, None where it is not plain text."""
+        """The texts of some cells; None for cells that are not plain text."""
         plain = (self.cells.kind[cells] < ESCAPED).tolist()
         starts, ends = self.cells.start[cells].tolist(), self.cells.end[cells].tolist()
         view = self.memory.data
@@ -95,7 +95,7 @@ class CellBlock:
         return replace(self, events=events, cells=Cells(*wider))
 
     def room(self, rows: np.ndarray) -> np.ndarray:
-        """Bytes that each of the rows takes in a batch, at most."""
+        """Upper bound of the bytes of each row in a batch."""
         first = self.events.first_cell
         cells = first[rows + 1] - first[rows]
         values = cells * (PER_CELL + _LONG) + self.ends[rows] - self.starts[rows]
@@ -112,7 +112,7 @@ class TableRows:
 
     @classmethod
     def of(cls, block: CellBlock, rows: np.ndarray, scratch: np.ndarray) -> "TableRows":
-        """Rows that come sorted by table."""
+        """Rows, sorted by table."""
         tables = block.table[rows]
         ends = np.append(np.flatnonzero(np.diff(tables)) + 1, len(rows)) if len(rows) else rows
         ends = ends.astype(np.int64)
@@ -131,24 +131,24 @@ class TableRows:
 
 @dataclass(frozen=True, slots=True)
 class WrittenTable:
-    """A table's batches, packed, with their sizes before; the facts of each of its fields."""
+    """The compressed batches of a table with their original sizes, and the facts of each field."""
 
     data: list[tuple[bytes, int]]
     facts: np.ndarray
 
 
-STROKE = 1 << 12  # rows that are written at once, or one table
+STROKE = 1 << 12  # rows written at once, or one table
 
 
 class BatchWriter:
-    """Writes the rows of blocks as batches, with memory that it uses again."""
+    """Writes the rows of blocks as batches, and reuses its memory."""
 
     def __init__(self) -> None:
         self._buffer = pa.allocate_buffer(1 << 20)
         self._local_of = np.full(MOST_FIELDS, NONE, np.int32)
 
     def scratch(self, fields: int) -> np.ndarray:
-        """A place for each field, NONE throughout."""
+        """One entry per field, all NONE."""
         if len(self._local_of) < fields:
             self._local_of = np.full(fields, NONE, np.int32)
         return self._local_of
@@ -161,7 +161,7 @@ class BatchWriter:
         batches: Sequence[Sequence[int]],
         origins: Origins,
     ) -> Iterator[WrittenTable]:
-        """The batches of each table, whose rows end at the places given."""
+        """The batches of each table; `ends` are the ends of their rows."""
         first, begin = 0, 0
         for table, end in enumerate(tables.ends.tolist()):
             if end - begin >= STROKE or table == len(tables.ends) - 1:

@@ -23,10 +23,10 @@ class DedupJob:
     storage: Storage
     source_id: str
     unit: str
-    groups: int  # ranges of buckets, each one task
+    groups: int  # ranges of buckets, one per task
     window_us: int
     index: tuple[IndexFile, ...]  # of the days within the window
-    index_folder: str | None = None  # of a dry run: where its ids go instead
+    index_folder: str | None = None  # of a dry run: the folder for its ids
 
     def group_of(self, bucket: str) -> int:
         return int(bucket) * self.groups // BUCKETS
@@ -42,7 +42,7 @@ class TableIds(msgspec.Struct):
     kept: int = 0
     duplicates: int = 0
     checksum: int = 0
-    other_payload: int = 0  # duplicates that say something else than the one that is kept
+    other_payload: int = 0  # duplicates with another payload than the kept event
 
     def __add__(self, other: "TableIds") -> "TableIds":
         return TableIds(
@@ -57,7 +57,7 @@ class Deduped(msgspec.Struct):
     """What a dedup task found: positions of duplicates, counts by table, the index it wrote."""
 
     positions: bytes
-    other_payload: bytes  # positions of those duplicates that say something else
+    other_payload: bytes  # positions of duplicates with another payload
     tables: dict[str, TableIds]
     index: list[IndexFile]
 

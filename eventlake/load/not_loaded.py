@@ -95,7 +95,7 @@ def _record(
 
 
 def _payload(job: LogJob, line: bytes, reason: str, event: dict[str, Any] | None) -> str | None:
-    """The line as it is; nothing if it names a suppressed person."""
+    """The line as text; empty if it contains a suppressed person."""
     if reason == SUPPRESSED:
         return None
     if job.suppression is not None:
@@ -106,7 +106,7 @@ def _payload(job: LogJob, line: bytes, reason: str, event: dict[str, Any] | None
 
 
 def _read(job: LogJob, line: bytes) -> tuple[dict[str, Any] | None, Envelope | None, Reject | None]:
-    """As much of a line as can be read, and what stops it."""
+    """The readable beginning of a line, and the error that follows."""
     event: dict[str, Any] | None = None
     try:
         event = parse_line(line, job.limits)

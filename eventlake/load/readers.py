@@ -46,7 +46,7 @@ _KINDS = {
 
 
 class RowOrigin(NamedTuple):
-    """Where an event is from, and what its envelope says; table and name by number."""
+    """The origin of an event and its envelope; table and name as numbers."""
 
     file: int
     line: int
@@ -56,7 +56,7 @@ class RowOrigin(NamedTuple):
 
 
 class CarefulReader:
-    """Gathers events, until they are taken as a block."""
+    """Collects events until they are taken as a block."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
@@ -71,11 +71,11 @@ class CarefulReader:
 
     @property
     def size(self) -> int:
-        """Bytes held, or about as many for short events."""
+        """The bytes held, approximately."""
         return len(self._data) + 64 * len(self._ids)
 
     def add(self, event: Event, origin: RowOrigin, payload: bytes = b"") -> None:
-        """Take in an event, and its line if it is kept as a payload."""
+        """Add an event, with its line if the payload is kept."""
         words, data = self._vocabulary, self._data
         self._starts.append(len(data))
         data += payload
@@ -95,7 +95,7 @@ class CarefulReader:
             numbers.append(number)
 
     def taken(self) -> CellBlock:
-        """All events, which are then let go of."""
+        """All events; the reader is empty afterwards."""
         data = np.frombuffer(bytes(self._data) + bytes(PADDING), np.uint8)
         field, kind, start, end = (np.array(part, np.int32) for part in self._cells)
         cells = Cells(field, kind.astype(np.uint8), start, end)
@@ -126,21 +126,21 @@ def _kind(value: Leaf) -> int:
 _kind_of_text = lru_cache(10_000)(kind_of)
 
 
-_BYTES_PER_CELL = 24  # to begin with: a key and a value
+_BYTES_PER_CELL = 24  # initial size: a key and a value
 
 
 class FastReader:
-    """Parses one block after the other."""
+    """Parses blocks one by one."""
 
     def __init__(self, limits: Limits, vocabulary: Vocabulary) -> None:
         self._limits, self._vocabulary = limits, vocabulary
         self._serial = 0
 
     def read(self, lines: LineBlock) -> CellBlock:
-        """Take apart what is plain among the lines of a block."""
+        """Parse the plain lines of a block."""
         starts, ends = lines.starts(), lines.ends()
         files, numbers = lines.origins()
-        # Cells know their places as 32-bit numbers; only a line of gigabytes is beyond them.
+        # Positions of cells have 32 bits; only a line of gigabytes exceeds them.
         readable = len(starts) if lines.size < 2**31 else 0
         events, cells = self._events(lines.address, starts, ends, readable)
         names = np.where(events.plain, events.name, 0)
@@ -161,7 +161,7 @@ class FastReader:
             )  # fmt: skip
             if done == readable:
                 break
-            # The line that did not fit is read again, and its fields are new to it once more.
+            # The line that did not fit is parsed again, so its fields count as unseen.
             self._serial += len(starts)
             cells = Cells(*(np.concatenate([part, np.empty_like(part)]) for part in cells))
         self._serial += len(starts)

@@ -21,11 +21,11 @@ from eventlake.storage import Storage
 RECORDS_PER_FILE = 100_000
 BYTES_PER_FILE = 256 << 20  # in memory: a payload may be as long as the longest line
 _MISTAKEN = 0.01
-"""How often a file's filter says that an identifier may be in it which is not."""
+"""The false positive rate of the Bloom filter of a file."""
 
 
 class BatchType(StrEnum):
-    """Which files a record is in, by what became of it."""
+    """The outcome of a record; it determines in which files the record is."""
 
     LOADED = "records_loaded"
     REJECTED = "records_rejected"
@@ -64,16 +64,15 @@ SCHEMA = pa.schema(
 
 
 class RecordLog:
-    """Gathers the records of a task and writes them in files of a bounded size.
+    """Collects the records of a task and writes them to files of a bounded size.
 
-    Files are named after the first thing a task does, so that a task Spark runs again writes the
-    same files again.
+    Files are named after the first item of a task, so that a repeated task writes the same files.
     """
 
     def __init__(self, storage: Storage, folder: str, operation: str) -> None:
         self._storage, self._folder, self._operation = storage, folder, operation
         self._pending: dict[BatchType, list[pa.Table]] = {}
-        self._bytes: dict[BatchType, int] = {}  # of what is pending
+        self._bytes: dict[BatchType, int] = {}  # of pending records
         self._written: dict[BatchType, int] = {}
         self._name = ""
         self._began = now()
@@ -92,7 +91,7 @@ class RecordLog:
                 self._write(batch_type, whole_files=False)
 
     def add(self, batch_type: BatchType, records: pa.Table, origin: str) -> None:
-        """Take in records; columns of the schema they do not have are filled in."""
+        """Add records; missing columns of the schema are filled in."""
         self._name = self._name or sha256(origin.encode()).hexdigest()[:16]
         pending = self._pending.setdefault(batch_type, [])
         pending.append(records)
@@ -139,7 +138,7 @@ class RecordLog:
 
 
 DUPLICATE, OTHER_PAYLOAD = "duplicate", "duplicate with another payload"
-"""Why lines were not loaded that could have been; the reasons of rejects are others."""
+"""Why valid lines were not loaded; rejected lines have their own reasons."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +161,7 @@ class LogJob:
 
 @dataclass(frozen=True, slots=True)
 class NotLoaded:
-    """Positions of rows that were not loaded, in order, and the number of each one's reason."""
+    """Positions of rows that were not loaded, in order, with the number of the reason of each."""
 
     positions: np.ndarray
     reasons: np.ndarray

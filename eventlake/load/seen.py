@@ -1,6 +1,6 @@
-"""What a staging task reports about its files, and positions of rows in the raw archive.
+"""The report of a staging task about its files, and positions of rows in the raw archive.
 
-It is small, so that the driver can resolve schemas from it.
+It is small: the driver resolves schemas from the reports of all tasks.
 """
 
 from collections.abc import Iterable
@@ -15,13 +15,13 @@ RawPosition = tuple[int, int, int]
 
 
 SKIPPED, SUPPRESSED = "skipped", "suppressed"
-"""Why a row is not loaded, beside the reasons of rejection and being a duplicate."""
+"""Further reasons why a row is not loaded, besides rejection and duplicates."""
 
 
 class SeenColumn(msgspec.Struct, array_like=True):
-    """A field of a table's events: the column it goes to, where it first was, all kinds it had.
+    """A field of the events of a table: its column, first position, and the kinds of its values.
 
-    The kinds are of interest only where the column is new; otherwise there are none here.
+    Kinds are recorded only for new columns.
     """
 
     pointer: str
@@ -42,7 +42,7 @@ class SeenTable(msgspec.Struct):
 
 
 class SeenFile(msgspec.Struct):
-    """What the ledger keeps of a raw file."""
+    """The ledger's facts about a raw file."""
 
     number: int
     lines: int = 0
@@ -50,11 +50,11 @@ class SeenFile(msgspec.Struct):
     rejected: int = 0  # of them
     hours: set[str] = set()
     broken: str | None = None
-    checksum: str | None = None  # of its bytes, if it was read to its end
+    checksum: str | None = None  # of its bytes, if it was read completely
 
 
 class RejectedSample(msgspec.Struct):
-    """One rejected row, to show a person what was wrong."""
+    """One rejected row, as an example for messages."""
 
     file: int
     line: int
@@ -63,7 +63,7 @@ class RejectedSample(msgspec.Struct):
 
 
 class Seen(msgspec.Struct):
-    """The account of a staging task: every row of its files is counted once."""
+    """The counts of a staging task: every row of its files is counted once."""
 
     tables: list[SeenTable] = []
     files: list[SeenFile] = []
@@ -84,7 +84,7 @@ class Seen(msgspec.Struct):
 
     @classmethod
     def merge(cls, parts: Iterable["Seen"]) -> "Seen":
-        """One account of all tasks."""
+        """The sum of the reports of all tasks."""
         whole = cls()
         for part in parts:
             whole.tables += part.tables
@@ -105,11 +105,11 @@ class Seen(msgspec.Struct):
 
     @property
     def rows_in(self) -> int:
-        """Every line that is not blank; of a replay, every row of its range and tables."""
+        """The number of lines that are not blank; of a replay, of rows of its range and tables."""
         return sum(file.rows for file in self.files)
 
     def staged_rows(self) -> dict[str, int]:
-        """Rows taken in, by table."""
+        """The number of staged rows by table."""
         totals: dict[str, int] = {}
         for table in self.tables:
             totals[table.table] = totals.get(table.table, 0) + sum(table.rows.values())
@@ -144,9 +144,9 @@ def split_positions(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def heads(*keys: np.ndarray) -> np.ndarray:
-    """The rows that differ in a key from the row before them, the first of all included.
+    """The rows with another key than the row before, and the first row.
 
-    Rows that are alike mostly come together: it takes no sorting to have few left of them.
+    Equal keys are mostly adjacent, so this leaves few rows without sorting.
     """
     differ = np.ones(len(keys[0]), np.bool_)
     differ[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)

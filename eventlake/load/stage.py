@@ -54,13 +54,13 @@ from eventlake.rules.parse import parse_line
 from eventlake.rules.partitions import DAY_US, HOUR_US, DatePartition, hour_of, partition_of
 from eventlake.rules.suppression import People
 
-SAMPLES = 3  # rejected rows shown of each reason and task
+SAMPLES = 3  # rejected rows kept as examples, per reason and task
 
 Numbers = Sequence[int] | np.ndarray
 
 
 class Account:
-    """Counts rows as they are taken in or left out; `seen` is what the driver gets of it."""
+    """Counts rows that are staged or left out; `seen` is the result for the driver."""
 
     def __init__(self, start_us: int | None, ahead_us: int | None) -> None:
         self._start_us = start_us
@@ -69,13 +69,13 @@ class Account:
         self.seen = Seen()
 
     def begin(self, file: int, hours: Iterable[str]) -> SeenFile:
-        """The account of one more file, of which rows of some hours are loaded already."""
+        """Start counting another file; rows of these hours are loaded already."""
         self._files[file] = SeenFile(file, hours=set(hours))
         self.seen.files.append(self._files[file])
         return self._files[file]
 
     def take(self, files: Numbers, received: Numbers) -> None:
-        """Rows that were taken in."""
+        """Count staged rows."""
         self.notice(files, received)
         of_file = np.asarray(files)
         first = heads(of_file)
@@ -84,17 +84,17 @@ class Account:
             self._files[file].rows += count
 
     def skip(self, files: Numbers, lines: Numbers, received: Numbers) -> None:
-        """Rows of a table that is not written."""
+        """Count rows of a skipped table."""
         self.seen.skipped += len(files)
         self._leave_out(SKIPPED, files, lines, received)
 
     def suppress(self, table: str, file: int, line: int, received: int) -> None:
-        """A row of a suppressed person."""
+        """Count a row of a suppressed person."""
         self.seen.suppressed[table] = self.seen.suppressed.get(table, 0) + 1
         self._leave_out(SUPPRESSED, [file], [line], [received])
 
     def reject(self, file: int, line: int, why: Reject, table: str | None) -> None:
-        """A row that cannot be loaded."""
+        """Count a row that cannot be loaded."""
         self._files[file].rows += 1
         self._files[file].rejected += 1
         self._note(why.reason, file, line)
@@ -105,7 +105,7 @@ class Account:
             self.seen.samples.append(sample)
 
     def notice(self, files: Numbers, received: Numbers) -> None:
-        """Remember when rows were received."""
+        """Record when rows were received."""
         times, of_file = np.asarray(received, np.int64), np.asarray(files)
         hours = times // HOUR_US
         first = heads(of_file, hours)
@@ -117,27 +117,27 @@ class Account:
             self.seen.ahead += int(np.count_nonzero(times > self._ahead_us))
 
     def _leave_out(self, why: str, files: Numbers, lines: Numbers, received: Numbers) -> None:
-        """Rows that are as they should be, but not wanted."""
+        """Count valid rows that are not wanted."""
         self.take(files, received)
         for file, line in zip(files, lines, strict=True):
             self._note(why, int(file), int(line))
 
     def _note(self, reason: str, file: int, line: int) -> None:
-        """Remember a row that is not loaded, for the record log."""
+        """Record a row that is not loaded, for the record log."""
         self.seen.not_loaded.setdefault(reason, []).append(position(file, line))
 
 
-FLUSH_BYTES = 192 << 20  # of raw lines; bounds the memory of a task, not what it may read
-FLUSH_LINES = 1 << 19  # the same for short lines, each of which takes some 100 bytes of its own
-_UNPACKED = 8  # times the size of a gzipped file: most have less in them
+FLUSH_BYTES = 192 << 20  # of raw lines; bounds the memory of a task, not its input
+FLUSH_LINES = 1 << 19  # the same for short lines, each of which needs about 100 bytes more
+_UNPACKED = 8  # times the size of a gzipped file: most expand to less
 _NO_ROWS = np.empty(0, np.int64)
-_OF_SUPPRESSED = ("type", "event", "messageId", "receivedAt")  # all that the record log needs
+_OF_SUPPRESSED = ("type", "event", "messageId", "receivedAt")  # what the record log needs
 _encode = msgspec.json.Encoder().encode
 
 
 def stage(job: StageJob, task: int, files: Sequence[RawFile]) -> Iterator[Blob]:
-    """All blobs of one task, its account last."""
-    with gc_paused():  # events die young: looking for cycles among them doubles the parsing
+    """All blobs of one task, its report last."""
+    with gc_paused():  # events are short-lived: collecting cycles doubles the time
         yield from _StageTask(job, task).run(files)
 
 
@@ -206,7 +206,7 @@ class _StageTask:
         yield Blob(BlobKind.SEEN, "", self.task, 1, self.account.seen.encode())
 
     def _take(self, lines: LineBlock) -> Iterator[Blob]:
-        """Take in all whole lines of a block: the plain ones at once, the others one by one."""
+        """Stage all whole lines of a block: the plain ones together, the others one by one."""
         if self.vocabulary.make_room():
             for known in self.tables.values():
                 known.forget_numbers()
@@ -241,7 +241,7 @@ class _StageTask:
         yield from self._staged(block, np.arange(len(block.table)))
 
     def _may_be_suppressed(self, block: CellBlock, people: People) -> np.ndarray:
-        """The rows that name one of these people, or an id in an unusual form."""
+        """The rows with the id of one of these people, or an id in an unusual form."""
         named = np.zeros(len(block.table), np.bool_)
         for column, ids in ((USER, people.users), (ANONYMOUS, people.anonymous)):
             rows = np.flatnonzero(block.events.envelope[:, column] != NONE)
@@ -254,7 +254,7 @@ class _StageTask:
         return max(self.skip_lines, default=-1) + 1
 
     def _is_cramped(self, block: CellBlock, fresh: np.ndarray) -> bool:
-        """Whether there may be more new tables than are allowed: then order matters."""
+        """Whether the limit of new tables may be exceeded: then the order of rows matters."""
         found = np.unique(block.table[fresh & (block.table != NONE)])
         new = {self.vocabulary.tables[table] for table in found} - self.job.columns.keys()
         new -= self.tables.keys()
@@ -274,14 +274,14 @@ class _StageTask:
 
     @property
     def _room(self) -> int:
-        """How many more tables there may be."""
+        """The number of tables that may still be added."""
         known = len(self.job.columns)
         new = len(self.tables.keys() - self.job.columns.keys())
         room = self.job.limits.tables - known - new
         return room if self.job.room is None else min(room, self.job.room - new)
 
     def _wanted(self, block: CellBlock, fresh: np.ndarray) -> np.ndarray:
-        """The plain rows that belong to this unit; those of skipped tables are counted."""
+        """The plain rows that belong to this unit; rows of skipped tables are counted."""
         rows = np.flatnonzero(fresh & (block.table != NONE))
         rows = np.asarray(rows[self._in_window(block)[rows]])
         tables = self.vocabulary.tables
@@ -305,7 +305,7 @@ class _StageTask:
         return np.asarray((block.table == NONE) | ((received >= first) & (received < after)))
 
     def _with_room(self, block: CellBlock, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The rows whose tables can have all columns of theirs, and those to check one by one."""
+        """The rows whose columns all fit their tables, and those to check one by one."""
         if not len(rows):
             return rows, rows
         rows = rows[np.argsort(block.table[rows], kind="stable")]
@@ -328,7 +328,7 @@ class _StageTask:
         return self.writer.scratch(len(self.vocabulary.fields.above))
 
     def _read_carefully(self, block: CellBlock, row: int, line: bytes) -> None:
-        """Take in one row that is odd, or count why not."""
+        """Stage one row that is not plain, or count why not."""
         file, number = int(block.files[row]), int(block.numbers[row])
         table: str | None = None
         received: int | None = None
@@ -369,7 +369,7 @@ class _StageTask:
             self.account.reject(file, line, why, table)
 
     def _identified(self, identity: str | None, event: Event, line: bytes) -> Event:
-        """The event, with an id that we give it if it has none."""
+        """The event, with a generated id if it has none."""
         if identity is not None:
             return event
         if not self.job.hash_missing_ids:
@@ -377,7 +377,7 @@ class _StageTask:
         return event | {"messageId": sha256(line).hexdigest()}
 
     def _new_table(self, table: str) -> TableFields:
-        """One more table, if the limits leave room for it."""
+        """Add a table if the limits allow it."""
         tables = self.job.columns.keys() | self.tables.keys()
         if table not in tables and len(tables) >= self.job.limits.tables:
             raise Reject(Reason.TOO_MANY_TABLES, f"{self.job.limits.tables} tables")
@@ -427,7 +427,7 @@ class _StageTask:
     def _columns(
         self, block: CellBlock, table: str, fields: BatchFields, facts: np.ndarray
     ) -> list[SeenColumn]:
-        """The fields that have a column in some row."""
+        """The fields that have a column in at least one row."""
         files, lines = block.files, block.numbers
         is_new = self.tables[table].is_new
         found = []
@@ -468,7 +468,7 @@ def _buckets(origins: Origins) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class _Partitions:
-    """The rows of a table: where those of each batch end, and how many of each partition it has."""
+    """The rows of a table: the end of each batch, and its number of rows by partition."""
 
     rows: slice
     ends: list[int]
@@ -489,9 +489,9 @@ class _Partitions:
 
 
 def _partitions(received: np.ndarray, layout: DatePartition) -> tuple[list[str], np.ndarray]:
-    """The names of all partitions in order, and of each row the number of its own."""
+    """The names of all partitions in order, and the number of the partition of each row."""
     hours = received // HOUR_US
-    begin = heads(hours)  # few, as rows of an hour come together
+    begin = heads(hours)  # few, because rows of an hour are adjacent
     different, of_head = np.unique(hours[begin], return_inverse=True)
     partitions = [partition_of(layout, hour * HOUR_US) for hour in different.tolist()]
     names = sorted(set(partitions))

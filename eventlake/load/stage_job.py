@@ -37,7 +37,7 @@ class StageJob:
     limits: Limits
     columns: dict[str, frozenset[str]]  # of the tables the lake has
     skip: frozenset[str] = frozenset()
-    suppression: Suppression | None = None  # None: no person is
+    suppression: Suppression | None = None  # None: nobody is suppressed
     hash_missing_ids: bool = False
     start_us: int | None = None
     ahead_us: int | None = None
@@ -46,7 +46,7 @@ class StageJob:
     tables: frozenset[str] | None = None  # of a replay: only these
     archive: Storage | None = None  # of the raw files, if that is not `storage`
     days: tuple[int, ...] | None = None  # since 1970, in order: only rows received on them
-    ids_only: bool = False  # nothing is to be loaded
+    ids_only: bool = False  # nothing is loaded
     keep_lines: bool = True  # for the record log
     room: int | None = None  # new tables for which the catalog has room, if known
 
@@ -55,11 +55,11 @@ class StageJob:
         return self.archive or self.storage
 
     def known_columns(self, table: str) -> frozenset[str]:
-        """The columns that a table has in the lake, or will have whatever its events are."""
+        """The columns of a table in the lake; of a new table, the standard columns."""
         return self.columns.get(table, STANDARD[self.naming])
 
     def wants(self, table: str | None, received: int | None) -> bool:
-        """Whether a row belongs to this unit at all; every row does, unless it is a replay's."""
+        """Whether a row belongs to this unit; of a sync, every row does."""
         if self.window is not None and (
             received is None or not self.window[0] <= received < self.window[1]
         ):
@@ -68,7 +68,7 @@ class StageJob:
 
 
 def over_limits(job: StageJob, seen: Seen) -> bool:
-    """Whether tasks together found more than each of them, by itself, was allowed to find."""
+    """Whether all tasks together exceed a limit that each of them respected."""
     columns = {table.table: set(job.known_columns(table.table)) for table in seen.tables}
     for table in seen.tables:
         columns[table.table].update(column.column for column in table.columns)
@@ -85,13 +85,13 @@ _AT_ONCE = 1 << 20
 
 
 class Checksum:
-    """Of the bytes of a stream, taken while it is read to its end."""
+    """The checksum of a stream, computed while it is read."""
 
     def __init__(self, open_stream: Callable[[], BinaryIO]) -> None:
         self._open, self._streams = open_stream, list[BinaryIO]()
 
     def open(self) -> Any:
-        """The stream, as much of a `BinaryIO` as its readers need."""
+        """The stream, with the part of `BinaryIO` that its readers use."""
         self._streams.append(self._open())
         self._hash = blake2b(digest_size=16)
         return self
@@ -113,7 +113,7 @@ class Checksum:
 
 
 def checksum(open_stream: Callable[[], BinaryIO]) -> str:
-    """The checksum of all that a stream holds."""
+    """The checksum of the whole content of a stream."""
     found = Checksum(open_stream)
     with found.open() as stream:
         while stream.read(_AT_ONCE):

@@ -1,4 +1,4 @@
-"""Staged batches: rows of one table as parsed cells, which no type has been given yet."""
+"""Staged batches: rows of one table as parsed cells, not yet cast to types."""
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,9 +18,9 @@ from eventlake.load.blobs import Blob, packed, parts_of, unpacked
 from eventlake.load.seen import positions
 
 PAYLOAD = ("#payload", "#payload")
-"""The field of whole events, where they are kept; pointers of others begin with a slash."""
+"""The field of the whole event, if payloads are kept; other pointers start with a slash."""
 Field = tuple[str, str]
-"""A pointer, and the column that its values go to; none if they are rescued."""
+"""A pointer and the column of its values; empty if they are rescued."""
 _SIZE = struct.Struct("<q")
 
 
@@ -29,13 +29,13 @@ def encoded_fields(fields: Sequence[Field]) -> bytes:
     return _SIZE.pack(len(head)) + head
 
 
-@lru_cache(4096)  # the batches of a table mostly have the same
+@lru_cache(4096)  # batches of a table mostly share it
 def _decoded_fields(head: bytes) -> list[Field]:
     return msgspec.msgpack.decode(unpacked(memoryview(head)[_SIZE.size :]), type=list[Field])
 
 
 class StagedBatch:
-    """The rows of a blob; see `columnar/batches.py` for their layout."""
+    """The rows of a blob; `columnar/batches.py` describes their layout."""
 
     def __init__(self, blob: Blob) -> None:
         (size,) = _SIZE.unpack_from(blob.data)
@@ -63,7 +63,7 @@ class StagedBatch:
         return _decoded_fields(self.head)
 
     def rows(self, base: int) -> StagedRows:
-        """Where the rows are in memory; the columns of their fields begin at `base`."""
+        """The addresses of the rows; the columns of their fields start at `base`."""
         cells, sizes = self.cells.astype(np.int64), self.bytes.astype(np.int64)
         before, at = np.cumsum(cells) - cells, self.body.address
         return StagedRows(
@@ -98,19 +98,19 @@ class StagedBatch:
 
 @dataclass(frozen=True, slots=True)
 class StagedTable:
-    """Rows of one table without their duplicates, in the order in which they are written."""
+    """Rows of one table without duplicates, in the order of the files."""
 
     batches: Sequence[StagedBatch]
     order: np.ndarray  # the rows of all batches: by partition, as received
-    files: np.ndarray  # where each of these rows is from
+    files: np.ndarray  # the origin of each of these rows
     lines: np.ndarray
-    slices: dict[str, slice]  # which of them belong to which key of staged rows
+    slices: dict[str, slice]  # the rows of each key of staged rows
 
     @classmethod
     def of(
         cls, blobs: Iterable[Blob], duplicates: np.ndarray, keys: Mapping[str, str] | None = None
     ) -> "StagedTable | None":
-        """The rows that are kept, if there are any; with keys, only of these partitions."""
+        """The kept rows, None without any; with keys, only rows of these partitions."""
         batches = list(map(StagedBatch, blobs))
         received, files, lines = (
             np.concatenate([getattr(batch, name) for batch in batches])
@@ -136,7 +136,7 @@ class StagedTable:
         return len(self.order)
 
     def checksums(self) -> dict[str, int]:
-        """By key of staged rows, a sum over the ids of those that are kept."""
+        """By key of staged rows, the checksum of the kept ids."""
         ids = np.concatenate([batch.ids for batch in self.batches])
         data = pa.py_buffer(ids[self.order])
         array = pa.Array.from_buffers(pa.binary(ID_BYTES), len(self), [None, data], 0)
@@ -145,7 +145,7 @@ class StagedTable:
         return {key: sums[number] for number, key in enumerate(self.slices)}
 
     def rows(self) -> tuple[StagedRows, list[Field]]:
-        """The rows in order, and the fields of all batches, one batch after the other."""
+        """The rows in order, and the fields of all batches, batch by batch."""
         fields: list[Field] = []
         begins: dict[bytes, int] = {}
         found = []
@@ -159,7 +159,7 @@ class StagedTable:
 
 
 def _is_in(some: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """Which of the numbers are among some that are sorted."""
+    """Whether each number is among some sorted ones."""
     if not len(some):
         return np.zeros(len(numbers), np.bool_)
     at = np.minimum(np.searchsorted(some, numbers), len(some) - 1)

@@ -1,7 +1,7 @@
-"""Staged lines: raw lines in packed chunks, from which the record log takes what is not loaded.
+"""Staged lines: raw lines in compressed chunks, from which the record log reads what is not loaded.
 
-Which rows are duplicates is known only after all files are read, so that every line is kept until
-then. Packed they are smaller than their gzip files, and cost less than reading these again.
+Duplicates are known only after all files are read, so every line is kept until then. The chunks are
+smaller than the gzip files, and cheaper than reading these again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,13 +19,13 @@ if TYPE_CHECKING:  # compiled code, which only workers need
     from eventlake.load.cells import CellBlock
 
 CHUNK = 1 << 20
-"""Bytes of lines, or one longer line: what is unpacked to get at one of them."""
-_PACKING = pa.Codec("zstd", compression_level=1)  # a ninth is left of lines that are alike
+"""Bytes of lines in a chunk, which is unpacked as a whole; a longer line has a chunk of its own."""
+_PACKING = pa.Codec("zstd", compression_level=1)  # similar lines compress to a ninth
 _OF_A_LINE = ("files", "numbers", "starts", "ends")
 
 
 def line_chunks(block: "CellBlock", kept: np.ndarray, task: int) -> Iterator[Blob]:
-    """The lines of those rows of a block that are to be kept."""
+    """The lines of the rows of a block that are kept."""
     size = int(block.ends[-1]) if len(block.ends) else 0
     edges = np.searchsorted(block.ends, np.arange(CHUNK, size, CHUNK)).tolist()
     for first, after in pairwise(sorted({0, *edges, len(block.ends)})):
@@ -35,7 +35,7 @@ def line_chunks(block: "CellBlock", kept: np.ndarray, task: int) -> Iterator[Blo
         start, end = int(block.starts[rows[0]]), int(block.ends[rows[-1]])
         lines = np.array([getattr(block, name)[rows] for name in _OF_A_LINE], np.int64)
         lines[2:] -= start
-        # Differences are small numbers, and often the same.
+        # Differences are small and repetitive.
         head = np.append(len(rows), np.diff(lines, axis=1, prepend=0))
         data = packed(pa.py_buffer(head.tobytes() + block.memory[start:end].data), _PACKING)
         key = str(positions(*lines[:2, :1]).item())
@@ -43,7 +43,7 @@ def line_chunks(block: "CellBlock", kept: np.ndarray, task: int) -> Iterator[Blo
 
 
 class StagedLines:
-    """The lines of a chunk, or none, by position."""
+    """The lines of a chunk by position; possibly none."""
 
     def __init__(self, blobs: Iterable[Blob]) -> None:  # at most one
         self._positions = np.empty(0, np.uint64)
@@ -55,7 +55,7 @@ class StagedLines:
             self._text = data[8 * (4 * rows + 1) :]
 
     def line(self, position: int) -> bytes | None:
-        """The line at a position; None where reading stopped."""
+        """The line at a position; None if the file could not be read that far."""
         at = int(np.searchsorted(self._positions, np.uint64(position)))
         if at == len(self._positions) or self._positions[at] != position:
             return None
@@ -66,7 +66,7 @@ class StagedLines:
 def by_chunk(
     rows: NotLoaded, chunks: Iterable[Blob], task_of: Mapping[int, int]
 ) -> list[tuple[Sequence[Blob], NotLoaded]]:
-    """Rows with the chunk that has their lines; there is none before the first line of a task."""
+    """Rows with the chunk of their lines; rows before the first line of a task have none."""
     of_task: dict[int, list[Blob]] = {}
     for blob in sorted(chunks, key=lambda blob: int(blob.key)):
         of_task.setdefault(blob.task, []).append(blob)

@@ -1,4 +1,4 @@
-"""The fields of a table: which column each goes to, which share one, and how many there may be."""
+"""The fields of a table: the column of each, which fields share one, and the limit."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -15,7 +15,7 @@ from eventlake.rules.names import column_name, is_spelled_like_column, pointer, 
 
 @dataclass(frozen=True, slots=True)
 class BatchFields:
-    """The fields of a batch, by their number in it; see `write_batches` for the arrays."""
+    """The fields of a batch by number; `write_batches` describes the arrays."""
 
     head: bytes
     fields: list[Field]
@@ -24,7 +24,7 @@ class BatchFields:
 
 
 class TableFields:
-    """Knows the fields of one table from one block to the next."""
+    """Keeps the fields of one table across blocks."""
 
     def __init__(self, job: StageJob, table: str) -> None:
         self._naming, self._limits = job.naming, job.limits
@@ -36,11 +36,11 @@ class TableFields:
         self._batches: dict[bytes, BatchFields] = {}
 
     def is_new(self, column: str) -> bool:
-        """Whether the lake has not yet got a column."""
+        """Whether the lake lacks a column."""
         return column not in self._known
 
     def take(self, paths: Collection[Path]) -> bool:
-        """Give the fields their columns, unless the table then has too many."""
+        """Assign columns to the fields; False if the table would have too many."""
         columns = {path: self._column(path) for path in paths if path not in self._columns}
         new = set(columns.values()) - {None} - self._have
         if new and len(self._have) + len(new) > self._limits.columns:
@@ -50,14 +50,14 @@ class TableFields:
         return True
 
     def batch(self, numbers: bytes, paths: Iterable[Path]) -> BatchFields:
-        """The fields with these numbers, which are all taken; the empty path is the payload."""
+        """The fields with these numbers, all known to `take`; the empty path is the payload."""
         found = self._batches.get(numbers)
         if found is None:
             found = self._batches[numbers] = self._batch(list(paths))
         return found
 
     def forget_numbers(self) -> None:
-        """The numbers of fields get another meaning."""
+        """Call it when the numbers of fields are reassigned."""
         self._batches.clear()
 
     def _batch(self, paths: list[Path]) -> BatchFields:

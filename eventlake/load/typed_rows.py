@@ -1,4 +1,4 @@
-"""Staged rows in the types of their table."""
+"""Casts staged rows to the types of their table."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,17 +31,17 @@ _CODES = {
     LakeType.DECIMAL: filling.DECIMAL,
     LakeType.BOOLEAN: filling.BOOLEAN,
 }
-_WIDTHS = np.array([4, 8, 8, 16, 0])  # bytes of a value, by type; of texts, where they end
+_WIDTHS = np.array([4, 8, 8, 16, 0])  # bytes of a value by type; of texts, of their end offset
 FEW = 8
-"""A column is sparse if at most one row of this many has a value."""
-ROOM = 1 << 16  # bytes of `rescued_data`, to begin with
-_SPARE = 16  # bytes that the kernel may write after those of a buffer
+"""A column is sparse if at most one in this many rows has a value."""
+ROOM = 1 << 16  # initial bytes of `rescued_data`
+_SPARE = 16  # bytes that the kernel may write beyond the end of a buffer
 _MOST = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class TypedRows:
-    """Rows as the table's columns, `rescued_data` too if the table has it or they need it."""
+    """Rows as columns of the table; with `rescued_data` if the table has it or a row needs it."""
 
     rows: TypedColumns
     casts: dict[str, CastCounts]
@@ -50,7 +50,7 @@ class TypedRows:
 
 
 def typed_rows(staged: StagedTable, schema: TableSchema, event: str | None = None) -> TypedRows:
-    """Cast every cell into its column; what loses anything goes to `rescued_data`.
+    """Cast every cell into its column; values that lose something go to `rescued_data`.
 
     `event` is the value of that column in all rows, if it is the same for the whole table.
     """
@@ -74,7 +74,7 @@ def typed_rows(staged: StagedTable, schema: TableSchema, event: str | None = Non
 
 @cache
 def _nothing(type: LakeType) -> SparseColumn:
-    """A column without any value."""
+    """A column without values."""
     return SparseColumn(np.empty(0, np.int64), pa.array([], type.arrow))
 
 
@@ -167,7 +167,7 @@ def _filled(rows: StagedRows, fields: Sequence[Field], types: dict[str, LakeType
 
 
 class _Rescue:
-    """Memory for `rescued_data`, which grows with what is rescued."""
+    """Memory for `rescued_data`, which grows as needed."""
 
     def __init__(self, fields: Sequence[Field], rows: int) -> None:
         names = [msgspec.json.encode(pointer) + b":" for pointer, _ in fields]

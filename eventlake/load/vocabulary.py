@@ -1,4 +1,4 @@
-"""Numbers for fields, event names and tables, which both readers share."""
+"""Numbers for fields, event names and tables, shared by both readers."""
 
 import numpy as np
 
@@ -17,13 +17,13 @@ from eventlake.columnar.fields import (
 from eventlake.rules.events import EVENT_TYPES, Path
 from eventlake.rules.names import Naming, table_name
 
-# Not part of the payload: they differ between two deliveries of one message.
+# Not part of the payload: two deliveries of a message differ in them.
 STAMPS = ("receivedAt", "sentAt", "timestamp")
 _NEARLY_FULL = MOST_FIELDS // 2
 
 
 class Vocabulary:
-    """Fields and names get numbers when they first occur, and tables with them."""
+    """Assigns numbers to fields, names and tables when they first occur."""
 
     def __init__(self, naming: Naming) -> None:
         self._naming = naming
@@ -40,7 +40,7 @@ class Vocabulary:
         self._tables: list[int] = []  # by name: the number of the table
 
     def make_room(self) -> bool:
-        """Between blocks: begin anew if few numbers are left."""
+        """Call it between blocks: starts over if few numbers are left."""
         if max(_used(self.fields), _used(self.names)) <= _NEARLY_FULL:
             return False
         self._start()
@@ -60,19 +60,19 @@ class Vocabulary:
         return self._fields[path]
 
     def name(self, kind: str, event: str | None) -> int:
-        """The number of an event type and, of tracks, an event's name."""
+        """The number of an event type and, for tracks, the name of the event."""
         path = (kind,) if event is None else (kind, event)
         while (number := field_of(self.names, path)) == FULL:
             self.names = grown(self.names)
         return number
 
     def original(self, name: int) -> str:
-        """What the event with a name calls itself."""
+        """The name of an event as it was sent."""
         kind, *event = path_of(self.names, name)
         return event[0] if kind == "track" else kind
 
     def tables_of(self, names: np.ndarray) -> np.ndarray:
-        """The numbers of the tables of names; NONE where only the careful reader knows."""
+        """The numbers of the tables of names; NONE if the careful reader has to decide."""
         for name in range(len(self._tables), _used(self.names)):
             self._tables.append(self._table_named(path_of(self.names, name)))
         return np.asarray(np.array(self._tables, np.int32)[names])

@@ -21,7 +21,7 @@ _EVENT = b'{"type":"page","messageId":"m","receivedAt":"2026-10-01T07:00:00Z"}\n
 
 
 def warm_up() -> None:
-    """Stage and type an event that the fast reader reads, and one that the careful one does."""
+    """Stage and cast one event of the fast reader and one of the careful reader."""
     with TemporaryDirectory() as folder:
         (Path(folder) / "raw").write_bytes(_EVENT + _EVENT.replace(b"page", b"PAGE"))
         storage = LocalStorage(folder)

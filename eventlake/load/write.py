@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # compiled code, which only workers need
 
 T = TypeVar("T")
 TaskInput = Mapping[str, Any]
-"""The part of a job that one task needs: fields by table or by key of staged rows."""
+"""The part of a job for one task: values by table or by key of staged rows."""
 
 
 @dataclass(frozen=True)
@@ -37,16 +37,16 @@ class LoadJob:
 
     storage: Storage
     schemas: dict[str, TableSchema]
-    targets: dict[str, str]  # key of the staged rows → path to write, without ending
+    targets: dict[str, str]  # key of the staged rows → path to write, without extension
     locations: dict[str, str]  # the same key → the folder the file is published in
     duplicates: np.ndarray  # positions of the rows to drop, sorted
     raw_files: tuple[str, ...]  # by number
     naming: Naming
     log_folder: str
     operation: str
-    requested: dict[str, TableSchema] = field(default_factory=dict)  # in other types, by table
+    requested: dict[str, TableSchema] = field(default_factory=dict)  # in requested types, by table
     shadows: dict[str, str] = field(default_factory=dict)  # key → path of the file in these types
-    dry: bool = False  # only count; files are named, but not written
+    dry: bool = False  # only count; files get names, but are not written
 
     def record_log(self) -> RecordLog:
         return RecordLog(self.storage, self.log_folder, self.operation)
@@ -64,7 +64,7 @@ class LoadJob:
         def deal(of_all: Mapping[str, T]) -> list[dict[str, T]]:
             dealt: list[dict[str, T]] = [{} for _ in tables]
             for key, value in of_all.items():
-                for task in tasks.get(key.partition("\n")[0], ()):  # a key begins with its table
+                for task in tasks.get(key.partition("\n")[0], ()):  # a key starts with its table
                     dealt[task][key] = value
             return dealt
 
@@ -79,9 +79,9 @@ class LoadJob:
 
 
 class LoadedFile(msgspec.Struct, frozen=True):
-    """A written file, as described by its footer, and what happened on the way.
+    """A written file as described by its footer, with the counts of its casts.
 
-    Of files of a table that were written together the first has the casts and rescued cells of all.
+    Of files of a table that were written together, the first has the counts of all.
     """
 
     table: str
@@ -113,9 +113,9 @@ def decode_files(data: bytes) -> list[LoadedFile]:
 
 
 def load(job: LoadJob, number: int, blobs: Sequence[Blob], log: RecordLog) -> list[LoadedFile]:
-    """Write the rows of a table: for each of their partitions its file of this number.
+    """Write the rows of a table: one file per partition, with this number.
 
-    Where every row of a partition is a duplicate there is no file, and its path is empty.
+    If all rows of a partition are duplicates, there is no file and the path is empty.
     """
     from eventlake.load.staged import StagedTable
     from eventlake.load.typed_rows import typed_rows
@@ -125,7 +125,7 @@ def load(job: LoadJob, number: int, blobs: Sequence[Blob], log: RecordLog) -> li
     for blob in blobs:
         given.update(parts_of(blob))
     event = event_of_table(table, job.naming)
-    # A table that would be new, of nothing but duplicates, is not made.
+    # A new table of nothing but duplicates is not created.
     staged = StagedTable.of(blobs, job.duplicates) if table in job.schemas else None
     files = {key: LoadedFile(table, split_key(key)[1], dropped=given[key]) for key in given}
     if staged is not None:
@@ -186,8 +186,8 @@ class _Writer:
         self._problems: dict[bool, tuple[str, ...]] = {}  # by whether files have `rescued_data`
 
     def has_rescued(self, rows: slice) -> bool:
-        """Whether a file of these rows has `rescued_data`: the first that need it give it to the
-        table, and others do without."""
+        """Whether a file of these rows has `rescued_data`: the first file that needs it adds the
+        column to the table."""
         if self._rescued is None or not self._is_new:
             return self._rescued is not None
         some = self._rescued[rows]
@@ -235,9 +235,9 @@ class _Writer:
 
 
 def type_problems(footer: pa.Schema, schema: TableSchema, older: bool = False) -> tuple[str, ...]:
-    """Where a file's footer says something else than the table's schema.
+    """Differences between the footer of a file and the schema of the table.
 
-    An older file lacks the columns that the table got after it, and is right all the same.
+    Older files may lack newer columns.
     """
     found = {field.name: field.type for field in footer}
     wanted = {c.name: c.type.arrow for c in schema.columns if c.name in found or not older}
@@ -253,7 +253,7 @@ def type_problems(footer: pa.Schema, schema: TableSchema, older: bool = False) -
 def _records(
     job: LoadJob, staged: "StagedTable", typed: "TypedRows", targets: Mapping[str, str]
 ) -> pa.Table:
-    """What the record log says of the rows of these files."""
+    """The records of the rows of these files, for the record log."""
     keys = list(targets)
     table = split_key(keys[0])[0]
     sizes = [staged.slices[key].stop - staged.slices[key].start for key in keys]

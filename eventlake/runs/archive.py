@@ -1,4 +1,4 @@
-"""The raw archive of a source: its files by day folder, and what lies there beside them."""
+"""The raw archive of a source: its files by day folder, and other objects beside them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -25,7 +25,7 @@ _LAYOUT = (
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """Objects below `raw` that no sync takes, for one reason; `expected` ones hold no events."""
+    """Objects below `raw` that syncs ignore, for one reason; `expected` ones contain no events."""
 
     reason: str
     files: int
@@ -38,7 +38,7 @@ class Ignored:
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """The raw files of a source, by day folder, and what else lies below `raw`."""
+    """The raw files of a source by day folder, and other objects below `raw`."""
 
     folders: dict[date, list[StoredFile]]
     others: tuple[Ignored, ...] = ()
@@ -49,7 +49,7 @@ class Archive:
         object.__setattr__(self, "files", by_path)
 
     def start(self, source: Source, state: SourceState) -> date | None:
-        """Syncs ignore older folders: as set, as kept, else the oldest there is."""
+        """The first day, from settings, state, or the oldest folder. Syncs ignore older ones."""
         if source.start is not None:
             return source.start
         if state.start is not None:
@@ -57,7 +57,7 @@ class Archive:
         return min(self.folders, default=None)
 
     def ignored(self, source: Source, state: SourceState) -> tuple[Ignored, ...]:
-        """All that syncs do not take, the unexpected first."""
+        """All objects that syncs ignore, the unexpected ones first."""
         start = self.start(source, state)
         early = [f for day, files in self.folders.items() if start and day < start for f in files]
         found = list(self.others)
@@ -68,9 +68,9 @@ class Archive:
 
 
 def archive_storage(storage: Storage, source: Source) -> Storage:
-    """The storage of a source's raw files: that of the lake, unless the archive is elsewhere.
+    """The storage of the raw files of a source: that of the lake, unless the archive is elsewhere.
 
-    It is only read. Files of an archive elsewhere have full paths, which it accepts.
+    It is only read. Files of an archive elsewhere have full paths.
     """
     if not is_elsewhere(source.raw) and source.raw_role_arn is None:
         return storage
@@ -81,7 +81,7 @@ def archive_storage(storage: Storage, source: Source) -> Storage:
 
 
 def list_archive(storage: Storage, source: Source) -> Archive:
-    """The archive as it is; refused if its folder is missing or nothing in it is recognised."""
+    """List the archive; raises if its folder is missing or nothing in it is recognised."""
     raw, folder = archive_storage(storage, source), source.raw
     if is_elsewhere(folder):
         files = [replace(file, path=raw.full(file.path)) for file in raw.files("")]
@@ -112,7 +112,7 @@ def list_archive(storage: Storage, source: Source) -> Archive:
 
 
 def _why_not(file: StoredFile) -> tuple[str, bool]:
-    """Why a file is not taken, and whether that is as it should be."""
+    """Why a file is ignored, and whether that is expected."""
     if file.name.endswith(paths.RAW_SUFFIXES):
         return "not in a day folder", False
     if file.name.lower().endswith((*_OTHER_FORMATS, *paths.RAW_SUFFIXES)):

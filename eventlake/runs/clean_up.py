@@ -1,4 +1,4 @@
-"""Clean-up of a source, at the end of its runs: everything that is due, within a bounded time."""
+"""Clean-up of a source at the end of its runs: everything that is due, within a bounded time."""
 
 import time
 from collections.abc import Collection, Iterable, Iterator
@@ -44,26 +44,26 @@ class Removed:
 
 
 def remove_paths(storage: Storage, removable: Iterable[str], needed: Collection[str]) -> Removed:
-    """Remove files and folders, but for those that are needed or lie around one that is."""
+    """Remove files and folders, except needed ones and those that contain a needed one."""
     gone = unneeded(removable, needed)
     with ThreadPoolExecutor(THREADS) as pool:
         return sum(pool.map(lambda path: _remove(storage, path), gone), Removed())
 
 
 def unneeded(removable: Iterable[str], needed: Collection[str]) -> list[str]:
-    """The paths that can be removed: neither they nor anything below them is needed."""
+    """The paths that can be removed: neither they nor anything below them are needed."""
     around = {folder for path in needed for folder in _and_parents(path)}
     return [path for path in removable if path not in around]
 
 
 def _remove(storage: Storage, path: str) -> Removed:
-    """A folder with all below it; a path with an ending is a file."""
+    """Remove a folder with everything below it; a path with an extension is a file."""
     if path.endswith(".arrow"):
         had = storage.files(path.rpartition("/")[0], recursive=False)
         storage.delete(path)
         return counted(file for file in had if file.path == path)
     had = storage.files(path)
-    # Files that others put into our folders are theirs.
+    # Files that other programs put into our folders are left alone.
     ours = [file for file in had if paths.is_removable(file.path)]
     if len(ours) == len(had):
         storage.delete_folder(path)
@@ -73,7 +73,7 @@ def _remove(storage: Storage, path: str) -> Removed:
 
 
 def counted(files: Iterable[StoredFile]) -> Removed:
-    """How much these are."""
+    """The number and size of these files."""
     return sum((Removed(1, file.size) for file in files), Removed())
 
 
@@ -84,14 +84,14 @@ def _and_parents(path: str) -> Iterable[str]:
 
 
 def with_unused(state: SourceState, manifest: Manifest, made: datetime) -> Manifest:
-    """The manifest with its time, and with all that nothing leads to once it is committed."""
+    """The manifest with its time, and with everything that is unreferenced after it."""
     moved = {change.location for change in manifest.partitions}
     gone = state_places(state) - state_places(state.after(manifest)) - moved
     return msgspec.structs.replace(manifest, made=made, unused=tuple(sorted(gone)))
 
 
 def state_places(state: SourceState) -> set[str]:
-    """Where the state itself leads to: index files, and folders of shadows."""
+    """What the state itself references: index files, and folders of shadows."""
     files = {file.path for files in state.index.values() for file in files}
     return files | {s.location for shadows in state.shadows.values() for s in shadows.values()}
 
@@ -99,9 +99,9 @@ def state_places(state: SourceState) -> set[str]:
 def clean_replaced(
     storage: Storage, catalog: Catalog, state: SourceState, before: datetime
 ) -> Iterator[Removed]:
-    """Remove what manifests of before a moment replaced, one manifest at a time.
+    """Remove what older manifests replaced, one manifest at a time.
 
-    It may be interrupted: the next clean-up repeats the manifest that was not completed.
+    If this is interrupted, the next clean-up repeats the manifest that was not completed.
     """
     for manifest, needed in _due(storage, catalog, state, before):
         removed = remove_paths(storage, vacated(manifest), needed)
@@ -120,9 +120,9 @@ def due_places(
 def _due(
     storage: Storage, catalog: Catalog, state: SourceState, before: datetime
 ) -> Iterator[tuple[Manifest, set[str]]]:
-    """The manifests to clean up after that were made before a moment, and what has to stay."""
+    """The older manifests to clean up after, and the paths that have to stay."""
     for number in _uncleaned(storage, state):
-        # Mostly the first is not due yet, and need not be read as a whole.
+        # Usually the first is not due yet, so it need not be read completely.
         made = made_at(storage, state.source_id, number)
         if made is not None and made >= before:
             return
@@ -132,7 +132,7 @@ def _due(
 
 
 def replacing(storage: Storage, state: SourceState) -> Iterator[Manifest]:
-    """The manifests that are not cleaned up after yet, the oldest first."""
+    """The manifests that have not been cleaned up after, the oldest first."""
     for number in _uncleaned(storage, state):
         manifest = whole_manifest(storage, state.source_id, number)
         if manifest is not None:
@@ -145,7 +145,7 @@ def _uncleaned(storage: Storage, state: SourceState) -> range:
 
 
 def vacated(manifest: Manifest) -> list[str]:
-    """Folders and files that nothing leads to since a manifest."""
+    """Folders and files that are unreferenced since a manifest."""
     changes = (*manifest.partitions, *manifest.shadows)
     folders = dict.fromkeys(change.vacated for change in changes if change.vacated)
     return [*folders, *manifest.unused]
@@ -154,7 +154,7 @@ def vacated(manifest: Manifest) -> list[str]:
 def _in_catalog(
     storage: Storage, catalog: Catalog, state: SourceState, manifest: Manifest
 ) -> set[str]:
-    """Where the tables of a manifest lie now: to be on the safe side, should a folder be back."""
+    """The current locations of the tables of a manifest, in case a folder is in use again."""
     keys = DatePartition(manifest.date_partition).keys
     days: dict[str, list[str]] = {}
     for change in manifest.partitions:
@@ -170,16 +170,17 @@ def _in_catalog(
 
 
 def cleaned_up_to(storage: Storage, source_id: str) -> int:
-    """The number of the last manifest after which all is cleaned up."""
+    """The number of the last manifest that was cleaned up after."""
     return read_mark(storage, paths.cleaned(source_id))
 
 
 def clean_abandoned(
     storage: Storage, catalog: Catalog, state: SourceState, before: datetime
 ) -> Removed:
-    """Remove what such runs left in version folders and in the index, some time after their end.
+    """Remove what abandoned runs left in version folders and in the index, some time after their
+    end.
 
-    At once would be too early: tasks of a dead run may still be writing.
+    Tasks of a dead run may still be writing, so this cannot be done at once.
     """
     source_id = state.source_id
     open_runs = open_run_ids(storage, source_id)
@@ -188,7 +189,7 @@ def clean_abandoned(
         for run in abandoned_runs(storage, source_id, before)
         if run.run_id not in open_runs
     ]
-    # After a commit in the meantime, a finished run may have more in the lake than the state
+    # After a concurrent commit, a finished run may have more in the lake than the state
     # shows: leave it to the next time.
     if not runs or storage.exists(paths.manifest(source_id, state.manifest + 1)):
         return Removed()
@@ -198,7 +199,7 @@ def clean_abandoned(
         for file in storage.files(paths.id_indexes(source_id))
         if _is_of(file.name, tuple(runs))
     ]
-    # What is replaced has its own time.
+    # Replaced files have their own grace period.
     needed = {path for manifest in replacing(storage, state) for path in vacated(manifest)}
     needed |= state_places(state)
     needed |= _lies_in_catalog(storage, catalog, state, folders)
@@ -210,7 +211,7 @@ def clean_abandoned(
 
 
 def _written_folders(storage: Storage, source_id: str, runs: tuple[str, ...]) -> dict[str, str]:
-    """Folders with files in the version folders of these runs, each with its table."""
+    """The version folders of these runs that have files, each with its table."""
     found: dict[str, str] = {}
     for root in paths.version_roots(source_id):
         for version in (name for name in storage.folders(root) if _is_of(name, runs)):
@@ -238,13 +239,13 @@ def _lies_in_catalog(
 
 
 ORPHANED_AFTER = timedelta(days=1)
-"""A task that outlives its run may still be writing, and a dry run is no known run."""
+"""A task that outlives its run may still be writing, and dry runs are not registered."""
 
 
 def clean_staging(
     storage: Storage, source_id: str, now: datetime, most_days: int
 ) -> dict[str, Removed]:
-    """Remove the staging of runs that are not open, some time after the last write; what that was.
+    """Remove the staging of runs that are not open, some time after the last write.
 
     Messages of clusters are removed after `most_days`.
     """
@@ -275,12 +276,12 @@ def _cleared(storage: Storage, folder: str, before: datetime) -> Removed | None:
 
 
 MOST_SECONDS = 60.0
-"""At the end of a run; what is left over waits for the next."""
+"""Clean up at the end of a run; the next run continues."""
 
 
 @dataclass(frozen=True, slots=True)
 class CleanUp:
-    """What is gone."""
+    """The removed files and folders."""
 
     replaced: Removed
     abandoned: Removed
@@ -299,8 +300,9 @@ def clean_up(
     now: datetime,
     most_seconds: float = MOST_SECONDS,
 ) -> CleanUp:
-    """Remove what has been replaced or abandoned for longer than the grace time. Catch up before:
-    what is committed but not applied needs what is staged."""
+    """Remove what has been replaced or abandoned for longer than the grace period.
+
+    Catch up before: manifests that are not applied need their staged files."""
     end = time.monotonic() + most_seconds
     before = now - timedelta(hours=source.retention.replaced_hours)
     replaced = Removed()

@@ -1,4 +1,4 @@
-"""What a run works with, and its listener."""
+"""The context of a run, and its listener."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ from eventlake.storage import Storage
 
 
 class Dataflow(Protocol):
-    """One unit of work's data: staged once, then deduplicated and loaded from there."""
+    """The data of one unit of work: staged once, then deduplicated and loaded from staging."""
 
     @property
     def slots(self) -> int:
@@ -42,7 +42,7 @@ class Dataflow(Protocol):
         ...
 
     def release(self) -> None:
-        """Let go of what was staged."""
+        """Delete the staged data."""
         ...
 
 

@@ -1,8 +1,8 @@
 """Runs whose process has ended: each gets a failed report, and its staging is removed.
 
-A run that looks dead may only have been suspended, and may still try to commit a manifest that
-needs its staged files. So an empty manifest takes the next number before anything is removed: a run
-that planned before it loses the commit and plans again.
+A run that looks dead may only be suspended, and may still commit a manifest that needs its staged
+files. So an empty manifest takes the next number before anything is removed: a run that planned
+earlier loses the race for the commit and plans again.
 """
 
 from datetime import datetime
@@ -35,15 +35,15 @@ INTERRUPTED = Failure(
 
 
 def dead_runs(storage: Storage, source_id: str) -> list[OpenRun]:
-    """Runs that have begun, are not closed, and whose holder is dead."""
+    """Open runs whose holder is dead."""
     return [run for run in open_runs(storage, source_id) if not run.holder.alive]
 
 
 def close_dead_runs(storage: Storage, catalog: Catalog, source_id: str, now: datetime) -> list[str]:
-    """Give a failed report to runs that ended without one; their ids.
+    """Write a failed report for runs that ended without one; returns their ids.
 
-    While another run holds the lease, staging of dead runs stays: the active run would lose its
-    commit, too, and do its work twice.
+    While another run holds the lease, the staging of dead runs stays: the empty manifest would make
+    the active run lose its commit, too, and repeat its work.
     """
     noted = noted_runs(storage, source_id)
     for run_id in (run_id for run_id, run in noted.items() if run is None):
@@ -51,7 +51,7 @@ def close_dead_runs(storage: Storage, catalog: Catalog, source_id: str, now: dat
     dead = [run for run in noted.values() if run and not run.holder.alive]
     if not dead:
         return []
-    catch_up(storage, catalog, source_id)  # what is committed counts, and needs what is staged
+    catch_up(storage, catalog, source_id)  # committed manifests count, and need their staged files
     reported = [
         one.run.run_id
         for one in dead

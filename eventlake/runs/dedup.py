@@ -1,4 +1,4 @@
-"""The dedup pass of a unit: which rows are duplicates, and what the id index gains.
+"""The dedup pass of a unit: finds duplicates, and creates the additions to the id index.
 
 A replay also searches the raw archive for copies of rows that it removes because their raw lines
 are gone: such a copy was a duplicate, and is none any more. Copies in the range of the replay are
@@ -39,7 +39,7 @@ from eventlake.storage import Storage, StoredFile
 
 
 def read_ids(storage: Storage, source: Source, files: Iterable[StoredFile]) -> pa.Table:
-    """Hashes of the message ids in some data files, with the times they were received."""
+    """The hashes of the message ids in some data files, with their times."""
     names = [c.name(source.naming) for c in (MESSAGE_ID, RECEIVED_AT)]
     parts = storage.each(lambda file: _ids(storage, file, *names), list(files))
     return pa.concat_tables([SCHEMA.empty_table(), *parts])
@@ -69,13 +69,13 @@ class IndexWindow:
     files: tuple[IndexFile, ...]
     made: tuple[IndexFile, ...] = ()
     replaced: tuple[str, ...] = ()
-    old: tuple[IndexFile, ...] = ()  # of a replay: its days as they are in the lake
+    old: tuple[IndexFile, ...] = ()  # of a replay: the current rows of its days
 
 
 def index_window(work: UnitWork, days: Sequence[str]) -> IndexWindow:
     """The index of the days around the rows, without any row that the replay replaces.
 
-    The rows of its days to come are still in the lake, and the index keeps them for syncs.
+    Later days of the replay are still in the lake, and stay in the index for syncs.
     """
     unit = work.unit
     replayed = [day.days[0] for day in unit.window.by_day()] if unit.window else []
@@ -103,7 +103,7 @@ def index_window(work: UnitWork, days: Sequence[str]) -> IndexWindow:
 
 
 def _left_on(work: UnitWork, day: str) -> tuple[IndexFile, ...]:
-    """The ids that a replay leaves on a day to come; made again only if rows have come."""
+    """The ids that a replay leaves on a later day; updated only if rows were added."""
     unit, made = work.unit, work.made_ids
     key = (day, unit.range, unit.tables, work.state.index.get(day, ()))
     if key not in made:
@@ -112,7 +112,7 @@ def _left_on(work: UnitWork, day: str) -> tuple[IndexFile, ...]:
 
 
 def _known_days(work: UnitWork, days: Iterable[str]) -> dict[str, tuple[IndexFile, ...]]:
-    """The days whose index is whole: no file is gone or damaged, and it was not dropped."""
+    """The days with a complete index: no file is missing or damaged, and it was not dropped."""
     state = work.state
     dropped = state.index_from or ""
     found = {d: state.index.get(d, ()) for d in days if d in state.index or d >= dropped}
@@ -121,7 +121,7 @@ def _known_days(work: UnitWork, days: Iterable[str]) -> dict[str, tuple[IndexFil
 
 
 def around_days(days: Sequence[str], reach: int) -> list[str]:
-    """The days at most so far from one of these; the calendar ends at both sides."""
+    """All days within `reach` of one of these, as far as the calendar goes."""
     found = {
         date.fromordinal(ordinal)
         for day in map(date.fromisoformat, days)
@@ -138,7 +138,7 @@ def _made_from_lake(
     folder: str | None,
     without: Callable[[str, datetime], bool] = lambda table, start: False,
 ) -> Iterable[IndexFile]:
-    """The ids of a day from the tables' own columns, but for some partitions."""
+    """The ids of a day from the columns of the tables, without some partitions."""
     source, storage = work.context.source, work.context.storage
     if without == work.unit.replaces and work.unit.replaces_day(day):
         return
@@ -157,7 +157,7 @@ def _made_from_lake(
 
 
 def _is_whole(storage: Storage, file: StoredFile) -> bool:
-    """Whether a data file can be read: a replay may be there to replace it."""
+    """Whether a data file can be read; a replay may be about to replace a damaged one."""
     try:
         with storage.open_input(file.path) as stream:
             pq.read_metadata(stream)
@@ -168,20 +168,20 @@ def _is_whole(storage: Storage, file: StoredFile) -> bool:
 
 IDS_PER_GROUP = 250_000
 LOOKED_BACK_PER_GROUP = 4_000_000
-"""Of the lake's ids that a task compares with, some 60 bytes each while it does."""
+"""The maximum number of the lake's ids that a task compares with, about 60 bytes each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Duplicates:
-    """What the dedup pass found: rows to drop, ids by table, what the index gains."""
+    """The result of the dedup pass: rows to drop, ids by table, additions to the index."""
 
     positions: np.ndarray
     other_payload: np.ndarray  # those with another payload than the kept event
     tables: dict[str, TableIds]
     added: tuple[IndexFile, ...]
     window: IndexWindow
-    gone: Events  # rows that a replay takes away
-    lost: Events  # those of which it leaves no copy in the lake either
+    gone: Events  # rows that a replay removes
+    lost: Events  # those of which no copy remains in the lake
 
 
 def deduplicate(work: UnitWork, seen: Seen) -> Duplicates:
@@ -218,7 +218,7 @@ def deduplicate(work: UnitWork, seen: Seen) -> Duplicates:
 def _taken_away(
     job: DedupJob, window: IndexWindow, added: tuple[IndexFile, ...]
 ) -> tuple[Events, Events]:
-    """The rows that are no longer there, and those without a copy: usually none."""
+    """The removed rows, and those without a remaining copy; usually there are none."""
     job = replace(job, groups=groups_for(sum(file.ids for file in window.old), 0))
     gone, lost = [indexed(job.storage, ())], [indexed(job.storage, ())]
     for group in range(job.groups) if window.old else ():
@@ -226,7 +226,7 @@ def _taken_away(
         for found, apart in ((gone, 0), (lost, job.window_us)):
             rows = gone[-1] if apart else indexed(job.storage, window.old, buckets)
             for kept in (added, window.files):
-                if len(rows.ids):  # usually the second is not read
+                if len(rows.ids):  # usually the second part is not read
                     others = indexed(job.storage, kept, buckets)
                     rows = rows.where(~have_twins(rows, others, apart))
             found.append(rows)
@@ -234,7 +234,7 @@ def _taken_away(
 
 
 def index_after(work: UnitWork, duplicates: Duplicates, days: Sequence[str]) -> list[IndexFile]:
-    """The index of some days, as it will be after the unit."""
+    """The index of some days after the unit."""
     left = [day for day in days if day not in duplicates.window.replaced]
     known = _known_days(work, left)
     files = [file for file in duplicates.added if file.day in days]
@@ -246,13 +246,13 @@ def index_after(work: UnitWork, duplicates: Duplicates, days: Sequence[str]) -> 
 
 
 def indexed(storage: Storage, files: Iterable[IndexFile], buckets: Buckets = ALL) -> Events:
-    """The events that some buckets of index files hold."""
+    """The events in some buckets of index files."""
     entries = read_index(storage, files, buckets)
     return Events(entries.ids, entries.received)
 
 
 def groups_for(staged: int, looked_back: int) -> int:
-    """The number of tasks, so that none has too many ids; at most one per bucket."""
+    """The number of tasks that limits the ids per task; at most one task per bucket."""
     groups = 1
     while groups < BUCKETS and (
         groups * IDS_PER_GROUP < staged or groups * LOOKED_BACK_PER_GROUP < looked_back
@@ -270,7 +270,7 @@ ALL_KEPT = -1
 
 
 class RowsMove(Exception):
-    """Rows of a unit are on other days of the replay now: these days belong to the unit."""
+    """Rows of a unit moved to other days of the replay, so these days belong to the unit."""
 
     def __init__(self, window: Window) -> None:
         super().__init__(f"Rows move to other days: {window} is published as one")
@@ -278,9 +278,10 @@ class RowsMove(Exception):
 
 
 def freed_copies(work: UnitWork, job: StageJob, duplicates: Duplicates) -> dict[str, int]:
-    """The days, with counts of copies, that another replay would load; `job` is the unit's.
+    """The days with copies that another replay has to load, and their numbers.
 
-    Raises `RowsMove` if there are copies of lost rows in the range of the replay itself.
+    `job` is the staging job of the unit. Raises `RowsMove` if the range of the replay itself has
+    copies of lost rows.
     """
     unit, days = work.unit, work.context.source.dedup_days
     if not len(duplicates.gone.ids) or unit.window is None:
@@ -313,7 +314,7 @@ def _days(events: Events) -> list[str]:
 
 
 def _together(days: list[Window], so_far: list[Window], more: list[Window]) -> Window:
-    """All days from the first to the last, and at least twice as many as so far."""
+    """All days from the first to the last, and at least twice as many as before."""
     places = sorted(days.index(day) for day in (*so_far, *more))
     last = max(places[-1], places[0] + 2 * len(so_far) - 1)
     return Window(days[places[0]].start, days[min(last, len(days) - 1)].end)
@@ -329,7 +330,7 @@ def _raw_events(work: UnitWork, job: StageJob, window: Window) -> Iterator[Event
 
 
 def _raw_ids(work: UnitWork, job: StageJob, window: Window) -> tuple[IndexFile, ...]:
-    """The ids in the raw files of a range; read once in a run, as long as no files come."""
+    """The ids in the raw files of a range; read once per run, unless files are added."""
     raw = work.unit.files_of(window) if work.unit.files_of else ()
     key = (window, job.tables, raw)
     if key in work.made_ids or not raw:

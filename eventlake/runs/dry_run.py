@@ -1,7 +1,7 @@
-"""A sync or replay that only reports what it would change: it counts, and publishes nothing.
+"""A sync or replay that only reports what it would change, and publishes nothing.
 
-It needs no lease: it reads one state of the lake and thinks the rest. What it writes lies in its
-own staging, and goes.
+It needs no lease: it reads one state of the lake and simulates the commits. It writes only to its
+own staging, which is removed.
 """
 
 from collections.abc import Generator, Iterable, Iterator
@@ -32,7 +32,7 @@ from eventlake.state.suppression import Suppression
 
 
 class PlannedPartition(msgspec.Struct, frozen=True):
-    """A partition's rows as they are and as they would be; None: it would be dropped."""
+    """The rows of a partition now and then; None: it would be dropped."""
 
     table: str
     values: tuple[str, ...]
@@ -41,7 +41,7 @@ class PlannedPartition(msgspec.Struct, frozen=True):
 
 
 class PlannedUnit(msgspec.Struct, frozen=True):
-    """What one unit of work would do."""
+    """The effect of one unit of work."""
 
     label: str
     report: UnitReport
@@ -54,7 +54,7 @@ Planned = Generator[PlannedUnit, None, None]
 
 
 def dry_sync(context: RunContext, days: tuple[date, date] | None = None) -> Planned:
-    """What a sync would do, unit by unit."""
+    """The effect of a sync, unit by unit."""
     with _rehearsal(context) as rehearsal:
         plan = plan_sync(context.storage, context.source, rehearsal.state, days)
         for warning in plan.warnings:
@@ -66,7 +66,7 @@ def dry_sync(context: RunContext, days: tuple[date, date] | None = None) -> Plan
 def dry_replay(
     context: RunContext, window: Window, tables: frozenset[str] | None = None
 ) -> Planned:
-    """What a replay would do, day by day; changed raw files are reported, not refused."""
+    """The effect of a replay, day by day; changed raw files are reported, not refused."""
     days = replay_days(context.source, window)
     raw = raw_files(context.storage, context.source)
     with _rehearsal(context) as rehearsal:
@@ -116,7 +116,7 @@ class _Rehearsal:
         self._units = 0
         self.context = context
         self.state = read_state(context.storage, source.id)
-        # Of a run that has just died, or is about to, it may be committed and not applied.
+        # A crashed run may have committed a manifest that is not applied.
         while manifest := read_manifest(context.storage, source.id, self.state.manifest + 1):
             self._apply(manifest)
         self.number = self.state.manifest
@@ -161,13 +161,13 @@ class PlannedRun:
     """All units of a dry run."""
 
     report: UnitReport
-    partitions: tuple[PlannedPartition, ...]  # that would be made, changed or dropped
+    partitions: tuple[PlannedPartition, ...]  # that would be created, changed or dropped
     switches: dict[str, dict[str, LakeType]]  # types that tables would get in the end
     row_sums: dict[str, tuple[int, int]]  # by table: now and then, in these partitions
 
     @property
     def tables(self) -> list[str]:
-        """Tables with rows to load, then those that would only lose some."""
+        """Tables with rows to load, then tables that would only lose rows."""
         return list(dict.fromkeys([*self.report.tables, *(p.table for p in self.partitions)]))
 
     def table(self, key: str) -> TableReport:
@@ -176,7 +176,7 @@ class PlannedRun:
 
     @property
     def losing_casts(self) -> dict[tuple[str, str], CastCounts]:
-        """Columns, by table and name, in which values would lose something or not fit."""
+        """Columns, by table and name, with lossy or failed casts."""
         return {
             (key, column): counts
             for key, table in self.report.tables.items()
@@ -190,7 +190,7 @@ class PlannedRun:
 
 
 def planned_run(units: Iterable[PlannedUnit]) -> PlannedRun:
-    """One partition may be in several units of a sync: then is what the last of them leaves."""
+    """A partition may be in several units of a sync: the last of them counts."""
     report, switches = UnitReport(), dict[str, dict[str, LakeType]]()
     partitions: dict[tuple[str, ...], PlannedPartition] = {}
     for unit in units:

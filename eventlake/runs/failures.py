@@ -20,7 +20,7 @@ _WORDS = ("No space left on device", "Disk quota exceeded")
 
 
 def full_disk(error: BaseException) -> DiskFull | None:
-    """The error as one of ours; None if something else is wrong.
+    """The error as an error of the lake; None if it is unknown.
 
     Spark reports errors of tasks and of Java as text.
     """
@@ -39,13 +39,13 @@ def full_disk(error: BaseException) -> DiskFull | None:
 
 CANCELLED = Failure("Segment.Internal", "The run was cancelled before it was done.")
 REFUSED = "Refused, nothing was changed: "
-"""The beginning of the error of a replay that was not begun: nothing is wrong with the source."""
-_NOTHING_COMMITTED = sys.maxsize  # a manifest's number that no manifest comes after
+"""The beginning of the error of a refused replay: nothing is wrong with the source."""
+_NOTHING_COMMITTED = sys.maxsize  # the number of a manifest that has no successor
 
 
 @contextmanager
 def failure_reported(storage: Storage, catalog: Catalog, run: RunFacts) -> Iterator[None]:
-    """Errors come out as the lake's own, and are in the run's report, also if it never began."""
+    """Convert errors to errors of the lake, and report them, even if the run did not begin."""
     try:
         yield
     except Exception as error:
@@ -66,15 +66,15 @@ def close_failed(
     failure: Failure,
     catch_up: Callable[[], object],
 ) -> None:
-    """End a run that was opened; what does not succeed here is left to the next run.
+    """End a run that was opened; the next run completes what fails here.
 
     Its commits are applied first, since they may need staged files. If that or the rest is refused,
-    there is at least a report. If the run has committed all its work, the report becomes a finished
-    one when the commits are applied later.
+    a report is written at least. If the run has committed all its work, the report becomes a
+    finished one when the commits are applied later.
     """
     try:
         catch_up()
-        # First, since on a full disk it makes room for the report.
+        # First, because on a full disk this frees space for the report.
         storage.delete_folder(paths.stage(run.source_id, run.run_id))
         close_failed_run(storage, catalog, run, after_manifest, now(), failure)
     except Exception:
@@ -106,8 +106,8 @@ def _report_unopened(storage: Storage, catalog: Catalog, run: RunFacts, failure:
         if storage.read(paths.report(run.source_id, run.day, run.run_id)) is not None:
             return
         if storage.read(paths.open_run(run.source_id, run.run_id)) is not None:
-            return  # it was opened, and the next run closes it
-        # Opened for the moment, so that what does not succeed now is done by the next run.
+            return  # it is open, and the next run closes it
+        # Registered as open, so that the next run completes what fails now.
         with opened_run(storage, run, _NOTHING_COMMITTED):
             close_failed_run(storage, catalog, run, _NOTHING_COMMITTED, now(), failure)
     except Exception:

@@ -28,7 +28,7 @@ class OpenRun(msgspec.Struct, frozen=True):
     after_manifest: int
     holder: Holder
     replay: Replay | None = None
-    upkeep: bool = False  # it loads nothing and has neither report nor record log
+    upkeep: bool = False  # it loads nothing, and has neither report nor record log
 
 
 def open_runs(storage: Storage, source_id: str) -> list[OpenRun]:
@@ -41,7 +41,7 @@ def noted_runs(storage: Storage, source_id: str) -> dict[str, OpenRun | None]:
 
 
 def forget_run(storage: Storage, source_id: str, run_id: str) -> None:
-    """Close a run of which nothing is known: what it wrote but did not commit is removed."""
+    """Close a run whose file is damaged: what it wrote but did not commit is removed."""
     note_abandoned(storage, source_id, run_id)
     storage.delete(paths.open_run(source_id, run_id))
 
@@ -86,9 +86,9 @@ def close_run(
     finish: datetime,
     failure: Failure | None = None,
 ) -> None:
-    """Write the run's report where SQL finds it; the run is over, and its staging goes.
+    """End a run: write its report where SQL finds it, and remove its staging.
 
-    Everything that the run committed has to be applied before: it may need what is staged.
+    Its commits have to be applied before, because they may need staged files.
     """
     lines = report_lines(run, done, finish, failure)
     storage.write(paths.report(run.source_id, run.day, run.run_id), report_json(lines))
@@ -103,15 +103,15 @@ def close_failed_run(
     finish: datetime,
     failure: Failure,
 ) -> bool:
-    """A failed report, unless the run has a report; what it did is what it committed."""
+    """Write a failed report with what the run committed, unless it has a report."""
     made = report_failure(storage, run, after_manifest, finish, failure)
-    # Else it ended between its report and the rest.
+    # Otherwise it ended after its report.
     _wind_up(storage, catalog, run, "failed" if made else _status(storage, run) or "failed")
     return made
 
 
 def _status(storage: Storage, run: RunFacts) -> str | None:
-    """What the report of a run says of it; None if it has none that can be read."""
+    """The source line of the report of a run; None if there is no readable report."""
     try:
         report = storage.read(paths.report(run.source_id, run.day, run.run_id)) or b""
         return msgspec.json.decode(report.partition(b"\n")[0], type=_Status).status
@@ -122,7 +122,7 @@ def _status(storage: Storage, run: RunFacts) -> str | None:
 def report_failure(
     storage: Storage, run: RunFacts, after_manifest: int, finish: datetime, failure: Failure
 ) -> bool:
-    """A failed report and nothing else, unless the run has a report."""
+    """Write only a failed report, unless the run has a report."""
     if _status(storage, run) is not None:
         return False
     write_failure(storage, run, committed(storage, run, after_manifest), finish, failure)
@@ -132,13 +132,13 @@ def report_failure(
 def write_failure(
     storage: Storage, run: RunFacts, done: UnitReport, finish: datetime, failure: Failure
 ) -> None:
-    """A failed report, whatever there was."""
+    """Write a failed report in any case."""
     path = paths.report(run.source_id, run.day, run.run_id)
     storage.write(path, report_json(report_lines(run, done, finish, failure)))
 
 
 def _wind_up(storage: Storage, catalog: Catalog, run: RunFacts, status: str) -> None:
-    """Everything that follows from a report; may be repeated."""
+    """Do everything that follows from a report; may be repeated."""
     try:
         _show_reports(catalog, [(run.source_id, run.day)])
     except DamagedFile:
@@ -151,14 +151,14 @@ def _wind_up(storage: Storage, catalog: Catalog, run: RunFacts, status: str) -> 
 
 
 def _show_reports(catalog: Catalog, days: Iterable[tuple[str, str]]) -> None:
-    """Put sources and days into the table of reports."""
+    """Add partitions (sources and days) to the table of reports."""
     ensure_reports_table(catalog)
     partitions = [CatalogPartition(day, paths.reports_folder(*day), version=0) for day in days]
     catalog.put_partitions(DATABASE, NAME, partitions)
 
 
 def restore_reports(storage: Storage, catalog: Catalog) -> None:
-    """Make the table of reports again from the reports."""
+    """Restore the table of reports from the reports."""
     remove_damaged(storage, paths.catalog_table(DATABASE, NAME))
     files = storage.files(paths.reports_root())
     keys = (dict(k.split("=", 1) for k in f.path.split("/") if "=" in k) for f in files)
@@ -166,19 +166,19 @@ def restore_reports(storage: Storage, catalog: Catalog) -> None:
 
 
 def close_upkeep(storage: Storage, run: RunFacts) -> None:
-    """A run without a report that broke off is over: what it committed stays. May be repeated."""
+    """Close a run without a report that has ended: its commits stay. May be repeated."""
     _leave_behind(storage, run)
     storage.delete(paths.open_run(run.source_id, run.run_id))
 
 
 def _leave_behind(storage: Storage, run: RunFacts) -> None:
-    """What it wrote but did not commit is removed after the grace period."""
+    """Record it as abandoned: files that it did not commit are removed after the grace period."""
     note_abandoned(storage, run.source_id, run.run_id)
     storage.discard_partial_writes("segment-data", run.run_id)
 
 
 def committed(storage: Storage, run: RunFacts, after_manifest: int) -> UnitReport:
-    """What a run had committed before it ended: its last manifest counts all its units."""
+    """What a run committed before it ended; its last manifest has the counts of all units."""
     number, done = after_manifest + 1, UnitReport()
     while (manifest := read_manifest(storage, run.source_id, number)) is not None:
         if manifest.run_id == run.run_id:

@@ -1,4 +1,4 @@
-"""Where the files of a unit are written, and which partitions it extends, replaces or empties."""
+"""The paths of the files of a unit, and the partitions that it extends, replaces or empties."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ from eventlake.runs.unit import Unit, UnitWork
 from eventlake.state.manifest import NewFile, PartitionChange
 
 SPLIT_BYTES = 512 << 20
-"""Of staged rows, which make some 256 MB of Parquet: more become several files."""
+"""Staged bytes per file, about 256 MB of Parquet; more become several files."""
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """A partition's folder from now on, and where its new files lie until then: their paths,
-    without number and ending."""
+    """The folder of a partition after the unit, and the paths of its new files until then, without
+    number and extension."""
 
     schema: TableSchema
     partition: str
@@ -32,7 +32,7 @@ class Placement(msgspec.Struct, frozen=True):
     written_to: str
     splits: int
     before: CatalogPartition | None
-    keeps: bool  # whether what the partition held stays in it
+    keeps: bool  # whether the current files of the partition stay
 
     @property
     def moves(self) -> bool:
@@ -49,8 +49,8 @@ WAITING = 2
 
 @dataclass(frozen=True, slots=True)
 class Placer:
-    """Decides by the rule of publication: one file more goes into the partition's folder, and so
-    does all of a new partition; anything else makes the partition anew in a version folder."""
+    """Applies the rule of publication: additional files and new partitions go into the folder of
+    the partition; everything else rewrites the partition into a version folder."""
 
     source_id: str
     run_id: str
@@ -79,7 +79,7 @@ class Placer:
         return Placement(schema, partition, location, stem, count, before, keeps=not replaces)
 
     def aside(self, schema: TableSchema, partition: str, inside: str = "") -> str:
-        """Where files wait until they move into a folder that readers know.
+        """The folder in which files wait until they are moved to a folder that readers use.
 
         A few folders serve all tables: removing one takes some 3 ms on disks mounted with
         `discard`. More than one, because threads that move files out of the same folder block
@@ -93,8 +93,8 @@ class Placer:
         return f"{folder}/{self.file_stem}"
 
     def version_folder(self, schema: TableSchema, partition: str, kind: str = "") -> str:
-        """A folder of this unit's own."""
-        # A later unit of the same run may make the same partition anew once more.
+        """A new version folder."""
+        # A later unit of the same run may rewrite the same partition again.
         version = f"{self.run_id}-{self.unit.number}" if self.unit.number else self.run_id
         return paths.version_folder(self.source_id, version + kind, schema.table, partition)
 
@@ -106,13 +106,13 @@ class Placer:
 def place_partitions(
     work: UnitWork, seen: Seen, resolved: dict[str, ResolvedTable]
 ) -> dict[str, Placement]:
-    """Where the rows of each table and partition go."""
+    """The placement of each table and partition."""
     source = work.context.source
     placer = Placer(source.id, work.context.run_id, work.unit)
     placements: dict[str, Placement] = {}
     staged = {key: size for key, size in seen.staged_bytes().items() if key[0] in resolved}
     before = _before(work, seen, {table: resolved[table] for table, _ in staged})
-    # What was dropped still lies in its folder, and would be there again with the partition.
+    # Files of a dropped partition are still in its folder, and would return with it.
     dropped = {t: work.state.dropped.get(one.schema.key, ()) for t, one in resolved.items()}
     for (table, partition), size in sorted(staged.items()):
         schema = resolved[table].schema
@@ -127,7 +127,7 @@ def place_partitions(
 def _before(
     work: UnitWork, seen: Seen, resolved: dict[str, ResolvedTable]
 ) -> dict[tuple[str, tuple[str, ...]], CatalogPartition]:
-    """The partitions that there are in the days of the rows, by table and values."""
+    """The existing partitions of the days of the rows, by table and values."""
     if not resolved:
         return {}
     days = seen.days()
@@ -161,7 +161,7 @@ def partition_changes(
 
 
 def _kept(placement: Placement) -> list[tuple[str, str]]:
-    """The files that go with their partition, each with its new place."""
+    """The files that move with their partition, each with its new path."""
     if not placement.moves or placement.before is None or not placement.keeps:
         return []
     before = placement.before
@@ -185,7 +185,7 @@ def _change(placement: Placement, new: list[LoadedFile]) -> PartitionChange:
 
 
 def new_files(written: list[LoadedFile], location: str) -> tuple[NewFile, ...]:
-    """Written files, each with its place in the folder it belongs into."""
+    """Written files, each with its path in the final folder."""
     return tuple(
         NewFile(file.path, f"{location}/{paths.published_name(file.path)}", file.rows, file.size)
         for file in sorted(written, key=lambda file: paths.published_name(file.path))
@@ -193,7 +193,7 @@ def new_files(written: list[LoadedFile], location: str) -> tuple[NewFile, ...]:
 
 
 def emptied(work: UnitWork, loaded: list[LoadedFile]) -> list[PartitionChange]:
-    """Partitions of a replay's range in which no row is left."""
+    """Partitions in the range of a replay that have no rows any more."""
     window = work.unit.window
     if window is None:
         return []

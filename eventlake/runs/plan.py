@@ -1,4 +1,4 @@
-"""Which raw files a run has to read: the archive, less what the ledger has."""
+"""Plans which raw files a run reads: the archive without the files in the ledger."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from eventlake.storage import Storage, StoredFile
 from eventlake.storage.documents import decode
 
 NewFile = tuple[StoredFile, LedgerEntry | None]
-"""A file to load, and what the ledger has of a broken one that came before it."""
+"""A file to load, and the ledger entry of a broken file that it replaces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def plan_sync(
 
 
 def _units(folders: dict[date, list[NewFile]], most: int) -> tuple[Unit, ...]:
-    """Whole day folders, oldest first, together as far as they fit one unit."""
+    """Whole day folders, oldest first, grouped as far as they fit into one unit."""
     together: list[list[date]] = []
     total = 0
     for day, files in folders.items():
@@ -162,11 +162,11 @@ class RawFiles:
         ]
 
     def has(self, version: LedgerEntry | RawVersion) -> bool:
-        """Whether the archive has the bytes that were read from a file then."""
+        """Whether the archive still has the bytes that were read from a file."""
         now, entry = self.now(version.path), self.ledger.get(version.path)
         if now is None or (version.size, version.stamp) == (now.size, now.stamp):
             return (now and now.stamp) == version.stamp
-        # What was loaded may have been recognised under another stamp since.
+        # The loaded bytes may have been recognised under another stamp since.
         if version.checksum is None or entry is None or not entry.matches(now):
             return False
         return entry.checksum == version.checksum
@@ -223,9 +223,9 @@ def _days_of(entry: LedgerEntry) -> set[str]:
 def _compared(
     storage: Storage, source: Source, archive: Archive, ledger: dict[str, LedgerEntry], log: Log
 ) -> dict[str, LedgerEntry]:
-    """Entries of files that have another time than when they were loaded, and the same size.
+    """Entries of files with the same size and another time than when they were loaded.
 
-    Their bytes are read once: after `cp -r`, or a restored backup, they are the same.
+    Their bytes are compared once: after `cp -r` or a restored backup they are the same.
     """
     found = [
         (entry, file)
@@ -259,10 +259,11 @@ def plan_replay(
     step: ReplayStep | None = None,
     range: Window | None = None,
 ) -> Unit:
-    """One day of a replay of `range`, or some, with the files that hold, or may hold, rows of it.
+    """One or several days of a replay of `range`, with the files that have, or may have, rows of
+    them.
 
-    To be planned just before it is done: a file that a sync loads in the meantime has to be in it,
-    for what is not in it is not in the partitions that it makes anew.
+    Plan it just before it runs: a file that a sync loads in the meantime has to be included, or its
+    rows would be missing in the rewritten partitions.
     """
     label, files = f"replay of {window}", raw.of(window)
     return Unit(0, label, files, window, range, tables, switches, step, raw.of)
@@ -287,7 +288,7 @@ def had_rows(entry: LedgerEntry, window: Window) -> bool:
 def is_near(folder: date, window: Window) -> bool:
     """Whether a day folder may hold rows of a range.
 
-    It may begin with rows of the evening before and end with some of the next morning.
+    It may start with rows of the evening before and end with rows of the next morning.
     """
     midnight = datetime(folder.year, folder.month, folder.day, tzinfo=UTC)
     return midnight - window.start > -2 * DAY and midnight - window.end < DAY
@@ -308,7 +309,7 @@ def _numbered(files: Iterable[NewFile]) -> tuple[RawFile, ...]:
 
 
 def freed_warnings(source: Source, freed: Mapping[str, int]) -> Iterator[str]:
-    """What a replay has left to be loaded by another one."""
+    """The warnings about copies that another replay has to load."""
     for day, copies in sorted(freed.items()):
         start, end = Window.of_day(day).hours
         yield (

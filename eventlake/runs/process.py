@@ -34,10 +34,10 @@ from eventlake.state.replays import RawVersion, ReplayStep
 
 
 def kept_apart(work: UnitWork, resolved: dict[str, ResolvedTable]) -> dict[str, ResolvedTable]:
-    """New tables whose folder was used before get no partition in it.
+    """New tables whose folder was used before do not use its partition folders.
 
-    Another product may have kept its tables at the same paths, or an earlier life of this lake:
-    whatever lies in a partition's folder is read as part of it.
+    Another product, or this lake before it was reset, may have left files at the same paths, and
+    readers take all files in a partition folder as part of the partition.
     """
     new = [table for table, one in resolved.items() if one.is_new and one.schema.owns_folder]
     if not new:
@@ -60,9 +60,9 @@ def _apart(one: ResolvedTable) -> ResolvedTable:
 
 
 def room_for_tables(work: UnitWork, seen: Seen) -> int | None:
-    """How many tables the catalog's limits let us make; None where there is none to be made.
+    """The number of tables that may still be created in the catalog; None if no table is new.
 
-    What there is, is looked up only then: a database may have hundreds of thousands of tables.
+    The catalog is asked only then: a database may have hundreds of thousands of tables.
     """
     source, catalog = work.context.source, work.context.catalog
     new = {table.table for table in seen.tables} - work.tables.keys()
@@ -77,10 +77,10 @@ def room_for_tables(work: UnitWork, seen: Seen) -> int | None:
 
 
 def _refuse(work: UnitWork, name: str) -> None:
-    """A table that the lake has not made, or in an earlier life, has its own columns and types."""
+    """Raise if a new table exists in the catalog already, with its own columns and types."""
     source = work.context.source
     if read_manifest(work.context.storage, source.id, work.state.manifest + 1) is not None:
-        return  # another run has just made it: this one will be planned again
+        return  # a concurrent run has just created it: this run plans again
     raise InvalidSetting(
         f"Table {source.database}.{name} is in the catalog, but was not made by this lake, or by "
         "one whose state is gone: its columns and partitions are not known. It is left as it is. "
@@ -90,7 +90,7 @@ def _refuse(work: UnitWork, name: str) -> None:
 
 
 def process(work: UnitWork) -> Published:
-    """Everything but the commit. Nothing that readers see is changed."""
+    """Do everything except the commit. Nothing that readers see is changed."""
     unit, listener = work.unit, work.context.listener
     files = plural(len(unit.files), "raw file")
     listener.log(f"{unit.label}: reading {files}, {size(unit.bytes)}")
@@ -152,7 +152,7 @@ def _stage(work: UnitWork, job: StageJob) -> Seen:
         seen = _staged(work, job)
     job = replace(job, room=room_for_tables(work, seen))
     if over_limits(job, seen):
-        # Which events go over a limit depends on all before them: one task reads all, in order.
+        # Which events exceed a limit depends on all earlier ones: one task reads all, in order.
         work.context.listener.log(f"{work.unit.label}: reading again, to keep to the limits")
         work.flow.release()
         seen = Seen.merge(work.flow.stage(job, [list(work.unit.files)]))
@@ -168,9 +168,9 @@ _EPOCH = date(1970, 1, 1).toordinal()
 
 
 def _refuse_mostly_rejected(work: UnitWork, seen: Seen) -> None:
-    """A sync of files that are not what they should be fails, and they are loaded again.
+    """Fail a sync that rejects too much; the next sync loads its files again.
 
-    A few bad files, however large, cost only themselves: the limit is of rows and of files.
+    A few bad files, however large, must not fail it: the limit applies to rows and to files.
     """
     most = work.context.source.fail_above_rejected_percent
     rejected = sum(file.rejected for file in seen.files)
@@ -189,7 +189,7 @@ def _refuse_mostly_rejected(work: UnitWork, seen: Seen) -> None:
 
 
 def _days_within_limit(work: UnitWork, seen: Seen) -> tuple[int, ...] | None:
-    """The days to load if the unit has too many: those nearest to its day folders."""
+    """The days to load if the unit has too many: the nearest to its day folders."""
     found = [date.fromisoformat(day).toordinal() for day in seen.days()]
     limit = work.context.source.limits.days
     if work.unit.window is not None or len(found) <= limit:
@@ -209,7 +209,7 @@ def _days_within_limit(work: UnitWork, seen: Seen) -> tuple[int, ...] | None:
 
 
 def _freed(work: UnitWork, job: StageJob, duplicates: Duplicates) -> dict[str, int]:
-    """Copies that the unit sets free; without a trace of the unit if it was too small."""
+    """Copies that the unit frees; removes all traces of the unit if it has to be larger."""
     try:
         return freed_copies(work, job, duplicates)
     except RowsMove:
@@ -261,7 +261,7 @@ def _verify(
     duplicates: Duplicates,
     loaded: list[LoadedFile],
 ) -> list[CheckResult]:
-    """Raises unless all that was written may be published."""
+    """Raise unless all written files may be published."""
     days = work.context.source.dedup_days
     files: dict[str, list[LoadedFile]] = {}
     for file in loaded:

@@ -1,4 +1,4 @@
-"""From a committed manifest to everything readers see. Each action may be repeated at any time."""
+"""Applies committed manifests: everything that readers see. Each action may be repeated."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ from eventlake.storage import Storage
 
 
 def catch_up(storage: Storage, catalog: Catalog, source_id: str) -> SourceState:
-    """Apply every manifest that is committed but not known to be applied; the state after it."""
+    """Apply every committed manifest that is not applied; returns the state."""
     state = carry_over(storage, catalog, read_state(storage, source_id))
     while (manifest := read_manifest(storage, source_id, state.manifest + 1)) is not None:
         try:
@@ -55,9 +55,9 @@ def apply(
 def _bring_home(
     storage: Storage, left: str, home: str, cleared: Sequence[str], kept: Sequence[HeldFile]
 ) -> None:
-    """Copy the files of a partition to its own folder, in place of those it had there before.
+    """Copy the files of a partition to its own folder, and remove the files that were there before.
 
-    Names of files are never used again, so a late repeat removes nothing that is needed.
+    File names are never reused, so a late repetition removes nothing that is needed.
     """
     storage.each(lambda name: storage.delete(f"{home}/{name}"), cleared)
     storage.copy_all([(f"{left}/{file.name}", f"{home}/{file.name}") for file in kept])
@@ -65,7 +65,7 @@ def _bring_home(
 
 
 def _declare(storage: Storage, catalog: Catalog, entries: Sequence[CatalogTable]) -> None:
-    """Tables in the catalog, with all their columns."""
+    """Create tables in the catalog, or add their new columns."""
     made = zip(entries, catalog.create_tables(entries), strict=True)
     storage.each(
         lambda entry: catalog.append_columns(entry.database, entry.name, entry.columns),
@@ -74,7 +74,7 @@ def _declare(storage: Storage, catalog: Catalog, entries: Sequence[CatalogTable]
 
 
 def catalog_entry(state: SourceState, schema: TableSchema) -> CatalogTable:
-    """A table as the catalog is to have it."""
+    """The catalog entry of a table."""
     return CatalogTable(
         database=schema.database,
         name=schema.name,

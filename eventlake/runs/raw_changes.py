@@ -1,4 +1,4 @@
-"""Raw files that are no longer what the rows of a range were loaded from."""
+"""Raw files that changed, or were removed, after rows of a range were loaded from them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class RawChange:
 
     @property
     def loaded(self) -> str:
-        """How much was loaded from it, as far as that is known."""
+        """The number of lines or rows loaded from it."""
         if isinstance(self.then, RawVersion):
             return f"{plural(self.then.rows, 'row')} of a day loaded by a replay"
         return f"{plural(self.then.lines, 'line')} loaded"
@@ -56,7 +56,7 @@ def raw_changes(
 def _sources(
     raw: RawFiles, replayed: Mapping[str, Versions], window: Window
 ) -> Iterator[tuple[str, Version]]:
-    """What each day came from: the files that syncs loaded, or as a replay has read them since."""
+    """The source files of each day: as syncs loaded them, or as a later replay read them."""
     first, end = window.hours
     for path, entry in raw.ledger.items():
         for day in {hour[:10] for hour in entry.hours if first <= hour < end}:
@@ -91,7 +91,7 @@ def rows_held(
 
 
 def what_changed(window: Window, changes: list[RawChange]) -> str:
-    """The files, as far as they fit."""
+    """The first of the changed files, as text."""
     listed = [f"  {change}" for change in changes[:SHOWN]]
     if len(changes) > SHOWN:
         listed.append(f"  … and {len(changes) - SHOWN} more")

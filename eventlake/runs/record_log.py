@@ -1,4 +1,4 @@
-"""Writes the record log of a unit: every record once, and counted; and a run's `metadata.json`."""
+"""Writes the record log of a unit, every record once, and `metadata.json` of a run."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -20,7 +20,7 @@ from eventlake.storage import Storage, StoredFile
 
 
 def log_records(work: UnitWork, seen: Seen, duplicates: Duplicates) -> tuple[NewFile, ...]:
-    """Log what was not loaded beside what was, and number the files of the run."""
+    """Log what was not loaded, beside what was, and number the files of the run."""
     by_reason = {
         r: np.array(positions, dtype=np.uint64) for r, positions in seen.not_loaded.items()
     }
@@ -29,7 +29,7 @@ def log_records(work: UnitWork, seen: Seen, duplicates: Duplicates) -> tuple[New
     by_reason[OTHER_PAYLOAD] = other
     positions = np.concatenate(list(by_reason.values()))
     if len(positions):
-        # A number for each row, not a text: there may be millions of them.
+        # A number per row instead of text: there may be millions of rows.
         codes = np.repeat(np.arange(len(by_reason)), [*map(len, by_reason.values())])
         order = np.argsort(positions)
         job = _job(work, seen, tuple(by_reason))
@@ -56,7 +56,7 @@ def _job(work: UnitWork, seen: Seen, reasons: tuple[str, ...]) -> LogJob:
 
 
 def _numbered(work: UnitWork, rows_in: int) -> tuple[NewFile, ...]:
-    """The files of this unit as they are called once they are published: from 0, by batch type."""
+    """The final names of the files of this unit: numbered from 0 by batch type."""
     context, storage = work.context, work.context.storage
     folder = paths.tracking(context.settings.workspace_id, context.source.id, context.run_id)
     numbers = dict(work.log_files)
@@ -112,7 +112,7 @@ class LogMetadata(msgspec.Struct, frozen=True):
 
 
 def write_metadata(storage: Storage, run: RunFacts, state: str) -> None:
-    """Say that a run is `running`, `finished` or `failed`."""
+    """Record that a run is `running`, `finished` or `failed`."""
     content = {
         "organization_id": run.workspace_id,
         "workspace_id": run.workspace_id,

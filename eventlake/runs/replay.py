@@ -1,4 +1,4 @@
-"""A replay: its days one after the other, its progress, and what ends it."""
+"""A replay: its days in sequence, its progress, and its end."""
 
 from collections.abc import Collection, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -38,7 +38,7 @@ def replay(
     tables: frozenset[str] | None = None,
     accept_changes: bool = False,
 ) -> UnitReport:
-    """Load a past range again from the raw archive, replacing what the range held, day by day."""
+    """Load a past range again from the raw archive and replace its rows, day by day."""
     return run_to_end(replay_units(context, window, tables, accept_changes))
 
 
@@ -48,9 +48,9 @@ def replay_units(
     tables: frozenset[str] | None = None,
     accept_changes: bool = False,
 ) -> Generator[Published, None, None]:
-    """A replay, day by day, each as soon as it is published; then the switch to requested types.
+    """A replay, day by day, as soon as each is published; then the switch to requested types.
 
-    Raw files that changed since they were loaded need consent.
+    Raw files that changed after they were loaded need consent.
     """
     run = Run(context)
     days = replay_days(context.source, window)
@@ -82,7 +82,7 @@ class Progress:
         return ReplayStep(self.replay, self.begun, days, raw)
 
     def has(self, state: SourceState, day: Window) -> DoneDay | None:
-        """The run that published a day in the meantime: the same replay may run twice."""
+        """The other run that published a day: the same replay may run twice."""
         current = state.replays.find(self.replay)
         if current is None or current.begun != self.begun:
             return None
@@ -154,14 +154,14 @@ def progress(
         f"Resumes the replay that run {current.begun} began: {len(current.days)} of "
         f"{len(days)} days are in the lake ({_by_run(current)})."
     )
-    done = takewhile(current.days.__contains__, units)  # a day compares with those before it
+    done = takewhile(current.days.__contains__, units)  # a day is compared with earlier days
     return Progress(replay, current.begun, frozenset(done))
 
 
 def _changed(
     context: RunContext, raw: RawFiles, current: OpenReplay, units: dict[str, Window]
 ) -> str | None:
-    """Why finished days would differ now: changed raw files."""
+    """Why finished days have to be repeated: changed raw files."""
     tables = None if current.replay.tables is None else frozenset(current.replay.tables)
     for day, done in sorted(current.days.items()):
         manifest = read_manifest(context.storage, context.source.id, done.manifest)
@@ -180,7 +180,7 @@ def _changed(
 
 
 def _by_run(current: OpenReplay) -> str:
-    """The days that are done, as ranges, each with the run that did them."""
+    """The finished days as ranges, each with its run."""
     days = sorted(current.days.items())
     parts: list[str] = []
     for run_id, group in groupby(days, key=lambda item: item[1].run_id):
@@ -201,7 +201,7 @@ class Replaying:
     progress: Progress = field(init=False)
 
     def raw_files(self) -> RawFiles:
-        """The raw files as they are; refuses a range whose files changed after loading."""
+        """The current raw files; raises if files of the range changed after loading."""
         context = self.run.context
         raw = raw_files(context.storage, context.source, context.listener.log)
         if changes := self._require_consent(raw, self.window):
@@ -209,7 +209,7 @@ class Replaying:
         return raw
 
     def days(self, switches: Switches) -> Iterator[Published]:
-        """Publish every day that is not done yet, one by one; several at once if rows move."""
+        """Publish the remaining days one by one, or several at once if rows move between them."""
         done = max(self.progress.done, default="")
         for day in self.window.by_day():
             if day.days[0] <= done:
@@ -250,8 +250,8 @@ class Replaying:
     ) -> Published:
         """Replay one day; plans again if another run commits first, or rows move between days.
 
-        The end of the range ends the replay if it `closes` it. Without a range, the day is none of
-        it.
+        The last day of the range ends the replay if it `closes` it. Without a range, the day is
+        outside of the replay.
         """
         run, context = self.run, self.run.context
         while True:
@@ -295,7 +295,7 @@ class Replaying:
             return Published(manifest, UnitReport(), ())
 
     def _closing(self) -> Manifest:
-        """Only ends the replay: if launched again, it starts over."""
+        """Commit only the end of the replay: if launched again, it starts over."""
         run, source = self.run, self.run.context.source
         return msgspec.structs.replace(
             run.state.next_manifest(source, run.context.kind, run.context.facts),

@@ -1,4 +1,7 @@
-"""From what all tasks saw and what the lake has, the schema of every table: pure, and the heart."""
+"""Resolves the schema of every table from the reports of all tasks and the tables of the lake.
+
+Pure functions.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,14 +17,14 @@ RESCUED = Column(RESCUED_DATA, LakeType.STRING, "")
 
 @dataclass(frozen=True, slots=True)
 class ResolvedTable:
-    """A table as it is to be after this unit, and what of it is new."""
+    """A table after this unit, and its new columns."""
 
     schema: TableSchema
     new_columns: tuple[Column, ...]
     is_new: bool
 
     def with_column(self, column: Column) -> "ResolvedTable":
-        """The same with one column more, unless the table has it."""
+        """The same with an additional column, unless the table has it."""
         if column.name in self.schema.types():
             return self
         grown = self.schema.with_columns((column,))
@@ -35,7 +38,7 @@ def standard_columns(naming: Naming) -> tuple[Column, ...]:
 def resolve(
     source: Source, known: Mapping[str, TableSchema], seen: Iterable[SeenTable]
 ) -> dict[str, ResolvedTable]:
-    """Every table that was seen, by table name; `known` are the lake's, by name in the catalog."""
+    """All tables of the unit, by table name; `known` are those of the lake, by catalog name."""
     by_table: dict[str, list[SeenTable]] = {}
     for table in seen:
         by_table.setdefault(table.table, []).append(table)
@@ -67,7 +70,7 @@ def _resolve_table(
 
 
 def _new_columns(schema: TableSchema, parts: list[SeenTable]) -> tuple[Column, ...]:
-    """Columns the table lacks, in order of discovery, typed by all their values."""
+    """The columns that the table lacks, in order of discovery, with the types of their values."""
     known = schema.types()
     found: dict[str, tuple[RawPosition, str, frozenset[Kind]]] = {}
     for part in parts:
@@ -89,5 +92,5 @@ def _new_columns(schema: TableSchema, parts: list[SeenTable]) -> tuple[Column, .
 
 
 def _type(pointer: str, kinds: frozenset[Kind]) -> LakeType:
-    """By all values of the column; names of events are text, whatever they read like."""
+    """The type for all values of the column; names of events are always strings."""
     return LakeType.STRING if pointer == "/event" else infer(kinds)

@@ -1,13 +1,12 @@
 """Retype: switches a table to the requested types, all of its files and the catalog in one commit.
 
-A replay that leaves out no day of the table writes shadows of its partitions, day by day, and at
-its end moves all partitions there. Days that no replay can cover, because they lie before
-the source's first day or in the future, are taken along.
+A replay of all days of the table writes shadows (copies in the requested types) of its partitions,
+day by day, and finally moves all partitions to them. Days that no replay can cover, because they
+are before the first day of the source or in the future, are included.
 
-From the first day of a replay that is to switch a table until the switch, no unit changes a
-partition and leaves a shadow of it behind that holds something else: a replay writes the
-partitions it makes anew twice, and a sync those that are new and those that have a shadow. What a
-manifest changes without saying more is without a shadow from then on.
+Until the switch, shadows have to match their partitions. So a replay writes each partition twice,
+and a sync writes new partitions, and partitions with a shadow, twice. A manifest that changes a
+partition without a shadow invalidates its shadow.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,7 +34,7 @@ DAY = timedelta(days=1)
 
 
 class Switches:
-    """The tables that a replay is to switch, and what is left to do for it."""
+    """The tables that a replay switches, and the remaining work."""
 
     def __init__(
         self,
@@ -69,7 +68,7 @@ class Switches:
         for schema in (self._chosen[table] for table in self.tables):
             stray = [p for p in self._partitions(schema, state) if self._is_stray(p)]
             days |= {self._day(p) for p in self._lacking(schema, state, stray)}
-        for day in sorted(days - {date.max}):  # which has no morrow
+        for day in sorted(days - {date.max}):  # which has no next day
             midnight = datetime(day.year, day.month, day.day, tzinfo=self._window.start.tzinfo)
             yield Window(midnight, midnight + DAY)
 
@@ -82,7 +81,7 @@ class Switches:
         }
 
     def manifest(self, state: SourceState, done: UnitReport) -> Manifest | None:
-        """The commit of the switch, of all tables that are ready; warns about the others."""
+        """The manifest of the switch of all tables that are ready; warns about the others."""
         ready: list[TableSchema] = []
         for table, schema in self._chosen.items():
             if schema.key not in state.shadows:
@@ -126,7 +125,7 @@ class Switches:
     def _lacking(
         self, schema: TableSchema, state: SourceState, partitions: list[CatalogPartition]
     ) -> list[CatalogPartition]:
-        """Partitions whose rows are not, all of them, there in the requested types."""
+        """Partitions whose rows are not completely available in the requested types."""
         shadows = state.shadows.get(schema.key, {})
         with ThreadPoolExecutor(16) as pool:
             ready = pool.map(
@@ -137,13 +136,13 @@ class Switches:
             return [p for p, is_ready in zip(partitions, ready, strict=True) if not is_ready]
 
     def _moved(self, schema: TableSchema, state: SourceState) -> Iterator[PartitionChange]:
-        """All partitions of a table, each to where its shadow lies."""
+        """The changes that move all partitions of a table to their shadows."""
         before = {p.values: p.location for p in self._partitions(schema, state)}
         for shadow in state.shadows[schema.key].values():
             yield PartitionChange.whole(schema.key, shadow, before[shadow.values])
 
     def _is_ready(self, partition: CatalogPartition, shadow: CatalogPartition | None) -> bool:
-        """Whether a shadow belongs to what its partition holds now, and is there."""
+        """Whether a shadow exists and matches its partition."""
         if shadow is None or (shadow.version, shadow.rows) != (partition.version, partition.rows):
             return False
         files = self._context.storage.files(shadow.location, recursive=False)
@@ -175,7 +174,7 @@ def _not_yet(schema: TableSchema, lacking: Iterable[CatalogPartition]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Shadow:
-    """The folder of a partition's shadow, where its new files lie until then, what it holds."""
+    """The shadow of a partition: its folder, the paths of its new files, its current files."""
 
     location: str
     written_to: str
@@ -184,16 +183,16 @@ class Shadow:
 
 @dataclass(frozen=True, slots=True)
 class Shadows:
-    """What of a unit is written a second time."""
+    """The part of a unit that is written a second time."""
 
     switching: tuple[str, ...] = ()  # keys of the tables
-    schemas: dict[str, TableSchema] = field(default_factory=dict)  # as they are requested, by table
+    schemas: dict[str, TableSchema] = field(default_factory=dict)  # in requested types
     by_key: dict[str, Shadow] = field(default_factory=dict)  # by key of the staged rows
     lasting: dict[str, str] = field(default_factory=dict)  # folders in which the run leaves rows
 
     @property
     def targets(self) -> dict[str, str]:
-        """Where their files are written, by key of the staged rows; without their ending."""
+        """The paths of their files by key of the staged rows, without extension."""
         return {key: shadow.written_to for key, shadow in self.by_key.items()}
 
     def noted(self, manifest: Manifest, loaded: Iterable[LoadedFile]) -> Manifest:
@@ -225,7 +224,7 @@ class Shadows:
 def shadows_of(
     work: UnitWork, resolved: Mapping[str, ResolvedTable], placements: Mapping[str, Placement]
 ) -> Shadows:
-    """Which of a unit's partitions get shadows, and where these lie."""
+    """The partitions of a unit that get shadows, with the location of each."""
     state, unit = work.state, work.unit
     types = {t: w for t, s in work.tables.items() if (w := state.requested_types.get(s.key))}
     active = {t for t in types if t in unit.switches or work.tables[t].key in state.shadows}

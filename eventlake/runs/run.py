@@ -1,4 +1,4 @@
-"""A run in progress: its lease, its commits, what it has done, and its report."""
+"""A run in progress: its lease, its commits, its results, and its report."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,7 +32,7 @@ from eventlake.state.suppression import Suppression
 
 @dataclass
 class Run:
-    """What a run has done so far."""
+    """A run and its results so far."""
 
     context: RunContext
     done: UnitReport = field(default_factory=UnitReport)
@@ -56,13 +56,13 @@ class Run:
         refuse_changed_layout(source, self.state)
 
     def catch_up(self) -> SourceState:
-        """Finish what another run left undone, and build on it."""
+        """Finish what another run left undone; returns the current state."""
         context = self.context
         self.state = catch_up(context.storage, context.catalog, context.source.id)
         return self.state
 
     def note_ignored(self, ignored: Sequence[Ignored]) -> None:
-        """Note for the report which files the archive holds that are not taken."""
+        """Record for the report which files of the archive are ignored."""
         texts = tuple(map(str, ignored))
         files = sum(one.files for one in ignored)
         self.done = msgspec.structs.replace(self.done, ignored_files=files, ignored=texts)
@@ -88,7 +88,7 @@ class Run:
 
     @contextmanager
     def reported(self, replay: Replay | None = None) -> Iterator[None]:
-        """Whatever happens inside, the run gets one report and leaves no staging."""
+        """Whatever happens in the block, the run gets one report and leaves no staging."""
         context = self.context
         storage, catalog, facts = context.storage, context.catalog, context.facts
         before = self.state.manifest
@@ -109,12 +109,12 @@ class Run:
     def unreported(self) -> Iterator[None]:
         """A run that loads nothing: listed while it is open, without a report."""
         context = self.context
-        remove_dead_lease(context.storage, context.source.id)  # there may be no need to take it
+        remove_dead_lease(context.storage, context.source.id)  # the lease may not be needed
         with opened_run(context.storage, context.facts, self.state.manifest, upkeep=True):
             try:
                 yield
             except BaseException:
-                with suppress(Exception):  # else the next run does it
+                with suppress(Exception):  # otherwise, the next run does it
                     self.catch_up()
                     close_upkeep(context.storage, context.facts)
                 raise
@@ -147,9 +147,9 @@ class Run:
             yield
 
     def publish(self, unit: Unit, final: bool, start: date | None = None) -> Published:
-        """Publish one unit: the manifest is the commit, the rest follows from it."""
+        """Publish one unit: commit its manifest and apply it."""
         context = self.context
-        # Files are named by this number, and a run that plans again begins with its first unit.
+        # Files are named by this number, and a run that plans again restarts with its first unit.
         unit = replace(unit, number=self.attempts)
         self.attempts += 1
         flow = context.dataflow()
@@ -195,7 +195,7 @@ _VARYING = re.compile(r"\d[\d,]*|\S+/\S*|\(in [^)]*\)")
 
 
 def _kind(warning: str) -> str:
-    """A warning without numbers, paths and tables; one with a command is of its own."""
+    """The kind of a warning: its text without numbers, paths and tables. Commands stay in it."""
     return warning if "`datalake" in warning else _VARYING.sub("", warning)
 
 

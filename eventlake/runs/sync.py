@@ -1,4 +1,4 @@
-"""A sync, from listing the archive to its report: the eight steps, unit by unit."""
+"""A sync, from listing the archive to its report, unit by unit."""
 
 from collections.abc import Generator
 from datetime import date
@@ -19,9 +19,9 @@ def sync(context: RunContext, days: tuple[date, date] | None = None) -> UnitRepo
 def sync_units(
     context: RunContext, days: tuple[date, date] | None = None
 ) -> Generator[Published, None, None]:
-    """A sync, unit by unit, each as soon as it is in the lake."""
+    """A sync, unit by unit, as soon as each is in the lake."""
     run = Run(context)
-    list_archive(context.storage, context.source)  # refused before anything begins
+    list_archive(context.storage, context.source)  # raises before anything begins
     with run.reported(), run.lease("sync"):
         while True:
             log, state = context.listener.log, run.catch_up()

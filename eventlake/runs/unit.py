@@ -1,4 +1,4 @@
-"""A unit of work: what is staged, checked and published as one."""
+"""A unit of work: the files that are staged, checked and published together."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,7 +40,7 @@ def micros(moment: datetime) -> int:
 
 
 TASK_BYTES = 32 << 20
-"""Of gzipped raw files: a task is large enough to be worth starting, small enough to be lost."""
+"""Gzipped bytes per task: large enough to be worth starting, small enough to repeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Window:
 
     @property
     def hours(self) -> tuple[str, str]:
-        """The first hour and the one after the last: `2026-10-01T07`."""
+        """The first hour and the hour after the last one: `2026-10-01T07`."""
         # Not %Y, which does not pad years below 1000.
         return self.start.isoformat()[:13], self.end.isoformat()[:13]
 
@@ -68,7 +68,7 @@ class Window:
         return cls(midnight, midnight + DAY)
 
     def by_day(self) -> Iterator["Window"]:
-        """Its part of each day."""
+        """The parts of the window, one per day."""
         start = self.start
         while start < self.end:
             midnight = start.replace(hour=0) + DAY
@@ -83,18 +83,18 @@ class Window:
         return self.start <= moment < self.end
 
     def has_day(self, day: str) -> bool:
-        """Whether some of a day is in it."""
+        """Whether it contains a part of a day."""
         first, last = self.days
         return first <= day <= last
 
     def holds_day(self, day: str) -> bool:
-        """Whether all of a day is in it."""
+        """Whether it contains a whole day."""
         midnight = datetime.fromisoformat(day).replace(tzinfo=UTC)
         return self.start <= midnight and self.end - midnight >= DAY
 
     @property
     def in_us(self) -> tuple[int, int]:
-        """Its first moment and the one after its last, in microseconds since 1970."""
+        """Start and (exclusive) end in microseconds since 1970."""
         return micros(self.start), micros(self.end)
 
     def __str__(self) -> str:
@@ -109,9 +109,9 @@ class Unit:
     label: str
     files: tuple[RawFile, ...]
     window: Window | None = None
-    range: Window | None = None  # of the whole replay; None: a day taken along with it
+    range: Window | None = None  # of the whole replay; None: an additional day outside of it
     tables: frozenset[str] | None = None
-    switches: frozenset[str] = frozenset()  # of a replay: tables that it is to give other types
+    switches: frozenset[str] = frozenset()  # of a replay: tables that it switches to other types
     step: ReplayStep | None = None  # of a replay: the step that its manifest records
     files_of: Callable[[Window], tuple[RawFile, ...]] | None = None  # of a replay: of other days
 
@@ -121,7 +121,7 @@ class Unit:
 
     @property
     def pending(self) -> Window | None:
-        """What the replay has not replaced yet: from here to the end of its range."""
+        """The part of the range that the replay has not replaced yet."""
         span = self.window
         return Window(span.start, (self.range or span).end) if span else None
 
@@ -131,7 +131,7 @@ class Unit:
         return self.window is not None and self.range is None
 
     def has_day(self, day: str) -> bool:
-        """Whether it replays (some of) a day."""
+        """Whether it replays a day, or a part of it."""
         return self.window is not None and self.window.has_day(day)
 
     def replaces(self, table: str, start: datetime) -> bool:
@@ -140,13 +140,13 @@ class Unit:
         return chosen and self.pending is not None and self.pending.holds(start)
 
     def replaces_day(self, day: str) -> bool:
-        """The same of all partitions of a day."""
+        """The same for all partitions of a day."""
         pending = self.pending
         return self.tables is None and pending is not None and pending.holds_day(day)
 
 
 def tasks(files: Sequence[RawFile], slots: int) -> list[list[RawFile]]:
-    """Files shared out so that all tasks have about the same to read, each in order of path."""
+    """Files distributed so that all tasks read about the same amount, each in order of path."""
     if not files:
         return []
     total = sum(file.size for file in files)
@@ -158,7 +158,7 @@ def tasks(files: Sequence[RawFile], slots: int) -> list[list[RawFile]]:
 
 @dataclass(frozen=True, slots=True)
 class UnitWork:
-    """A unit, the state it builds on, and where its data flow."""
+    """A unit of work in progress: its context, the state it builds on, its numbers."""
 
     context: RunContext
     unit: Unit
@@ -167,12 +167,12 @@ class UnitWork:
     start: date | None = None  # the source's first day
     suppression: Suppression | None = None
     log_files: Mapping[str, int] = field(default_factory=dict)  # last number by batch type
-    dry: bool = False  # everything is counted, and nothing written but in staging
+    dry: bool = False  # count everything, write only to staging
     made_ids: dict[object, tuple[IndexFile, ...]] = field(default_factory=dict)  # once in a run
 
     @property
     def tables(self) -> dict[str, TableSchema]:
-        """The tables the source has where it writes now, by table."""
+        """The tables of the source in its current database, by table."""
         return self.state.tables_of(self.context.source)
 
     @property
@@ -181,18 +181,18 @@ class UnitWork:
 
     @property
     def log_folder(self) -> str:
-        """Where the record log lies until it is published."""
+        """The folder of the record log until it is published."""
         run = paths.stage(self.context.source.id, self.context.run_id)
         return f"{run}/{self.unit.number}/log"
 
     @property
     def index_folder(self) -> str | None:
-        """The folder for ids of a dry run, read by its next unit."""
+        """The folder for the ids of a dry run, read by its next unit."""
         return self.ids_folder if self.dry else None
 
     @property
     def ids_folder(self) -> str:
-        """The folder for ids that the run needs and the index does not."""
+        """The folder for ids that the run needs, but the index does not."""
         return f"{paths.stage(self.context.source.id, self.context.run_id)}/ids"
 
     @property
@@ -202,6 +202,6 @@ class UnitWork:
     def partitions(
         self, tables: Mapping[str, TableSchema], days: Days
     ) -> dict[str, list[CatalogPartition]]:
-        """What the lake has of some tables in some days, by table."""
+        """The partitions of some tables on some days, by table."""
         found = self.context.partitions.of_all(self.state, tables.values(), days)
         return {table: found[schema.key] for table, schema in tables.items()}

@@ -25,12 +25,12 @@ def unit_report(
     loaded: Iterable[LoadedFile],
     freed: Mapping[str, int],
 ) -> UnitReport:
-    """Every count from where it is first known, so that the balance of them proves something."""
+    """Take every count from its origin, so that the balance check is meaningful."""
     source, unit = work.context.source, work.unit
     files: dict[str, list[LoadedFile]] = {}
     for file in sorted(loaded, key=lambda f: (f.table, f.partition, f.path)):
         if file.path:
-            # What a replay writes to switch a table is what it leaves there in the end.
+            # Of a table that a replay switches, the files in the requested types remain.
             lasting = file.shadow or file if file.table in unit.switches else file
             files.setdefault(file.table, []).append(lasting)
     staged = seen.staged_rows()
@@ -97,7 +97,7 @@ def _table_report(
 
 
 def _left_out(seen: Seen, tables: Mapping[str, TableSchema]) -> dict[str, TableReport]:
-    """Tables of the lake that had rows to load, and got none of them."""
+    """Tables of the lake of which no row was loaded, although the unit had some."""
     found: dict[str, TableReport] = {}
     for table, schema in tables.items():
         rejected = sum(seen.rejected.get(table, {}).values())

@@ -1,9 +1,9 @@
 """Files that the state does not know: it may be older than the data.
 
-A backup of `_state` that was restored, or a copied lake, lacks the last commits. Their files lie in
-the folders of partitions all the same, where every reader counts them, and loading their raw files
-again would double the rows. So a run holds the folders that it adds to against the state. Files of
-ours that are whole go into the state as they are; the run plans again, and finds duplicates.
+A restored backup of `_state`, or a copied lake, lacks the last commits. Their files are still in
+the folders of partitions, where readers see them, and loading their raw files again would duplicate
+the rows. So a run compares the folders that it adds to with the state. It adds complete files of
+the lake to the state, plans again, and finds duplicates.
 """
 
 from collections.abc import Iterable, Mapping
@@ -36,7 +36,7 @@ from eventlake.storage import StoredFile
 
 
 class StateBehind(CommitConflict):
-    """Files were found that the state lacks; `manifest` takes them in, then the run plans again."""
+    """The state lacks files; `manifest` adds them, then the run plans again."""
 
     def __init__(self, message: str, manifest: Manifest) -> None:
         self.manifest = manifest
@@ -45,7 +45,7 @@ class StateBehind(CommitConflict):
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A partition's folder: what the state says of it, and what lies there."""
+    """The folder of a partition: its files in the state, and the files found there."""
 
     schema: TableSchema
     values: tuple[str, ...]
@@ -65,7 +65,7 @@ class Folder:
 
 
 def check_folders(work: UnitWork, placements: Mapping[str, Placement]) -> None:
-    """Raise `StateBehind` or `StateError` where a run would add to files that the state lacks."""
+    """Raise `StateBehind` or `StateError` if the run would add to folders with unknown files."""
     listener = work.context.listener
     folders = _folders(
         work,
@@ -87,7 +87,7 @@ def check_folders(work: UnitWork, placements: Mapping[str, Placement]) -> None:
 
 
 def _refuse_if_overtaken(work: UnitWork) -> None:
-    """Files of a run that commits at the same time are no riddle: plan again on top of it."""
+    """Files of a concurrent commit are not unknown: plan again on top of it."""
     context, number = work.context, work.state.manifest + 1
     if context.storage.exists(paths.manifest(context.source.id, number)):
         note_abandoned(context.storage, context.source.id, context.run_id)
@@ -121,7 +121,7 @@ def _home(work: UnitWork, schema: TableSchema, values: tuple[str, ...]) -> str:
 
 
 def _taken_in(work: UnitWork) -> StateBehind:
-    """A commit of all unknown files of the source, whatever the unit is about to write."""
+    """A manifest with all unknown files of the source, in all its partitions."""
     behind = [folder for folder in _folders(work, _every(work)) if folder.unknown]
     footers = {id(folder): _footers(work, folder) for folder in behind}
     changes = tuple(_change(folder, footers[id(folder)]) for folder in behind)
@@ -168,7 +168,7 @@ def _values(path: str, keys: tuple[str, ...]) -> tuple[str, ...] | None:
 
 
 def _footers(work: UnitWork, folder: Folder) -> int:
-    """The rows of all files in a folder; raises unless the unknown ones are ours and whole."""
+    """The rows of all files in a folder; raises unless unknown ones are complete files of ours."""
     storage, source, rows = work.context.storage, work.context.source, 0
     for file in folder.there:
         path, problem = f"{folder.location}/{file.name}", ""
@@ -198,7 +198,7 @@ def _problem(file: HeldFile, footer: pq.FileMetaData, folder: Folder, layout: Da
 
 
 def _time_problem(work: UnitWork, path: str, folder: Folder) -> str:
-    """Rows of another partition: the file was copied here by hand."""
+    """Raise for rows of another partition: the file was copied here by hand."""
     source = work.context.source
     layout, column = source.date_partition, RECEIVED_AT.name(source.naming)
     with work.context.storage.open_input(path) as stream:
@@ -223,7 +223,7 @@ def _change(folder: Folder, rows: int) -> PartitionChange:
 
 
 def _refuse_known_rows(work: UnitWork, behind: list[Folder], days: list[str]) -> None:
-    """Rows that the lake has already, under other names of files, would be there twice."""
+    """Raise for rows that the lake has already in other files."""
     storage, source = work.context.storage, work.context.source
     unknown = [
         StoredFile(f"{folder.location}/{file.name}", file.bytes, "")
@@ -244,7 +244,7 @@ def _refuse_known_rows(work: UnitWork, behind: list[Folder], days: list[str]) ->
 
 
 def _index(work: UnitWork, manifest: Manifest, day: str) -> Iterable[IndexFile]:
-    """The ids of a day, with the files that are taken in."""
+    """The ids of a day, including the added files."""
     storage, source = work.context.storage, work.context.source
     partitions = work.context.partitions.with_plan(manifest)
     held = partitions.of_all(work.state, work.tables.values(), (day, day))

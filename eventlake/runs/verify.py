@@ -15,11 +15,11 @@ CHECKS = {
     "types": "The Parquet footers say exactly what the table's schema says.",
     "conservation": "Every row that came in was loaded, or is counted by why it was not.",
 }
-"""What each check holds, in words for people."""
+"""The checks with their descriptions."""
 
 
 class Severity(StrEnum):
-    """What it means that a check did not pass."""
+    """The severity of a failed check."""
 
     ERROR = "error"  # the data is wrong, or cannot be read
     WARN = "warn"  # needs attention
@@ -27,7 +27,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The verdict of one check on one table, with numbers as evidence."""
+    """The result of one check of one table, with numbers as evidence."""
 
     table: str  # its key: database.name
     check: str
