@@ -30,8 +30,8 @@ class CatalogTable(msgspec.Struct, frozen=True):
     location: str
     format: Literal["parquet", "json"] = "parquet"
     comment: str = ""
-    # The number of the manifest that last gave a column another type; below zero while one is
-    # about to, where types and partitions cannot be changed at once.
+    # The number of the manifest that last changed the type of a column; negative during the change,
+    # if types and partitions cannot be changed at once.
     retyped: int = 0
 
     @property
@@ -47,9 +47,9 @@ class HeldFile(msgspec.Struct, frozen=True, array_like=True):
 
 
 class CatalogPartition(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Where a partition lies; `version` is the number of the manifest that put it there.
+    """The location of a partition; `version` is the number of the manifest that put it there.
 
-    `held` names its files: only the lake's own pages have them.
+    `held` has its files: only the pages of the lake store them.
     """
 
     values: tuple[str, ...]
@@ -62,25 +62,25 @@ class CatalogPartition(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Catalog(Protocol):
-    """What every backend does; each action may be repeated, and late repeats do no harm."""
+    """The operations of a backend. All may be repeated; late repetitions do no harm."""
 
     @property
     def follows(self) -> bool:
-        """Whether it has partitions of its own, which follow those of the lake's state."""
+        """Whether it stores partitions itself, which follow those of the state."""
         ...
 
     def databases(self) -> list[str]: ...
 
     def count_databases(self) -> int:
-        """How many databases there are, whosever: their number is limited."""
+        """The number of all databases of the account: it is limited."""
         ...
 
     def names(self, database: str) -> set[str] | None:
-        """What all tables of a database are called, whosever; None where there is none."""
+        """The names of all tables in a database, also of other programs; None if it is missing."""
         ...
 
     def tables(self, database: str) -> list[CatalogTable]:
-        """All tables of a database, by name; none where there is no such database."""
+        """All tables of a database, by name; empty if the database does not exist."""
         ...
 
     def table(self, database: str, name: str) -> CatalogTable | None: ...
@@ -88,11 +88,11 @@ class Catalog(Protocol):
     def ensure_database(self, database: str) -> None: ...
 
     def create_table(self, table: CatalogTable) -> bool:
-        """Create a table and return True; an existing one stays as it is, whatever its columns."""
+        """Create a table and return True; an existing table stays unchanged."""
         ...
 
     def create_tables(self, tables: Sequence[CatalogTable]) -> list[bool]:
-        """Make several tables, each for itself; of each, whether it was made."""
+        """Create several tables independently; for each, whether it was created."""
         ...
 
     def append_columns(self, database: str, name: str, columns: Iterable[CatalogColumn]) -> None:
@@ -116,13 +116,13 @@ class Catalog(Protocol):
         ...
 
     def put_all(self, partitions: Mapping[TableName, Sequence[CatalogPartition]]) -> None:
-        """Put partitions of several tables, each for itself."""
+        """Put partitions of several tables independently."""
         ...
 
     def drop_partitions(
         self, database: str, name: str, values: Iterable[Sequence[str]], version: int
     ) -> None:
-        """Forget partitions for good: manifests before `version` cannot bring them back."""
+        """Drop partitions for good: manifests before `version` cannot restore them."""
         ...
 
     def retype(
@@ -133,16 +133,15 @@ class Catalog(Protocol):
         partitions: Iterable[CatalogPartition],
         version: int,
     ) -> None:
-        """Give columns other types and move all partitions to files that have them, as one change.
+        """Change types of columns and move all partitions to files with these types, as one change.
 
-        Readers see the types and files from before it or from after it, as nearly at once as the
-        backend can.
+        Readers see the old types and files or the new ones, as far as the backend allows.
         """
         ...
 
 
 def partition_day(keys: Sequence[str], values: Sequence[str]) -> str:
-    """The day a partition lies in, whatever the layout of its table."""
+    """The day of a partition in any layout."""
     named = dict(zip(keys, values, strict=True))
     if "year" in named:
         return f"{named['year']}-{named['month']}-{named['day']}"

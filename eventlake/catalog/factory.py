@@ -11,10 +11,10 @@ from eventlake.storage import Storage
 
 
 def open_catalog(settings: Settings, storage: Storage, of: Overridable | None = None) -> Catalog:
-    """As all of the lake has it, or one of its sources; nothing is read or written by opening."""
+    """The catalog of the lake, or of one of its sources. Opening does not read or write."""
     if settings.catalog != "glue":
         return LocalCatalog(storage)
-    # Only now: most lakes have no use for botocore, which takes its time to load.
+    # Imported late: botocore is slow to load, and most lakes do not use it.
     from eventlake.catalog.glue import GlueCatalog
 
     named = {source.database for source in settings.sources} | {sync_reports.DATABASE}
@@ -25,9 +25,9 @@ def open_catalog(settings: Settings, storage: Storage, of: Overridable | None = 
 
 
 def room(catalog: Catalog, names: Collection[str] | None, limits: Limits) -> int:
-    """For how many tables beside those of these names a database has room.
+    """The number of tables that may be added to a database with these tables.
 
-    None is a database that is not there, and may itself be one too many.
+    None: the database does not exist, and may itself exceed a limit.
     """
     if names is not None:
         return max(0, limits.catalog_tables - len(names))

@@ -15,7 +15,7 @@ from eventlake.storage.documents import decode, decode_note, encode
 
 
 class Database(msgspec.Struct, frozen=True):
-    """`database.json`: that a database was made."""
+    """`database.json`: marks an existing database."""
 
     name: str
 
@@ -119,7 +119,7 @@ class LocalCatalog:
         partitions: Iterable[CatalogPartition],
         version: int,
     ) -> None:
-        """The partitions go to a folder of their own; one write brings it in with the types."""
+        """The partitions get a new folder; one write switches to it and to the types."""
         table = self._existing(database, name)
         if table.retyped >= version:
             return

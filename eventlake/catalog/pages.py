@@ -1,4 +1,4 @@
-"""The partitions of all tables, as the lake's own state has them: a file per table and month.
+"""The partitions of all tables in the state: one file (page) per table and month.
 
 Every lake has these pages. The embedded catalog reads them; other catalogs follow them.
 """
@@ -23,7 +23,7 @@ class Dropped(msgspec.Struct, frozen=True):
 
 
 class Month(msgspec.Struct, frozen=True):
-    """`partitions/<YYYY-MM>.json`: the partitions of one month, and those it no longer has."""
+    """`partitions/<YYYY-MM>.json`: the partitions of one month, and the dropped ones."""
 
     partitions: tuple[CatalogPartition, ...] = ()
     dropped: tuple[Dropped, ...] = ()
@@ -33,7 +33,7 @@ Values = tuple[str, ...]
 
 
 def with_partitions(month: Month, new: Iterable[CatalogPartition]) -> Month:
-    """The month with partitions added or moved, but for those a later manifest decided on."""
+    """The month with partitions added or moved, except those that a later manifest changed."""
     partitions, dropped = _by_values(month)
     for partition in new:
         if partition.version >= _decided(partition.values, partitions, dropped):
@@ -61,7 +61,7 @@ def _by_values(month: Month) -> tuple[Held, Gone]:
 
 
 def _decided(values: Values, partitions: Held, dropped: Gone) -> int:
-    """The number of the last manifest that said anything about a partition; -1 for none."""
+    """The number of the last manifest that changed a partition; -1 for none."""
     last = partitions.get(values) or dropped.get(values)
     return last.version if last else -1
 
@@ -78,9 +78,9 @@ T = TypeVar("T")
 
 
 class PageTable(msgspec.Struct, frozen=True):
-    """A table, its partition keys, and the manifest that last gave a column another type.
+    """A table, its partition keys, and the manifest that last changed the type of a column.
 
-    Each change of types begins a new folder of pages, so that types and partitions change at once.
+    Each change of types starts a new folder of pages, so that types and partitions change at once.
     """
 
     database: str
@@ -97,7 +97,7 @@ class PageTable(msgspec.Struct, frozen=True):
         return paths.catalog_months(self.database, self.name, self.retyped)
 
     def by_month(self, items: Iterable[tuple[Values, T]]) -> dict[str, list[T]]:
-        """Items with their partition's values, by the month whose page they belong to."""
+        """Group items, given with the values of their partition, by month."""
         by_month: dict[str, list[T]] = {}
         for values, item in items:
             by_month.setdefault(partition_day(self.keys, values)[:7], []).append(item)
@@ -129,7 +129,7 @@ def change_pages(
     dropped: Mapping[TableName, Sequence[Values]],
     version: int,
 ) -> None:
-    """Add, move and drop partitions; what a later manifest put or dropped stays as it is."""
+    """Add, move and drop partitions, except those that a later manifest changed."""
     changes: list[tuple[str, Change]] = []
     for table in tables:
         came = table.by_month((p.values, p) for p in put.get(table.named, ()))
@@ -147,12 +147,12 @@ def change_pages(
 def switch_pages(
     storage: Storage, table: PageTable, partitions: Sequence[CatalogPartition], version: int
 ) -> None:
-    """Begin a folder of pages, in which these partitions have moved."""
+    """Start a new folder of pages in which these partitions have moved."""
     moved = table.by_month((p.values, p) for p in partitions)
     old, new = table.folder, msgspec.structs.replace(table, retyped=version)
     known = {file.name.removesuffix(".json") for file in storage.files(old)}
     for month in sorted(known | moved.keys()):
-        # A late writer finds it filled, maybe by later manifests, and keeps their changes.
+        # A late writer finds the folder filled, and keeps the changes of later manifests.
         data = storage.read(f"{old}/{month}.json")
         first = Month() if data is None else decode(data, Month, f"{old}/{month}.json")
         change = _change(new, month, moved.get(month, []), [], version, first)
@@ -167,7 +167,7 @@ def _change(
     version: int,
     first: Month | None = None,
 ) -> Change:
-    """A change of one page; `first` is what a missing one begins with."""
+    """A change of one page; `first` is the initial content of a missing page."""
     path = f"{table.folder}/{month}.json"
 
     def changed(data: bytes | None) -> bytes | None:
@@ -182,5 +182,5 @@ def leftover_pages(storage: Storage, table: PageTable) -> list[str]:
     """Folders of pages from before the last change of types."""
     folders = storage.folders(paths.catalog_table(table.database, table.name))
     numbers = (int(f.partition("-")[2] or 0) for f in folders if f.startswith("partitions"))
-    # A switch that is under way fills the folder of a later number.
+    # A change of types in progress fills the folder of a later number.
     return [paths.catalog_months(*table.named, n) for n in numbers if n < table.retyped]

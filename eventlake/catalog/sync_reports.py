@@ -1,4 +1,4 @@
-"""The table of all sync reports: what every sync and replay did, for SQL."""
+"""The table of all sync reports: the results of all syncs and replays, for SQL."""
 
 from typing import Annotated, Any
 
@@ -99,7 +99,7 @@ SYNC_REPORTS = CatalogTable(
 
 
 def ensure_reports_table(catalog: Catalog) -> None:
-    """Create the table before the first report, so that a query of it never fails."""
+    """Create the table before the first report, so that queries of it do not fail."""
     catalog.ensure_database(DATABASE)
     if not catalog.create_table(SYNC_REPORTS):
         catalog.append_columns(DATABASE, NAME, COLUMNS)

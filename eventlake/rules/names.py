@@ -1,6 +1,6 @@
 """Names of tables and columns, and JSON pointers.
 
-What a person may wonder about:
+Notes:
 - A path is named segment by segment, so `properties.注册` is `properties_x_…`, not `properties`.
 - Top-level fields that are not standard follow the same rule as all others:
   `writeKey` is `write_key`, `_metadata.bundled` is `metadata_bundled`.

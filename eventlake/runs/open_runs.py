@@ -111,7 +111,7 @@ def close_failed_run(
 
 
 def _status(storage: Storage, run: RunFacts) -> str | None:
-    """The source line of the report of a run; None if there is no readable report."""
+    """The status in the report of a run; None if there is no readable report."""
     try:
         report = storage.read(paths.report(run.source_id, run.day, run.run_id)) or b""
         return msgspec.json.decode(report.partition(b"\n")[0], type=_Status).status
@@ -166,13 +166,13 @@ def restore_reports(storage: Storage, catalog: Catalog) -> None:
 
 
 def close_upkeep(storage: Storage, run: RunFacts) -> None:
-    """Close a run without a report that has ended: its commits stay. May be repeated."""
+    """Close a crashed upkeep, which has no report: its commits stay. May be repeated."""
     _leave_behind(storage, run)
     storage.delete(paths.open_run(run.source_id, run.run_id))
 
 
 def _leave_behind(storage: Storage, run: RunFacts) -> None:
-    """Record it as abandoned: files that it did not commit are removed after the grace period."""
+    """Record the run as abandoned: its uncommitted files are removed after the grace period."""
     note_abandoned(storage, run.source_id, run.run_id)
     storage.discard_partial_writes("segment-data", run.run_id)
 

@@ -158,7 +158,7 @@ def tasks(files: Sequence[RawFile], slots: int) -> list[list[RawFile]]:
 
 @dataclass(frozen=True, slots=True)
 class UnitWork:
-    """A unit of work in progress: its context, the state it builds on, its numbers."""
+    """A unit of work in progress: its context, the state it builds on, its dataflow."""
 
     context: RunContext
     unit: Unit

@@ -1,1 +1,1 @@
-"""What the lake remembers of a source: manifests, and all that is derived from them."""
+"""What the lake stores about a source: manifests, and everything derived from them."""

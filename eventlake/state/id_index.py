@@ -1,7 +1,7 @@
 """The id index: sorted hashes of the message ids in the lake, by received day and bucket.
 
-An Arrow file holds one record batch for each bucket of its range, so that a task reads only its
-own. The index is a cache: what is missing is made again from the `message_id` columns.
+An Arrow file has one record batch for each bucket of its range, so that a task reads only its own
+buckets. The index is a cache: missing parts are rebuilt from the `message_id` columns.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ from eventlake.storage import Storage
 
 SCHEMA = pa.schema([("id", pa.binary(16)), ("received", pa.int64()), ("payload", pa.uint32())])
 UNKNOWN = 0
-"""The payload of events whose raw line is not at hand: an index made again from the tables."""
+"""The payload hash of events without their raw line, in an index rebuilt from the tables."""
 
 
 Buckets = tuple[int, int]
@@ -42,7 +42,7 @@ def write_index(
 ) -> Iterator[IndexFile]:
     """Write ids (columns of `SCHEMA`) as one file for each day they were received.
 
-    They belong into the source's index; a dry run has them in a folder of its own.
+    They belong to the index of the source; a dry run uses a folder of its own.
     """
     folder = folder or paths.id_indexes(source_id)
     days = ids["received"].to_numpy() // DAY_US
@@ -65,7 +65,7 @@ def write_index(
 def _read(storage: Storage, file: IndexFile, buckets: Buckets) -> list[pa.RecordBatch]:
     first, end = max(buckets[0], file.buckets[0]), min(buckets[1], file.buckets[1])
     if 4 * (end - first) >= file.buckets[1] - file.buckets[0]:
-        # Each batch is a request or two; most of a file is better read by one.
+        # Each batch costs one or two requests; a large part of a file is read at once.
         data = storage.read(file.path)
         if data is None:
             raise FileNotFoundError(file.path)
@@ -83,7 +83,7 @@ def _read(storage: Storage, file: IndexFile, buckets: Buckets) -> list[pa.Record
 
 
 def whole_files(storage: Storage, files: Iterable[IndexFile]) -> set[str]:
-    """The paths of files that are there and have the size they were written with."""
+    """The paths of existing files with the size they were written with."""
     sizes = {file.path: file.bytes for file in files}
     folders = list({path.rpartition("/")[0] for path in sizes})
     found = [file for there in storage.each(storage.files, folders) for file in there]
@@ -91,7 +91,7 @@ def whole_files(storage: Storage, files: Iterable[IndexFile]) -> set[str]:
 
 
 class IndexEntries(NamedTuple):
-    """Ids (as words), when they were received, and the hashes of their payloads."""
+    """Ids (as words), times of receipt, and hashes of payloads."""
 
     ids: np.ndarray
     received: np.ndarray
@@ -101,10 +101,10 @@ class IndexEntries(NamedTuple):
 def read_index(
     storage: Storage, files: Iterable[IndexFile], buckets: Buckets = ALL
 ) -> IndexEntries:
-    """What some buckets of some files hold."""
+    """The content of some buckets of some files."""
     parts = [pa.RecordBatch.from_pylist([], SCHEMA)]
     wanted = [f for f in files if f.buckets[0] < buckets[1] and f.buckets[1] > buckets[0]]
-    with ThreadPoolExecutor(16) as pool:  # on S3 reading is waiting
+    with ThreadPoolExecutor(16) as pool:  # reading from S3 is mostly waiting
         for found in pool.map(lambda file: _read(storage, file, buckets), wanted):
             parts += found
     return IndexEntries(

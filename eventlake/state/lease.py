@@ -1,4 +1,4 @@
-"""The lease of a source: it spares two runs the same work; safety lies in the commit."""
+"""The lease of a source: avoids duplicate work. Safety comes from the commit, not from it."""
 
 import os
 import socket

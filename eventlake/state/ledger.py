@@ -1,4 +1,4 @@
-"""Which raw files the syncs of a source have loaded, by day folder of the archive."""
+"""The ledger: the raw files that the syncs of a source have loaded, by day folder."""
 
 from collections.abc import Callable
 from functools import partial
@@ -24,11 +24,11 @@ class LedgerEntry(msgspec.Struct, frozen=True):
     other: str | None = None  # the stamp of other bytes that were found in its place
 
     def matches(self, file: StoredFile) -> bool:
-        """Whether this is the file, as far as its size and stamp show."""
+        """Whether this is the file, by size and stamp."""
         return (self.size, self.stamp) == (file.size, file.stamp) or self.may_be_copy(file)
 
     def may_be_copy(self, file: StoredFile) -> bool:
-        """Whether it may have the same bytes and another time, as in a copied archive."""
+        """Whether it may have the same bytes with another time, as in a copied archive."""
         of_size = self.checksum is not None and self.size == file.size
         return of_size and file.stamp not in (self.stamp, self.other)
 
@@ -59,7 +59,7 @@ def read_ledger(
 
 
 def read_whole_ledger(storage: Storage, source_id: str) -> dict[str, LedgerEntry]:
-    """All loaded files, also of folders that are no longer there."""
+    """All loaded files, including those of removed folders."""
     pages = storage.files(paths.ledger_pages(source_id))
     return read_ledger(storage, source_id, [page.name.removesuffix(".json") for page in pages])
 

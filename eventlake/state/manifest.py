@@ -1,4 +1,4 @@
-"""A manifest is a commit: what one unit of work adds to the lake. The rest follows from it."""
+"""A manifest is a commit: the changes of one unit of work. Everything else follows from it."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -20,7 +20,7 @@ from eventlake.storage.documents import decode, decode_note, encode, read_notes
 
 
 class Abandoned(msgspec.Struct, frozen=True):
-    """A run that failed or lost a race for a commit, and when."""
+    """A run that failed or lost a race for a commit, and the time."""
 
     run_id: str
     since: datetime
@@ -67,7 +67,7 @@ def raise_mark(storage: Storage, path: str, manifest: int) -> None:
 
 
 def read_pruned(storage: Storage, source_id: str) -> int:
-    """No manifest of this number, or of one before it, can be committed any more."""
+    """The number up to which manifests were pruned, so that these numbers cannot be committed."""
     path = paths.pruned(source_id)
     data = storage.read(path)
     mark = decode_note(data, Mark, path)
@@ -100,7 +100,7 @@ class NewFile(msgspec.Struct, frozen=True):
 
 
 class PartitionChange(msgspec.Struct, frozen=True):
-    """The change of a partition: files added, its location moved, or (without files) dropped."""
+    """The change of a partition: files added, moved to a location, or (without files) dropped."""
 
     table: str
     values: tuple[str, ...]
@@ -111,18 +111,18 @@ class PartitionChange(msgspec.Struct, frozen=True):
     files: int
     rows_before: int = 0
     dropped: bool = False
-    left: str | None = None  # the folder it lay in before, if it has another from now on
-    kept: tuple[HeldFile, ...] = ()  # files that it held before, and holds from now on
-    cleared: tuple[str, ...] | None = None  # it comes home: old files that leave its folder first
+    left: str | None = None  # its previous folder, if the folder changes
+    kept: tuple[HeldFile, ...] = ()  # files that it keeps
+    cleared: tuple[str, ...] | None = None  # moved home: files to remove first
 
     @classmethod
     def whole(cls, table: str, held: CatalogPartition, left: str | None = None) -> Self:
-        """A partition with the files that it holds; it may have left another folder."""
+        """A change to a complete partition with its files, possibly from another folder."""
         counts = held.rows, held.bytes, held.files, held.rows
         return cls(table, held.values, held.location, (), *counts, left=left, kept=held.held)
 
     def partition(self, manifest: int) -> CatalogPartition | None:
-        """The partition as it is from this manifest on; None if it is dropped."""
+        """The partition after this manifest; None if it is dropped."""
         if self.dropped:
             return None
         added = (HeldFile(file.path.rpartition("/")[2], file.bytes) for file in self.added)
@@ -133,7 +133,7 @@ class PartitionChange(msgspec.Struct, frozen=True):
 
     @property
     def vacated(self) -> str | None:
-        """The folder that this partition no longer needs; it comes back to its documented one."""
+        """The folder that is no longer used: of a dropped partition, or its former version folder."""
         if self.dropped:
             return self.location
         return self.left if self.left and paths.is_version_folder(self.left) else None
@@ -145,12 +145,12 @@ class IndexFile(msgspec.Struct, frozen=True):
     day: str
     path: str
     ids: int
-    buckets: tuple[int, int]  # the first, and the one after the last
+    buckets: tuple[int, int]  # the first, and the last plus one
     bytes: int = 0  # 0: written by an earlier release
 
 
 class TypeRequest(msgspec.Struct, frozen=True):
-    """A request to give a column another type; None withdraws an earlier request."""
+    """A request to change the type of a column; None withdraws an earlier request."""
 
     table: str
     column: str
@@ -158,7 +158,7 @@ class TypeRequest(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """One commit of a source; one with a finish time closes its run, and the report is due."""
+    """One commit of a source; with a finish time, it closes its run, and the report is due."""
 
     number: int
     source_id: str
@@ -166,7 +166,7 @@ class Manifest(msgspec.Struct, frozen=True):
     run: RunFacts
     date_partition: str
     naming: str
-    tables: tuple[TableSchema, ...] = ()  # made, grown or retyped, as they are from now on
+    tables: tuple[TableSchema, ...] = ()  # created, extended or retyped tables, after the commit
     partitions: tuple[PartitionChange, ...] = ()
     ledger: tuple[LedgerEntry, ...] = ()
     index_added: tuple[IndexFile, ...] = ()
@@ -174,20 +174,20 @@ class Manifest(msgspec.Struct, frozen=True):
     records: tuple[NewFile, ...] = ()  # the record log of this unit
     report: UnitReport = UnitReport()  # of the whole run so far
     finish_time: datetime | None = None
-    start: str | None = None  # the source's first day, once it is known
+    start: str | None = None  # the first day of the source, if known
     requested_types: tuple[TypeRequest, ...] = msgspec.field(default=(), name="wishes")
-    switching: tuple[str, ...] = ()  # tables that get files in the requested types
+    switching: tuple[str, ...] = ()  # tables that get files in requested types
     shadows: tuple[PartitionChange, ...] = ()  # these files, not visible to readers yet
-    retyped: tuple[str, ...] = ()  # tables that have the requested types from now on
+    retyped: tuple[str, ...] = ()  # tables that switch to the requested types
     replay: ReplayStep | None = None
-    index_from: str | None = None  # days before it have no index from now on, but for new ones
+    index_from: str | None = None  # earlier days lose their index, except new ones
     made: datetime | None = None  # just before the commit
-    unused: tuple[str, ...] = ()  # index files and shadows that nothing leads to from now on
-    freed: dict[str, int] = {}  # by day, copies of lost rows that a replay of it would load
+    unused: tuple[str, ...] = ()  # index files and shadows that become unreferenced
+    freed: dict[str, int] = {}  # by day, copies of removed rows that a replay would load
 
     @property
     def written(self) -> list[str]:
-        """The files that have to be there when it is committed."""
+        """The files that have to exist when it is committed."""
         changes = (*self.partitions, *self.shadows)
         files = [file.written for change in changes for file in change.added]
         return [*files, *(f.written for f in self.records), *(f.path for f in self.index_added)]
@@ -198,7 +198,7 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 class _Made(msgspec.Struct, frozen=True):
-    """The part of a manifest with the time it was made."""
+    """The part of a manifest with its time."""
 
     run: RunFacts
     made: datetime | None = None
@@ -211,27 +211,26 @@ def read_manifest(storage: Storage, source_id: str, number: int) -> Manifest | N
 
 
 def whole_manifest(storage: Storage, source_id: str, number: int) -> Manifest | None:
-    """A manifest that is applied already; None also for a damaged one."""
+    """A manifest that was applied; None if it is missing or damaged."""
     path = paths.manifest(source_id, number)
     return decode_note(storage.read(path), Manifest, path)
 
 
 def made_at(storage: Storage, source_id: str, number: int) -> datetime | None:
-    """When a manifest was made, or None where there is none that can be read: a fraction of
-    reading all of it."""
+    """The time of a manifest, None if it cannot be read; much faster than reading all of it."""
     path = paths.manifest(source_id, number)
     head = decode_note(storage.read(path), _Made, path)
     return head.made or head.run.start_time if head else None
 
 
 def commit(storage: Storage, manifest: Manifest) -> None:
-    """Create the manifest if its number is still free: from here on its content is in the lake."""
+    """Create the manifest if its number is free. From now on, its content is in the lake."""
     path = paths.manifest(manifest.source_id, manifest.number)
     data = encode(manifest)
-    # If the answer to a first attempt was lost, the one that is there already is this one.
+    # If the response to a first attempt was lost, the existing manifest is this one.
     won = storage.create(path, data) or storage.read(path) == data
     if won and manifest.number <= read_pruned(storage, manifest.source_id):
-        storage.delete(path)  # another run used it, so long ago that it was pruned
+        storage.delete(path)  # another run used the number, and the manifest was pruned since
         won = False
     if not won:
         note_abandoned(storage, manifest.source_id, manifest.run_id)

@@ -1,4 +1,4 @@
-"""The partitions of a source's tables, as its state has them: where each lies, and its files."""
+"""The partitions of the tables of a source in the state: location and files of each."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,12 +13,12 @@ from eventlake.state.source_state import SourceState, write_state
 from eventlake.storage import Storage
 
 Planned = Mapping[str, Mapping[tuple[str, ...], CatalogPartition | None]]
-"""Changes that are not in the lake, by key of the table; None is a dropped partition."""
+"""Planned changes by key of the table; None is a dropped partition."""
 
 
 @dataclass(frozen=True)
 class Partitions:
-    """Reads the pages of a lake; a dry run lays its plans over them."""
+    """Reads the pages of a lake; a dry run adds its planned changes."""
 
     storage: Storage
     catalog: Catalog
@@ -31,7 +31,7 @@ class Partitions:
         table = state.page_table(schema.key)
         if state.paged:
             found = read_pages(self.storage, table, days)
-        else:  # a lake of an earlier release, before its first run
+        else:  # a lake of an earlier release, before the first run of this one
             found = self.catalog.partitions(schema.database, schema.name, days)
         if not (planned := self.planned.get(schema.key)):
             return found
@@ -52,7 +52,7 @@ class Partitions:
         return {schema.key: held for schema, held in zip(wanted, found, strict=True)}
 
     def with_plan(self, manifest: Manifest) -> "Partitions":
-        """The same after a manifest that is not committed."""
+        """The same after a planned manifest."""
         planned = {key: dict(held) for key, held in self.planned.items()}
         for change in manifest.partitions:
             planned.setdefault(change.table, {})[change.values] = change.partition(manifest.number)
@@ -62,7 +62,8 @@ class Partitions:
 def show(
     storage: Storage, catalog: Catalog, state: SourceState, after: SourceState, manifest: Manifest
 ) -> None:
-    """Write the partitions of a manifest: into the pages first, then where the catalog has its own.
+    """Write the partitions of a manifest: into the pages, then into the catalog if it stores its
+    own.
 
     `state` is the state before the manifest. May be repeated, also late.
     """
@@ -98,7 +99,7 @@ def _switch(
     changes: list[PartitionChange],
     number: int,
 ) -> None:
-    """All partitions and the types of all columns at once: readers never see one of these alone."""
+    """Change all partitions and types at once: readers never see only one of the two."""
     schema = after.tables[key]
     partitions = _partitions(storage, changes, number)
     if catalog.follows:
@@ -110,7 +111,7 @@ def _switch(
 def _partitions(
     storage: Storage, changes: Iterable[PartitionChange], number: int
 ) -> list[CatalogPartition]:
-    """Those that are not dropped; manifests of earlier releases do not name kept files."""
+    """The partitions that are not dropped; manifests of earlier releases lack kept files."""
     found = [p for change in changes if (p := change.partition(number))]
     return [p if len(p.held) == p.files else _listed(storage, p) for p in found]
 
@@ -120,9 +121,9 @@ def _listed(storage: Storage, partition: CatalogPartition) -> CatalogPartition:
 
 
 def carry_over(storage: Storage, catalog: Catalog, state: SourceState) -> SourceState:
-    """The state of a lake of an earlier release, with pages that have all partitions and files.
+    """Migrate a lake of an earlier release: write pages with all partitions and files.
 
-    Until then only the catalog had the partitions. May be repeated.
+    Before, only the catalog had the partitions. May be repeated.
     """
     if state.paged:
         return state

@@ -1,4 +1,4 @@
-"""Replays that have begun and not finished: what each is, and which of its days are in the lake."""
+"""Unfinished replays: what identifies each, and which of its days are in the lake."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -8,7 +8,7 @@ import msgspec
 
 
 class RawVersion(msgspec.Struct, frozen=True, array_like=True):
-    """A raw file as a replay read it (or found it removed), and how many rows of the day it had."""
+    """A raw file as a replay read it (or found it removed), and its number of rows of the day."""
 
     path: str
     size: int
@@ -18,12 +18,12 @@ class RawVersion(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Replay(msgspec.Struct, frozen=True):
-    """What a replay is: launched again with all of this the same, it resumes."""
+    """What identifies a replay: launched again with the same values, it resumes."""
 
     start: datetime
     end: datetime
     tables: tuple[str, ...] | None  # None: all
-    settings: str  # fingerprint of those that matter to the result
+    settings: str  # fingerprint of those that affect the result
     types: str  # fingerprint of the requested types
     suppressed: str = ""  # fingerprint of the suppressed people
 
@@ -35,27 +35,27 @@ class Replay(msgspec.Struct, frozen=True):
 
 
 class ReplayStep(msgspec.Struct, frozen=True):
-    """The replay that a manifest belongs to: the days it publishes, and from which files.
+    """The replay of a manifest: the days that it publishes, and their raw files.
 
-    Without a day it brings something else (other types, or only the end of the replay).
+    Without days, it changes types, or only ends the replay.
     """
 
     replay: Replay
-    begun: str  # the id of the run that began it; one that begins anew forgets the days before
-    days: dict[str, bool] = {}  # in order, and whether all their hours are in the range
+    begun: str  # the run that began it; if it starts over, earlier days do not count
+    days: dict[str, bool] = {}  # in order; whether all hours of the day are in the range
     raw: tuple[RawVersion, ...] = ()
 
 
 class DoneDay(msgspec.Struct, frozen=True):
-    """A day that is in the lake: by which manifest, of which run."""
+    """A published day: its manifest and run."""
 
     manifest: int
     run_id: str
 
 
 class OpenReplay(msgspec.Struct, frozen=True):
-    """A replay that has not finished, and the days it has brought: each compares with those
-    before it, so a day is done only as long as they are."""
+    """An unfinished replay and its published days. Each day was compared with earlier ones, so it
+    counts only as long as they do."""
 
     replay: Replay
     begun: str
@@ -67,8 +67,7 @@ class OpenReplay(msgspec.Struct, frozen=True):
         return OpenReplay(self.replay, self.begun, new)
 
     def overlaid(self, step: ReplayStep) -> "OpenReplay":
-        """The same after another replay: a day that it has made anew is no longer as this one
-        left it."""
+        """The same after another replay: days that it rewrote no longer count."""
         mine, others = self.replay.tables, step.replay.tables
         common = self.days.keys() & step.days.keys()
         if not common or (mine and others and not {*mine} & {*others}):
@@ -80,7 +79,7 @@ class OpenReplay(msgspec.Struct, frozen=True):
 
 
 class Replays(msgspec.Struct, frozen=True):
-    """The open replays of a source, and by whom each day was last replayed as a whole."""
+    """The open replays of a source, and the last complete replay of each day."""
 
     open: tuple[OpenReplay, ...] = ()
     days: dict[str, int] = {}  # of all tables and hours: the number of the manifest

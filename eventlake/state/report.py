@@ -11,7 +11,7 @@ from eventlake.settings.models import Settings, Source
 
 
 class RunFacts(msgspec.Struct, frozen=True):
-    """The facts of a run that every line of its report has."""
+    """The facts of a run in every line of its report."""
 
     workspace_id: str
     source_id: str
@@ -113,7 +113,7 @@ def _source_line(
 
 
 def _partitions(done: UnitReport) -> tuple[dict[str, str], ...]:
-    """All partitions of all tables, each once: what a failed replay had published."""
+    """All partitions of all tables, each once; for failed replays."""
     found = {tuple(p.items()): p for t in done.tables.values() for p in t.partitions}
     return tuple(found[key] for key in sorted(found))
 

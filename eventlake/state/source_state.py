@@ -19,7 +19,7 @@ from eventlake.storage.documents import decode, decode_note, encode
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """Settings that hold for the life of a table."""
+    """Settings that cannot change for existing tables."""
 
     date_partition: str
     naming: str
@@ -31,28 +31,28 @@ replay switches the table; with the manifest that last changed both."""
 
 
 class SourceState(msgspec.Struct, frozen=True):
-    """The fold of all manifests up to number `manifest`, but for the ledger (see `ledger`)."""
+    """The sum of all manifests up to number `manifest`, without the ledger."""
 
     source_id: str
     manifest: int = 0
     start: str | None = None
     tables: dict[str, TableSchema] = {}  # by name in the catalog: database.table
-    layouts: dict[str, Layout] = {}  # what the tables were made with
+    layouts: dict[str, Layout] = {}  # settings of the tables at creation
     rows: dict[str, int] = {}  # of the tables
-    dropped: dict[str, set[tuple[str, ...]]] = {}  # partitions of tables that were, at some time
+    dropped: dict[str, set[tuple[str, ...]]] = {}  # partitions that were dropped once
     index: dict[str, tuple[IndexFile, ...]] = {}  # by received day
-    index_from: str | None = None  # a day before it that has no index may have rows all the same
+    index_from: str | None = None  # earlier days without an index may have rows
     requested_types: dict[str, dict[str, LakeType]] = msgspec.field(
         default_factory=dict, name="wishes"
     )  # by table and column
-    shadows: dict[str, Shadows] = {}  # of tables whose switch to the requested types is under way
+    shadows: dict[str, Shadows] = {}  # tables whose switch to the requested types is in progress
     replays: Replays = Replays()
-    retyped: dict[str, int] = {}  # the manifest that last gave a table other types
-    freed: dict[str, int] = {}  # by day, copies of lost rows that a replay of it would load
+    retyped: dict[str, int] = {}  # the manifest that last changed types of a table
+    freed: dict[str, int] = {}  # by day, copies of removed rows that a replay would load
     paged: bool = False  # whether the pages have its partitions (see `eventlake.state.partitions`)
 
     def page_table(self, key: str) -> PageTable:
-        """Where the partitions of a table are kept."""
+        """The pages of a table."""
         schema, layout = self.tables[key], DatePartition(self.layouts[key].date_partition)
         return PageTable(schema.database, schema.name, layout.keys, self.retyped.get(key, 0))
 
@@ -63,7 +63,7 @@ class SourceState(msgspec.Struct, frozen=True):
         return paths.partition_folder(self.source_id, self.tables[key].table, path)
 
     def tables_of(self, source: Source) -> dict[str, TableSchema]:
-        """The tables in the database and with the prefix of the source as set now, by table."""
+        """The tables with the current database and prefix of the source, by table."""
         return {
             schema.table: schema
             for schema in self.tables.values()
@@ -72,7 +72,7 @@ class SourceState(msgspec.Struct, frozen=True):
         }
 
     def tables_elsewhere(self, source: Source) -> str | None:
-        """What a changed slug, database or prefix means for tables made under the former one."""
+        """A message if slug, database or prefix changed after tables were created."""
         if not self.tables or self.tables_of(source):
             return None
         databases = ", ".join(sorted({schema.database for schema in self.tables.values()}))
@@ -84,7 +84,7 @@ class SourceState(msgspec.Struct, frozen=True):
         )
 
     def next_manifest(self, source: Source, kind: RunKind, run: RunFacts) -> Manifest:
-        """The next commit, which changes nothing yet."""
+        """The next manifest, without changes."""
         return Manifest(
             number=self.manifest + 1,
             source_id=source.id,
@@ -95,7 +95,7 @@ class SourceState(msgspec.Struct, frozen=True):
         )
 
     def after(self, manifest: Manifest) -> "SourceState":
-        """The state after a manifest; one that is applied already changes nothing."""
+        """The state after a manifest; unchanged if it was applied before."""
         if manifest.number <= self.manifest:
             return self
         index = {d: f for d, f in self.index.items() if d not in manifest.index_days_replaced}
@@ -131,7 +131,7 @@ class SourceState(msgspec.Struct, frozen=True):
 
 
 def _freed(known: dict[str, int], manifest: Manifest) -> dict[str, int]:
-    """Copies that wait for a replay of all tables of their day."""
+    """The copies that wait for a replay of all tables of their day."""
     step = manifest.replay
     done = step.days if step and step.replay.tables is None else {}
     waiting = {day: copies for day, copies in known.items() if not done.get(day)}
@@ -152,7 +152,7 @@ def _requested_types(
 
 
 def _shadows(known: dict[str, Shadows], manifest: Manifest) -> dict[str, Shadows]:
-    """A shadow holds only what its partition holds, and only in the types requested now."""
+    """Shadows stay valid only for unchanged partitions, and for the current requests."""
     over = {*manifest.retyped, *(request.table for request in manifest.requested_types)}
     shadows = {table: dict(held) for table, held in known.items() if table not in over}
     for table in manifest.switching:
@@ -170,7 +170,7 @@ def partition_name(values: tuple[str, ...]) -> str:
 
 
 def read_state(storage: Storage, source_id: str) -> SourceState:
-    """The state; that of a new source if there is none. Each commit writes it before the next."""
+    """The state, empty for a new source. It is written after each commit, before the next."""
     path = paths.state_file(source_id)
     data = storage.read(path)
     if data is not None:
@@ -189,13 +189,13 @@ def lost_state(source_id: str) -> StateError:
 
 
 class _Reached(msgspec.Struct, frozen=True):
-    """The number of the last manifest in a state: all that is read before it is replaced."""
+    """The number of the last manifest in a state, without decoding the rest."""
 
     manifest: int = 0
 
 
 def write_state(storage: Storage, state: SourceState) -> None:
-    """Write the state, unless a newer one was written in the meantime."""
+    """Write the state unless a newer one has been written."""
     path = paths.state_file(state.source_id)
 
     def newest(data: bytes | None) -> bytes | None:
@@ -206,7 +206,7 @@ def write_state(storage: Storage, state: SourceState) -> None:
 
 
 def refuse_changed_layout(source: Source, state: SourceState) -> None:
-    """Tables keep the layout and naming they were created with."""
+    """Raise if layout or naming changed: tables keep those they were created with."""
     tables = state.tables_of(source).values()
     if not tables:
         return
@@ -235,14 +235,14 @@ class FirstSeen(msgspec.Struct, frozen=True):
 
 
 def read_first_seen(storage: Storage, source_id: str) -> datetime | None:
-    """None if it was not seen yet."""
+    """The recorded time; None if the source was not seen yet."""
     return _at(storage.read(paths.first_seen(source_id)), source_id)
 
 
 def note_first_seen(storage: Storage, source_id: str, now: datetime) -> datetime:
     """The recorded time; records the current time if there is none.
 
-    What was noted by a clock that was ahead is corrected, or its source would wait for that time.
+    A time in the future, from a wrong clock, is corrected: the source would wait for it.
     """
     known = read_first_seen(storage, source_id)
     if known is not None and known <= now:
@@ -263,7 +263,7 @@ def _at(data: bytes | None, source_id: str) -> datetime | None:
 
 
 def first_sync_due(storage: Storage, source: Source, now: datetime) -> datetime | None:
-    """When it is due, which notes that the source was seen; None if it has data already."""
+    """When the first sync is due; records that the source was seen. None if it has data already."""
     if _has_begun(storage, source):
         return None
     return note_first_seen(storage, source.id, now) + timedelta(hours=source.first_sync_hours)

@@ -1,7 +1,7 @@
-"""Suppression as a run applies it: the lists as they were when it was planned, for its source.
+"""Suppression lists and their versions.
 
-They are never changed in place: each change makes the next numbered version, and a run uses the
-one that was there when it was planned.
+Lists are never changed in place: each change creates the next numbered version, and a run uses the
+version that was current when it was planned.
 """
 
 import re
@@ -24,7 +24,7 @@ from eventlake.storage import Storage, StoredFile
 from eventlake.storage.documents import FORMAT_VERSION
 
 WHOLE_LAKE = ""
-"""As the source of an entry: it counts for all of them."""
+"""The source of entries for all sources."""
 
 _VERSION_KEY = b"format_version"
 _SCHEMA = pa.schema(
@@ -49,18 +49,18 @@ class Entries:
         return len(self.table)
 
     def of(self, kind: IdKind, source_id: str = WHOLE_LAKE) -> pa.Array:
-        """The ids of a kind that are listed for a source itself, or for the whole lake."""
+        """The ids of a kind listed for exactly this source, or for the whole lake."""
         return self.table.filter(_matching(kind, source_id))["id"].combine_chunks()
 
     def applying_to(self, kind: IdKind, source_id: str) -> pa.Array:
-        """The ids of a kind that count for a source, in order."""
+        """The ids of a kind that apply to a source, in order."""
         mine = pc.is_in(pc.field("source_id"), pa.array([WHOLE_LAKE, source_id]))
         found = self.table.filter((pc.field("kind") == kind.value) & mine)["id"]
         ids = pc.unique(found.combine_chunks())
         return ids.take(pc.sort_indices(ids))
 
     def with_ids(self, ids: Iterable[str], kind: IdKind, source_id: str, now: datetime) -> Self:
-        """The same with ids added; those that are there keep the time at which they came."""
+        """The same with ids added; existing ones keep their time."""
         known = set(self.of(kind, source_id).to_pylist())
         new = [id for id in dict.fromkeys(ids) if id not in known]
         added = pa.table(
@@ -110,14 +110,14 @@ def _matching(kind: IdKind, source_id: str) -> pc.Expression:
 
 
 KEPT = timedelta(days=30)
-"""For which a version that was followed by another stays: longer than a run that may use it."""
+"""How long an old version stays: longer than any run that may use it."""
 
 _NAME = re.compile(r"\d{10}\.parquet")
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """The lists of a version; version 0 is that of a lake without any change."""
+    """The lists of a version; version 0 is empty."""
 
     number: int = 0
     entries: Entries = field(default_factory=Entries)
@@ -128,13 +128,13 @@ class Version:
 
 
 def newest_path(storage: Storage) -> str | None:
-    """Where the lists that count now are, if there are any."""
+    """The path of the current lists, if there are any."""
     files = _files(storage)
     return files[-1].path if files else None
 
 
 def newest(storage: Storage) -> Version:
-    """The lists that count now."""
+    """The current lists."""
     path = newest_path(storage)
     return Version() if path is None else Version(_number(path), read_entries(storage, path))
 
@@ -149,7 +149,7 @@ def read_entries(storage: Storage, path: str) -> Entries:
 def change(
     storage: Storage, edit: Callable[[Entries], Entries], now: datetime
 ) -> tuple[Version, Version]:
-    """Change the lists, on top of whatever others change meanwhile: how they were and are."""
+    """Change the lists, on top of concurrent changes; returns them before and after."""
     while True:
         before = newest(storage)
         after = Version(before.number + 1, edit(before.entries))
@@ -161,7 +161,7 @@ def change(
 
 
 def _forget(storage: Storage, now: datetime) -> None:
-    """Remove versions that were followed by another long ago."""
+    """Remove versions that were replaced long ago."""
     oldest = int((now - KEPT).timestamp()) * 1_000_000_000
     files = _files(storage)
     for file, successor in pairwise(files):
@@ -179,15 +179,15 @@ def _number(path: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Suppression:
-    """Goes to tasks, which read the lists from the lake themselves: they may be large."""
+    """The suppression of a source, passed to tasks; they read the lists themselves."""
 
     path: str
     source_id: str
-    fingerprint: str  # of the suppressed people: equal in versions that suppress the same people
+    fingerprint: str  # equal for versions that suppress the same people
 
     @classmethod
     def of(cls, storage: Storage, source: Source) -> Self | None:
-        """The people suppressed now for a source; None if there are none."""
+        """The current suppression of a source; None if nobody is suppressed."""
         path = newest_path(storage) if source.suppression else None
         if path is None:
             return None
@@ -207,7 +207,7 @@ class Suppression:
 
 
 def suppressed_people(storage: Storage, source: Source) -> People | None:
-    """The people suppressed now for a source, whose data is never shown."""
+    """The suppressed people of a source, whose data is never shown."""
     found = Suppression.of(storage, source)
     return found.people(storage) if found else None
 

@@ -1,1 +1,1 @@
-"""Upkeep: what runs leave behind is found from their manifests, and goes after a grace time."""
+"""Upkeep: compaction, retention, removal of unreferenced files after a grace period, recovery."""

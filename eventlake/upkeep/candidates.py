@@ -43,8 +43,8 @@ def file_count(size: int) -> int:
 def candidates(
     partitions: Iterable[tuple[str, Candidate]], rule: Compaction, last_day: str
 ) -> list[Candidate]:
-    """Partitions (each with its day) up to a day that have too many files; the worst come first,
-    and of those that are alike the newest."""
+    """Partitions (each with its day) up to a day that have too many files; the worst first, and the
+    newest first among equals."""
     found = [
         (one.saved, day, one)
         for day, one in partitions

@@ -174,7 +174,7 @@ def _counted(one: Rewritten) -> Compacted:
 
 
 PER_LEASE = 20
-"""Partitions that come home before waiting runs have their turn."""
+"""Partitions moved per lease; then waiting runs may take the lease."""
 
 
 def away(context: RunContext, state: SourceState, at: datetime) -> list[Candidate]:
@@ -200,7 +200,7 @@ def away(context: RunContext, state: SourceState, at: datetime) -> list[Candidat
 
 
 def bring_home(run: Run, at: datetime) -> Iterator[Candidate]:
-    """Bring partitions home, each by a commit of its own; yields each when it is there."""
+    """Move partitions home, each by its own commit; yields each when it is done."""
     due = away(run.context, run.catch_up(), at)
     for first in range(0, len(due), PER_LEASE):
         with run.lease("bringing partitions home"):
@@ -227,7 +227,7 @@ def _brought(run: Run, one: Candidate) -> bool:
 
 
 def _change(context: RunContext, state: SourceState, one: Candidate) -> PartitionChange | None:
-    """What a manifest says of it; None if it has changed, or cannot come home."""
+    """The change for the manifest; None if the partition has changed, or cannot move home."""
     key, partition, storage = one.schema.key, one.partition, context.storage
     day = partition_day(state.page_table(key).keys, partition.values)
     if partition not in context.partitions.of(state, one.schema, (day, day)):

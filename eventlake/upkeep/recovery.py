@@ -52,14 +52,14 @@ _SECTIONS = ("properties", "traits", "context", "integrations", "metadata")
 
 @dataclass
 class Rebuilt:
-    """What the state has from now on."""
+    """The rebuilt state."""
 
     tables: int = 0
     partitions: int = 0
     files: int = 0
     rows: int = 0
     doubtful: list[str] = field(default_factory=list)  # folders that may not be the current ones
-    left_out: list[str] = field(default_factory=list)  # dropped, not in the catalog, of other types
+    left_out: list[str] = field(default_factory=list)  # dropped: not in the catalog, of other types
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class _Folder:
 
 
 def rebuild(lake: Lake, source: Source, waiting: Callable[[Lease], None]) -> Rebuilt:
-    """Commit all data files that lie in the folders of a source. Idempotent."""
+    """Commit all data files in the folders of a source. Idempotent."""
     lake, run_id, done = lake.for_source(source), new_run_id(), Rebuilt()
     storage, catalog = lake.storage, lake.catalog
     with held_lease(storage, source.id, run_id, "recovery from data", waiting):
@@ -131,7 +131,7 @@ def rebuild(lake: Lake, source: Source, waiting: Callable[[Lease], None]) -> Reb
 
 
 def _begin(lake: Lake, source: Source) -> SourceState:
-    """The state as far as it can be read; else a new one, numbered after all that was committed."""
+    """The state if it can be read; otherwise a new one, numbered after all known commits."""
     storage, catalog = lake.storage, lake.catalog
     remove_damaged(storage, paths.catalog_database(source.database))
     try:
@@ -170,7 +170,7 @@ def _is_of(entry: CatalogTable, source: Source) -> bool:
 
 
 def _folders(storage: Storage, source: Source) -> dict[str, dict[Values, list[_Folder]]]:
-    """Folders with data files of ours, by table and partition."""
+    """Folders with data files of the lake, by table and partition."""
     root = f"segment-data/data/{source.id}"
     stored = [file for file in storage.files(root) if paths.is_own_file(file.name)]
     files = storage.each(lambda file: _read(storage, file), stored)
@@ -208,7 +208,7 @@ def _schema(
     if (known := state.tables.get(f"{source.database}.{name}")) is not None:
         return known
     files = [file for found in folders.values() for one in found for file in one.files]
-    # All columns that a table has at a time are in each of its files, and new ones come last.
+    # Every file has all columns of its time, and new columns come last.
     last = max(files, key=lambda file: (file.run, len(file.schema)))
     entry = lake.catalog.table(source.database, name)
     if entry is not None:
@@ -225,7 +225,7 @@ def _schema(
 
 
 def _pointer(column: str) -> str:
-    """The likely path of a column's field: the files do not say it."""
+    """The likely path of the field of a column: files do not contain it."""
     section, _, rest = column.partition("_")
     if section in _SECTIONS and rest:
         return f"/{'_' if section == 'metadata' else ''}{section}/{rest}"
@@ -233,7 +233,7 @@ def _pointer(column: str) -> str:
 
 
 def _known(lake: Lake, state: SourceState, schema: TableSchema) -> list[CatalogPartition]:
-    """What state or catalog still have of a table."""
+    """The schema of a table in state or catalog, if it is still there."""
     if schema.key in state.tables:
         return Partitions(lake.storage, lake.catalog).of(state, schema)
     if lake.catalog.table(schema.database, schema.name) is None:
@@ -254,10 +254,10 @@ def _chosen(
     finished: set[str],
     done: Rebuilt,
 ) -> _Folder:
-    """The folder that a partition lies in: old ones stay for a while, and failed runs leave some.
+    """The current folder of a partition; replaced folders and those of failed runs may still exist.
 
-    While a partition is away, its documented folder gets no files, so one that has files of later
-    runs than a version folder is the current one.
+    While a partition is in a version folder, its documented folder gets no files. So if the
+    documented folder has files of later runs, it is the current one.
     """
     for folder in candidates:
         if before is not None and before.location == folder.location:
@@ -278,7 +278,7 @@ def _version(folder: _Folder) -> tuple[int, str]:
 
 
 def _in_order(name: str) -> tuple[int, str]:
-    """The run that a folder or file is named after; ids of runs are times."""
+    """The run in the name of a folder or file; run ids are times."""
     run = name.partition("-")[0]
     return len(run), run
 
@@ -330,7 +330,7 @@ def _index(
 
 
 def _counted(state: SourceState, manifest: Manifest) -> SourceState:
-    """The state before, with the rows that the manifest takes its partitions to have had."""
+    """The state before the manifest, with the row counts that it assumes."""
     rows = dict(state.rows)
     for change in manifest.partitions:
         rows[change.table] = 0

@@ -74,7 +74,7 @@ def remove_orphans(storage: Storage, source_id: str, found: Orphans, at: datetim
 
 
 def orphans(storage: Storage, catalog: Catalog, state: SourceState) -> Iterator[StoredFile]:
-    """Data and index files, and partitions of the catalog in types that tables had once."""
+    """Data and index files, and pages of the catalog with former types."""
     held = Partitions(storage, catalog).of_all(state, state.tables.values())
     folders = {partition.location for partitions in held.values() for partition in partitions}
     # Old files stay in the documented folder of a partition until it comes home.
@@ -109,7 +109,7 @@ def _written(storage: Storage, state: SourceState) -> Iterator[StoredFile]:
 
 
 def _run_of(path: str) -> str:
-    """Files are named after the run, then a dash and more."""
+    """The run in the name of a file: the part before the first dash."""
     return path.rpartition("/")[2].partition("-")[0]
 
 

@@ -21,8 +21,8 @@ from eventlake.storage import Storage, StoredFile
 from eventlake.upkeep.candidates import MOST_FILES, Candidate, file_count
 
 MOST_BYTES = 128 << 20
-"""Of row groups that are read from at the same time, as they are without compression; in memory
-they take about four times as much."""
+"""Uncompressed bytes of row groups that are read at the same time; in memory they take about four
+times as much."""
 
 _LEAST = 1024
 """Minimum of rows per read of a file."""
@@ -60,7 +60,7 @@ class _Rows:
 
 
 def filled(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
-    """The same rows with all columns of a table; those that came later are null."""
+    """The same rows with all columns of a table; newer columns are null."""
     known = set(batch.schema.names)
     columns = [
         batch[field.name] if field.name in known else pa.nulls(len(batch), field.type)
@@ -71,7 +71,7 @@ def filled(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class _Input:
-    """A file that is not read yet: the earliest time in it, and what reading it keeps in memory."""
+    """A file that is not open yet: its earliest time, and the memory needed to read it."""
 
     file: pq.ParquetFile
     first: int
@@ -90,10 +90,10 @@ class _Input:
 def merged(
     files: Sequence[pq.ParquetFile], schema: pa.Schema, received_column: str
 ) -> Iterator[pa.Table]:
-    """All rows of files that are, each of them, in order; rows of one moment as the files begin.
+    """Merge the rows of sorted files by time; equal times in the order of the files.
 
     A file is opened when its first row is due. If too many files overlap for the memory, some wait,
-    and their rows come late.
+    and their rows are out of order.
     """
     size = max(_LEAST, ROW_GROUP // max(1, len(files)))
     waiting = [_Input.of(file, received_column) for file in files]
@@ -111,7 +111,7 @@ def merged(
 
 
 def _has_to_begin(file: _Input, active: Sequence[tuple[_Rows, int]]) -> bool:
-    """Whether it may have rows before the last that are about to be taken, and there is room."""
+    """Whether it may have rows before the next ones to take, and there is memory for it."""
     if not active:
         return True
     bound = min(rows.received[-1] for rows, _ in active)
@@ -119,7 +119,7 @@ def _has_to_begin(file: _Input, active: Sequence[tuple[_Rows, int]]) -> bool:
 
 
 def _earliest(files: Sequence[_Rows]) -> pa.Table:
-    """The rows up to a moment until which no file has anything that is not in memory."""
+    """The rows up to the time up to which all files are in memory."""
     first = min(files, key=lambda file: file.received[-1])
     bound = first.received[-1]
     parts = [
@@ -135,7 +135,7 @@ def _earliest(files: Sequence[_Rows]) -> pa.Table:
 
 
 def in_groups(tables: Iterator[pa.Table], size: int) -> Iterator[pa.Table]:
-    """The same rows in tables of one size, but for the last."""
+    """The same rows in tables of equal size, except the last."""
     waiting: list[pa.Table] = []
     count = 0
     for table in tables:
@@ -151,7 +151,7 @@ def in_groups(tables: Iterator[pa.Table], size: int) -> Iterator[pa.Table]:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Rows, a sum over the ids, one over the times, and how many cells of each column are null."""
+    """The number of rows, checksums of ids and times, and null counts by column."""
 
     rows: int
     ids: int
@@ -159,7 +159,7 @@ class Proof:
     nulls: dict[str, int]
 
     def require_same(self, after: "Proof", what: str) -> None:
-        """Raises where the files written do not hold what was read."""
+        """Raise if the written files do not contain what was read."""
         if self == after:
             return
         columns = [name for name, count in self.nulls.items() if after.nulls.get(name) != count]
@@ -174,7 +174,7 @@ class Proof:
 def prove(
     storage: Storage, source: Source, schema: TableSchema, files: Sequence[StoredFile]
 ) -> Proof:
-    """Read the footers and the two columns that say which rows they are."""
+    """Read the footers and the two columns that identify the rows."""
     id_column, received_column = (c.name(source.naming) for c in (MESSAGE_ID, RECEIVED_AT))
     rows = ids = received = 0
     nulls = dict.fromkeys(schema.types(), 0)
@@ -189,7 +189,7 @@ def prove(
         for name, count in _nulls(footer).items():
             nulls[name] = nulls.get(name, 0) + count
         for name in schema.types().keys() - {*footer.schema.to_arrow_schema().names}:
-            nulls[name] += footer.num_rows  # it came later
+            nulls[name] += footer.num_rows  # a newer column
     return Proof(rows, ids, received, nulls)
 
 
@@ -221,10 +221,10 @@ class Rewritten:
     candidate: Candidate
     location: str
     files: tuple[NewFile, ...]
-    kept: tuple[StoredFile, ...]  # files that went there as they are
+    kept: tuple[StoredFile, ...]  # files that were copied unchanged
 
     def change(self) -> PartitionChange:
-        """What a manifest says of it."""
+        """The change for the manifest."""
         before = self.candidate.partition
         return PartitionChange(
             table=self.candidate.schema.key,
@@ -245,7 +245,7 @@ def rewrite(
 ) -> Rewritten:
     """Rewrite a partition into a folder; file names begin with `stem`."""
     files = _published(storage, candidate)
-    # Those that were small from the beginning first; names show their order.
+    # Small originals first; names show the order.
     small = sorted(sorted(files, key=lambda file: file.size)[:MOST_FILES], key=lambda f: f.path)
     kept = tuple(file for file in files if file not in small)
     before = prove(storage, source, candidate.schema, small)
@@ -290,7 +290,7 @@ def _written(
 
 
 def _rows_of_a_file(rows: int, files: int) -> int:
-    """Files of one size, of whole row groups."""
+    """Write files of equal size, of whole row groups."""
     size = max(1, -(-rows // files))
     return size if size <= ROW_GROUP else -(-size // ROW_GROUP) * ROW_GROUP
 

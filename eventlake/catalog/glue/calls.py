@@ -17,7 +17,7 @@ _FIRST, _LONGEST = 0.1, 5.0
 
 
 def attempts() -> Iterator[bool]:
-    """Whether it is the last one; with growing waits between them, half a minute in all."""
+    """Yield whether the attempt is the last one, with growing pauses: half a minute in total."""
     for number in range(_ATTEMPTS):
         if number:
             # Random waits: callers that collide must not retry in step.
@@ -36,14 +36,14 @@ BUSY = frozenset(
         "ResourceNotReadyException",
     }
 )
-"""Transient errors of Glue alone; botocore retries those that all services have."""
+"""Transient errors of Glue; botocore retries those that all services have."""
 
 Fields = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class GlueCalls:
-    """A Glue client and a catalog id; no id is the catalog of the caller's account."""
+    """A Glue client and a catalog id; None is the catalog of the account of the caller."""
 
     access: AwsAccess
     catalog_id: str | None = None
@@ -53,22 +53,22 @@ class GlueCalls:
         return self.access.client("glue")
 
     def fields_of(self, shape: str) -> frozenset[str]:
-        """The fields that Glue takes of something, as far as this version of botocore knows."""
+        """The fields of a request shape, as far as this version of botocore knows."""
         return frozenset(self.client.meta.service_model.shape_for(shape).members)
 
     def once(self, operation: str, **arguments: Any) -> Fields:
-        """One call, by the name of the client's method; its refusals are botocore's."""
+        """One call, by the name of the client's method; errors are those of botocore."""
         if self.catalog_id is not None:
             arguments["CatalogId"] = self.catalog_id
         answer: Fields = getattr(self.client, operation)(**arguments)
         return answer
 
     def call(self, operation: str, about: str, **arguments: Any) -> Fields:
-        """One call about a database or a table, made again while Glue is only busy.
+        """One call about a database or a table, repeated while Glue is busy.
 
-        That something is missing, or there already, comes as botocore's ClientError.
+        Not found and already exists are raised as ClientError of botocore.
         """
-        # The refused call names the missing permission.
+        # Adds the missing permission to the error of a denied call.
         with aws_call(about):
             for last in attempts():
                 try:

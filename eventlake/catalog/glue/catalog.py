@@ -48,21 +48,21 @@ from eventlake.rules.errors import InvalidSetting, ServiceTrouble, StateError
 from eventlake.storage.base import THREADS
 
 _LAKE = "datalake.lake"
-"""The parameter of databases that this lake has made: where the lake lies."""
+"""The parameter of databases that this lake created: the location of the lake."""
 
 
 @dataclass(frozen=True)
 class GlueCatalog:
-    """Glue's databases and tables, as far as they are of the lake at `place`.
+    """The databases and tables in Glue that belong to the lake at `place`.
 
-    Of databases these are the ones that the lake has made and those that its settings name; of
-    tables, those that lie below the lake's root. Others are never shown, nor changed.
+    Databases belong to the lake if it created them or its settings name them; tables, if they are
+    below the root of the lake. Others are never shown or changed.
 
-    Everything that manifests must know of each other is in Glue: each partition has the
-    number of the manifest that put it there, each table that of the last one which dropped
-    partitions. Manifests are applied in order, so what such a one finds missing was there once.
-    Glue has no condition on the change of a single partition: of two that move the same one in
-    the same moment the last wins. The lease keeps them apart.
+    Concurrent manifests are ordered by version numbers in Glue: each partition has the number of
+    the manifest that put it there, each table the number of the last manifest that dropped
+    partitions. Manifests are applied in order, so a partition that is missing below that number was
+    dropped. Glue has no conditional update of a single partition: if two processes move the same
+    partition at the same moment, the last one wins. The lease prevents this.
     """
 
     place: str
@@ -122,7 +122,7 @@ class GlueCatalog:
                 "create_table", table.full_name, DatabaseName=table.database, TableInput=wanted
             )
         except ClientError as error:
-            if code_of(error) != EXISTS:  # created meanwhile, or the response was lost
+            if code_of(error) != EXISTS:  # created concurrently, or the response was lost
                 raise
             return False
         return True
@@ -188,14 +188,13 @@ class GlueCatalog:
         partitions: Iterable[CatalogPartition],
         version: int,
     ) -> None:
-        """A note that it begins, all partitions with their types, then the types of the table.
+        """Mark the table, change all partitions with their types, then the types of the table.
 
-        Glue changes a table and its partitions by separate calls, 100 partitions in one. Every
-        partition says the types of its own files at each moment. Between the first call and the
-        last, Athena and Trino turn the types of partitions into those of the table where they
-        can, and refuse the query where they cannot; Spark and Spectrum, which go by the table
-        alone, may refuse it, too. `datalake sql` sees the note and waits. If this is interrupted,
-        the next run continues where it ended.
+        Glue changes a table and its partitions by separate calls, up to 100 partitions each. Every
+        partition has the types of its own files at any moment. During the change, Athena and Trino
+        convert the types of partitions to those of the table, or refuse the query if they cannot;
+        Spark and Spectrum use the types of the table only, and may refuse it, too. `datalake sql`
+        sees the mark and waits. If this is interrupted, the next run continues.
         """
         table = self._existing(database, name)
         if number(table.get("Parameters", {}), RETYPED) >= version:
@@ -208,7 +207,7 @@ class GlueCatalog:
         change_table(self.calls, database, name, with_types(types, version))
 
     def _put(self, table: Fields, wanted: Mapping[Values, CatalogPartition]) -> set[Values]:
-        """Make or move partitions that are not as wanted; the values of those that were made."""
+        """Create or move partitions where necessary; returns the values of created ones."""
         batches = PartitionBatches(self.calls, table["DatabaseName"], table["Name"])
         dropped = number(table.get("Parameters", {}), DROPPED)
         like, known = table["StorageDescriptor"], self.calls.fields_of("PartitionInput")
@@ -224,7 +223,7 @@ class GlueCatalog:
             others = batches.create(new_partition(p, like, self.root) for p in new.values())
             gone = batches.update(moved.values())
             made |= new.keys() - others
-            # They were changed after they were read.
+            # They changed after they were read.
             wanted = {values: wanted[values] for values in others | gone}
             if not wanted:
                 return made
@@ -235,7 +234,7 @@ class GlueCatalog:
         )
 
     def _take_back(self, database: str, name: str, made: list[CatalogPartition]) -> None:
-        """Remove what we have made just now, if a later manifest has dropped it meanwhile."""
+        """Remove partitions just created if a later manifest has dropped them meanwhile."""
         if made:
             table = self._existing(database, name)
             dropped = number(table.get("Parameters", {}), DROPPED)
@@ -243,7 +242,7 @@ class GlueCatalog:
             self._drop(database, name, late, dropped - 1)
 
     def _drop(self, database: str, name: str, gone: list[Values], version: int) -> None:
-        """Remove those partitions that no manifest after `version` has put there."""
+        """Remove partitions, except those that a manifest after `version` put there."""
         batches = PartitionBatches(self.calls, database, name)
         existing = {v: read_partition(one, self.root) for v, one in batches.get(gone).items()}
         batches.delete(v for v, partition in existing.items() if partition.version <= version)
@@ -257,7 +256,7 @@ class GlueCatalog:
                 raise
 
     def _all_tables(self, database: str, **arguments: list[str]) -> list[Fields] | None:
-        """All tables of a database, whosever they are; None where there is no such database."""
+        """All tables of a database, also of other programs; None without the database."""
         try:
             pages = self.calls.pages("get_tables", database, DatabaseName=database, **arguments)
             return [one for page in pages for one in page["TableList"]]
@@ -267,7 +266,7 @@ class GlueCatalog:
             raise
 
     def _existing(self, database: str, name: str) -> Fields:
-        """A table of this lake, as Glue has it."""
+        """A table of this lake as stored in Glue."""
         got = find_table(self.calls, database, name)
         if got is None:
             raise StateError(

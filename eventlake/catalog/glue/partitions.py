@@ -1,4 +1,4 @@
-"""A partition of the catalog as Glue writes it, there and back."""
+"""Partitions in the form of Glue: conversion and batch calls."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -25,12 +25,12 @@ VERSION = "datalake.version"
 UNKNOWN = -1
 """The version of a partition that datalake did not create: any manifest may move it."""
 
-# As Hive and Spark call them, which plan by them.
+# The names that Hive and Spark use for planning.
 _ROWS, _BYTES, _FILES = "numRows", "totalSize", "numFiles"
 
 
 def new_partition(partition: CatalogPartition, like: Fields, root: Root) -> Fields:
-    """The input for making a partition; `like` is how its table is stored."""
+    """The input for creating a partition; `like` is the storage descriptor of its table."""
     return {
         "Values": list(partition.values),
         "StorageDescriptor": {**like, "Location": root.uri(partition.location)},
@@ -45,7 +45,7 @@ def moved_partition(
     root: Root,
     known: Collection[str],
 ) -> Fields:
-    """The input for changing one: what others wrote into it stays."""
+    """The input for changing a partition; fields of other programs stay."""
     taken = {key: value for key, value in before.items() if key in known and value is not None}
     others = {k: v for k, v in before.get("Parameters", {}).items() if k not in _OURS}
     return {
@@ -54,7 +54,7 @@ def moved_partition(
         "StorageDescriptor": {
             **like,
             **before.get("StorageDescriptor", {}),
-            # Files of a moved partition may have columns, and types, that the old ones had not.
+            # Files of a moved partition may have other columns and types.
             "Columns": like.get("Columns", []),
             "Location": root.uri(partition.location),
         },
@@ -78,7 +78,7 @@ _OURS = frozenset({VERSION, _ROWS, _BYTES, _FILES})
 
 
 def _parameters(partition: CatalogPartition) -> dict[str, str]:
-    """Counts that are unknown, as for reports, are left out: a zero would be taken as true."""
+    """Unknown counts (of reports) are left out: engines would believe a zero."""
     counted = {_ROWS: partition.rows, _BYTES: partition.bytes, _FILES: partition.files}
     return {VERSION: str(partition.version)} | {
         key: str(count) for key, count in counted.items() if partition.files
@@ -88,13 +88,13 @@ def _parameters(partition: CatalogPartition) -> dict[str, str]:
 Values = tuple[str, ...]
 
 _READ, _CREATED, _UPDATED, _DELETED = 1000, 100, 100, 25
-"""The most partitions that Glue takes in one call."""
+"""The maximum number of partitions in one call."""
 
 _BUSY = BUSY | {"InternalServiceException", "InternalFailure", "ThrottlingException"}
-"""Attempts for single partitions; botocore does not retry these."""
+"""Errors of single partitions that are retried here, because botocore does not see them."""
 
 _REQUEST_BYTES = 1 << 20
-"""Each partition repeats all columns of its table: wide tables make few partitions a call."""
+"""Bytes per call: each partition repeats all columns, so wide tables allow fewer partitions."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class PartitionBatches:
     table: str
 
     def get(self, values: Iterable[Values]) -> dict[Values, Fields]:
-        """Those of the partitions that exist."""
+        """The existing ones of these partitions."""
         found: dict[Values, Fields] = {}
         waiting = [{"Values": list(one)} for one in values]
         for _ in attempts():
@@ -125,14 +125,14 @@ class PartitionBatches:
         )
 
     def create(self, inputs: Iterable[Fields]) -> set[Values]:
-        """Make partitions; the values of those that exist, which are left as they are."""
+        """Create partitions; returns the values of existing ones, which stay unchanged."""
         entries = {tuple(one["Values"]): one for one in inputs}
         return self._change(
             "batch_create_partition", "PartitionInputList", entries, _CREATED, EXISTS
         )
 
     def update(self, inputs: Iterable[Fields]) -> set[Values]:
-        """Change partitions; the values of those that do not exist any more."""
+        """Change partitions; returns the values of those that no longer exist."""
         entries = {
             tuple(one["Values"]): {"PartitionValueList": one["Values"], "PartitionInput": one}
             for one in inputs
@@ -140,7 +140,7 @@ class PartitionBatches:
         return self._change("batch_update_partition", "Entries", entries, _UPDATED, NOT_FOUND)
 
     def delete(self, values: Iterable[Values]) -> None:
-        """Remove partitions; those that do not exist are as they should be."""
+        """Remove partitions; missing ones are ignored."""
         entries = {one: {"Values": list(one)} for one in values}
         self._change("batch_delete_partition", "PartitionsToDelete", entries, _DELETED, NOT_FOUND)
 
@@ -152,7 +152,7 @@ class PartitionBatches:
         most: int,
         expected: str,
     ) -> set[Values]:
-        """The values of the entries that Glue left alone for the expected reason."""
+        """The values of the entries that Glue rejected for the expected reason."""
         left_alone: set[Values] = set()
         waiting = dict(entries)
         for last in attempts():
@@ -173,7 +173,7 @@ class PartitionBatches:
     def _refused(
         self, operation: str, argument: str, batch: Mapping[Values, Fields], expected: str
     ) -> Iterator[tuple[Values, str, str]]:
-        """The partitions of one call with which something was wrong, and what."""
+        """The rejected partitions of one call, and the reasons."""
         try:
             answer = self._call(operation, **{argument: list(batch.values())})
         except ClientError as error:
@@ -194,7 +194,7 @@ class PartitionBatches:
         )
 
     def _error(self, operation: str, code: str, said: str) -> Exception:
-        """The error of a single partition, in the form that a whole call would raise."""
+        """The error of a single partition, as a failed call would raise it."""
         method = self.calls.client.meta.method_to_api_mapping[operation]
         refusal = ClientError({"Error": {"Code": code, "Message": said}}, method)
         try:
@@ -209,7 +209,7 @@ class PartitionBatches:
 
 
 def _batches(entries: Mapping[Values, Fields], most: int) -> Iterator[dict[Values, Fields]]:
-    """As many entries at once as a call may have, by number and by size."""
+    """Batches of entries, limited by number and by size."""
     batch: dict[Values, Fields] = {}
     size = 0
     for values, entry in entries.items():

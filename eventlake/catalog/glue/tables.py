@@ -14,14 +14,14 @@ from eventlake.catalog.base import CatalogColumn, CatalogTable, Days
 from eventlake.catalog.glue.calls import BUSY, NOT_FOUND, Fields, GlueCalls, attempts, code_of
 
 KEPT = "datalake.comment"
-"""The parameter that holds, as JSON, a comment which had to be changed for Glue."""
+"""The parameter with the original comment as JSON, if it had to be changed for Glue."""
 
 COLUMN_BYTES = 255
 TABLE_BYTES = 2048
 
 
 def fitted(text: str, most: int) -> str:
-    """The text on one line and not longer than that many bytes."""
+    """The text on one line, cut to a number of bytes."""
     escaped = "".join(char if _is_plain(char) else f"\\u{ord(char):04x}" for char in text)
     if len(escaped.encode()) <= most:
         return escaped
@@ -29,7 +29,7 @@ def fitted(text: str, most: int) -> str:
 
 
 def kept(text: str, most: int) -> dict[str, str]:
-    """The parameters that keep a comment which does not fit; none for one that does."""
+    """The parameters for a comment that does not fit; empty if it fits."""
     return {} if fitted(text, most) == text else {KEPT: json.dumps(text)}
 
 
@@ -51,24 +51,24 @@ _SCHEME = re.compile(r"\As3[an]?://")
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """Where the lake lies: `s3://bucket[/prefix]`."""
+    """The location of the lake: `s3://bucket[/prefix]`."""
 
     place: str
 
     def uri(self, path: str) -> str:
-        """The URI of a folder, ending in a slash: else Athena takes it for a mere beginning."""
+        """The URI of a folder with a slash at its end: Athena treats it as a prefix."""
         return path if _SCHEME.match(path) else f"{self.place.rstrip('/')}/{path}/"
 
     def relative(self, uri: str) -> str | None:
-        """The path of a folder below the root; None for one that is elsewhere."""
+        """The path of a folder below the root; None for folders elsewhere."""
         plain = _SCHEME.sub("s3://", uri).rstrip("/")
         start = f"{self.place.rstrip('/')}/"
         return plain.removeprefix(start) if plain.startswith(start) else None
 
 
-RETYPED = "datalake.retyped"  # the manifest that last gave columns other types
-RETYPING = "datalake.retyping"  # the one that is about to
-DROPPED = "datalake.dropped"  # the last one that dropped partitions
+RETYPED = "datalake.retyped"  # the manifest that last changed types of columns
+RETYPING = "datalake.retyping"  # the manifest that is about to
+DROPPED = "datalake.dropped"  # the last manifest that dropped partitions
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ _FORMATS: Mapping[Literal["parquet", "json"], _Format] = {
 
 
 def new_table(table: CatalogTable, root: Root) -> Fields:
-    """The input for making a table."""
+    """The input for creating a table."""
     how = _FORMATS[table.format]
     return {
         "Name": table.name,
@@ -129,7 +129,7 @@ def new_column(column: CatalogColumn) -> Fields:
 
 
 def read_table(got: Fields, root: Root) -> CatalogTable | None:
-    """A table from Glue's answer; None for what is no table of this lake."""
+    """A table from a response of Glue; None for tables that are not of this lake."""
     storage = got.get("StorageDescriptor", {})
     location = root.relative(storage.get("Location", ""))
     format = _format_of(storage)
@@ -149,14 +149,14 @@ def read_table(got: Fields, root: Root) -> CatalogTable | None:
 
 
 def number(parameters: Mapping[str, str], key: str) -> int:
-    """The number of a manifest in a table's parameters; 0 where there is none."""
+    """The number of a manifest in the parameters of a table; 0 if there is none."""
     return int(parameters.get(key, 0))
 
 
 def table_input(got: Fields, known: Collection[str]) -> Fields:
-    """What Glue said of a table, as it takes it back: whatever others wrote there stays.
+    """A table from a response as input for an update; fields of other programs stay.
 
-    `known` are the fields that it takes; the rest are its own, such as the time of creation.
+    `known` are the fields that updates accept; Glue adds others, such as the time of creation.
     """
     return {key: value for key, value in got.items() if key in known and value is not None}
 
@@ -176,17 +176,17 @@ def _retyped(parameters: Mapping[str, str]) -> int:
     return -under_way if under_way > done else done
 
 
-_SEGMENTS = 8  # Glue has up to ten of a table
+_SEGMENTS = 8  # Glue offers up to ten per table
 
 
 def list_partitions(
     calls: GlueCalls, database: str, name: str, expression: str | None
 ) -> list[Fields]:
-    """All partitions that an expression leaves; in parallel if they are more than one page."""
+    """All partitions that match an expression; in parallel if there is more than one page."""
     arguments: dict[str, Any] = {
         "DatabaseName": database,
         "TableName": name,
-        "ExcludeColumnSchema": True,  # which is the table's, and by far the most of the answer
+        "ExcludeColumnSchema": True,  # it is that of the table, and most of the response
         **({"Expression": expression} if expression else {}),
     }
     about = f"{database}.{name}"
@@ -204,7 +204,7 @@ def list_partitions(
 
 
 def days_expression(keys: Sequence[str], days: Days | None) -> str | None:
-    """What leaves few partitions beside those of the days; Glue compares single keys only."""
+    """An expression for the partitions of some days and few others; Glue compares single keys."""
     if days is None:
         return None
     first, last = days
@@ -229,14 +229,14 @@ def _partitions(page: Fields) -> list[Fields]:
 
 
 Change = Callable[[Fields], Fields | None]
-"""From a table as it is to the table as it should be; None where it is so already."""
+"""From the current table to the wanted one; None if nothing has to change."""
 
 
 def change_table(calls: GlueCalls, database: str, name: str, change: Change) -> None:
-    """Change a table that exists by one update, on top of whatever it is at that moment.
+    """Change an existing table by one update that keeps concurrent changes.
 
-    Glue refuses the update if the table is no longer the version that was read. Then the change
-    is made anew from the table as it is now; so is one whose answer got lost.
+    Glue refuses the update if the table changed after it was read. Then the change is computed
+    again from the current table, and also after a lost response.
     """
     with aws_call(f"{database}.{name}"):
         for last in attempts():
@@ -258,7 +258,7 @@ def change_table(calls: GlueCalls, database: str, name: str, change: Change) -> 
 
 
 def find_table(calls: GlueCalls, database: str, name: str) -> Fields | None:
-    """A table as Glue has it."""
+    """A table as stored in Glue."""
     try:
         got: Fields = calls.call(
             "get_table", f"{database}.{name}", DatabaseName=database, Name=name
@@ -271,7 +271,7 @@ def find_table(calls: GlueCalls, database: str, name: str) -> Fields | None:
 
 
 def with_columns(columns: list[CatalogColumn]) -> Change:
-    """The columns that a table lacks, at its end."""
+    """Append the columns that the table lacks."""
 
     def change(table: Fields) -> Fields | None:
         known = {column["Name"] for column in table["StorageDescriptor"]["Columns"]}
@@ -282,7 +282,7 @@ def with_columns(columns: list[CatalogColumn]) -> Change:
 
 
 def restored(stored: Fields) -> Change:
-    """The columns and the location that a table should have; what else others wrote there stays."""
+    """Restore columns and location; fields of other programs stay."""
 
     def change(table: Fields) -> Fields | None:
         found = table["StorageDescriptor"]
@@ -293,7 +293,7 @@ def restored(stored: Fields) -> Change:
 
 
 def with_dropped(version: int) -> Change:
-    """Note that a manifest drops partitions: none before it makes any from now on."""
+    """Record that a manifest drops partitions: earlier manifests create none any more."""
 
     def change(table: Fields) -> Fields | None:
         if number(table.get("Parameters", {}), DROPPED) >= version:
@@ -304,7 +304,7 @@ def with_dropped(version: int) -> Change:
 
 
 def about_to_retype(version: int) -> Change:
-    """Note that columns are about to get other types."""
+    """Record that types of columns are about to change."""
 
     def change(table: Fields) -> Fields | None:
         parameters = table.get("Parameters", {})
@@ -316,7 +316,7 @@ def about_to_retype(version: int) -> Change:
 
 
 def with_types(types: Mapping[str, str], version: int) -> Change:
-    """Other types of columns, whatever else is said of them."""
+    """Change types of columns, and nothing else."""
 
     def change(table: Fields) -> Fields | None:
         parameters = table.get("Parameters", {})
