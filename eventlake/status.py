@@ -36,12 +36,12 @@ _REPORTS = 50  # to look through
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Raw files that the next sync would load, or why they cannot be listed."""
+    """The raw files that the next sync would load, or why they cannot be listed."""
 
     files: int = 0
     bytes: int = 0
     problem: str | None = None
-    ignored: tuple[Ignored, ...] = ()  # which no sync will take
+    ignored: tuple[Ignored, ...] = ()  # ignored by syncs
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Interrupted:
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """What a person on call needs first."""
+    """The status of a source."""
 
     source: Source
     last_sync: RunReport | None
@@ -97,10 +97,10 @@ class SourceStatus:
     open_runs: tuple[RunInProgress, ...]
     interrupted: tuple[Interrupted, ...]
     next_sync: datetime | None  # by schedule
-    moved: str | None  # where its tables are, if not where it writes now
+    moved: str | None  # a message if its tables are in another database
     requested_types: dict[str, LakeType]  # types that wait for a replay, by database.table.column
-    to_replay: tuple[str, ...]  # what replays have set free, and how to load it
-    damaged: tuple[str, ...]  # files of its tables that are gone or cannot be read
+    to_replay: tuple[str, ...]  # copies that replays have freed, and how to load them
+    damaged: tuple[str, ...]  # missing or unreadable files of its tables
 
     @property
     def failing(self) -> Trouble | None:
@@ -108,7 +108,7 @@ class SourceStatus:
         return self.troubles.get("sync_failures")
 
     def lag(self, now: datetime) -> timedelta | None:
-        """The age of the newest loaded hour; the current hour is no lag."""
+        """The age of the newest loaded hour; the current hour counts as no lag."""
         return None if self.loaded_until is None else max(now - self.loaded_until, timedelta())
 
 
@@ -172,14 +172,14 @@ def _waiting(lake: Lake, source: Source) -> Waiting:
 
 
 def damaged_files(lake: Lake, source: Source, state: SourceState) -> tuple[str, ...]:
-    """The sentences about damaged files of a source, as `SourceStatus.damaged` has them."""
+    """The messages about damaged files of a source, for `SourceStatus.damaged`."""
     return tuple(_damaged(lake, source, state))
 
 
 def _damaged(lake: Lake, source: Source, state: SourceState) -> Iterator[str]:
-    """Published data files that are gone or have another size, and catalog files that are damaged.
+    """Published data files that are missing or have another size, and damaged catalog files.
 
-    The partitions are read first: the files they name then stay for some time.
+    Reads the partitions first: their files exist for some time, even if they are replaced.
     """
     held: dict[str, tuple[int, datetime]] = {}  # size and partition, by path
     for key, schema in state.tables.items():
@@ -219,7 +219,7 @@ def _has_changed(lake: Lake, state: SourceState) -> bool:
 
 
 def _loaded_until(lake: Lake, source: Source, now: datetime) -> datetime | None:
-    """The end of the newest hour with loaded rows; those from the future are no sign of life."""
+    """The end of the newest hour with loaded rows, without rows from the future."""
     try:
         folders = list_archive(lake.storage, source).folders
         ledger = read_ledger(lake.storage, source.id, [paths.day_folder(day) for day in folders])

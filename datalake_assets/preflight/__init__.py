@@ -1,4 +1,4 @@
-"""Preflight checks: whether runs can work, found out before they start, without lasting changes."""
+"""Preflight checks: whether runs will work, tested in advance and without lasting changes."""
 
 import logging
 import os
@@ -34,16 +34,16 @@ _FOUND_BY_RUNS = (InsufficientPermissions, InvalidSetting, ServiceTrouble)
 def findings(
     lake: Lake, sources: Iterable[Source], schedules: Schedules | None = None
 ) -> Iterator[Finding]:
-    """Look at everything; what it writes to try a right, it removes."""
+    """Run all checks; files that are written to test permissions are removed."""
     sources = list(sources)
     if uses_aws(lake.settings):
         accounts = account_findings(lake, sources)
         yield from (finding for _, finding in accounts)
-        # Without its role nothing else of a source can be tried.
+        # Without its role, nothing else of a source can be tested.
         sources = [source for source, finding in accounts if finding.error is None]
         if not sources:
             return
-    # What talks to AWS is imported only here: lakes in folders need not wait for it.
+    # Modules for AWS are imported late: lakes in folders do not need them.
     if lake.settings.storage_uri.startswith("s3://"):
         from datalake_assets.preflight.storage import bucket_findings
 
@@ -77,7 +77,7 @@ def _engine_findings(lake: Lake, sources: list[Source], readable: bool) -> Itera
 
 
 def before_run(lake: Lake, sources: Iterable[Source]) -> Iterator[Finding]:
-    """Problems that show at once; refusals of AWS are left to the run, which reports them."""
+    """Checks that are fast; the run itself reports errors of AWS."""
     if lake.settings.engine != "emr":
         yield java_finding()
     if "://" in lake.settings.storage_uri:
@@ -90,7 +90,7 @@ def before_run(lake: Lake, sources: Iterable[Source]) -> Iterator[Finding]:
 
 
 def require(found: Iterable[Finding]) -> None:
-    """Raise what is wrong, all of it at once."""
+    """Raise all errors at once."""
     errors = [f.error for f in found if f.error and not isinstance(f.error, _FOUND_BY_RUNS)]
     if len(errors) == 1:
         raise errors[0]
@@ -99,9 +99,9 @@ def require(found: Iterable[Finding]) -> None:
 
 
 def prepare(lake: Lake, sources: Sequence[Source], *, replay: bool = False) -> None:
-    """Refuse runs that cannot work before anything is written; then get ready for them.
+    """Raise if the runs cannot work, before anything is written; otherwise prepare them.
 
-    Spark starts in the background, if this process will read raw files.
+    Starts Spark in the background if this process will read raw files.
     """
     require(before_run(lake, sources))
     ensure_home(lake.settings)

@@ -1,4 +1,4 @@
-"""The raw archive of a source and what became of it: why there is data, or none."""
+"""Checks of the raw archive of a source and its syncs: why there may be no data."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -21,9 +21,9 @@ from eventlake.state.source_state import read_state, refuse_changed_layout
 def archive_findings(
     lake: Lake, source: Source, schedules: Schedules | None = None, *, sample: bool = False
 ) -> Iterator[Finding]:
-    """The archive and the tables; of syncs and schedules only what keeps data away.
+    """Checks of archive and tables; of syncs and schedules only problems.
 
-    With `sample`, some lines of the newest files are read as a sync would read them.
+    With `sample`, reads some lines of the newest files as a sync would.
     """
     archive = finding_of(f"archive of {source.slug}", lambda: _archive(lake, source))
     tables = finding_of(f"tables of {source.slug}", lambda: _tables(lake, source))
@@ -84,7 +84,7 @@ _SAMPLE_FILES, _SAMPLE_LINES, _SAMPLE_REASONS = 3, 200, 3
 
 
 def _sample(lake: Lake, source: Source) -> str:
-    """What would be rejected of the first lines of the newest files."""
+    """The lines that would be rejected, in a sample of the newest files."""
     raw = archive_storage(lake.storage, source)
     newest = list(list_archive(lake.storage, source).files.values())[-_SAMPLE_FILES:]
     rejected: dict[str, tuple[int, str]] = {}

@@ -26,7 +26,7 @@ def uses_aws(settings: Settings) -> bool:
 
 
 def account_findings(lake: Lake, sources: Sequence[Source]) -> list[tuple[Source, Finding]]:
-    """One for each source, since each may have a role or an external id of its own."""
+    """One finding per source, because each may have its own role or external id."""
     return [(source, _account(source)) for source in sources]
 
 
@@ -80,7 +80,7 @@ def catalog_finding(lake: Lake) -> Finding:
 
 
 def glue_findings(lake: Lake, sources: Sequence[Source]) -> Iterator[Finding]:
-    """Of the databases that runs of these sources change."""
+    """The findings about the databases that runs of these sources change."""
     reports = sync_reports.DATABASE
     yield finding_of(f"database {reports}", partial(_reports, lake.for_source(sources[0])))
     for database, source in {source.database: source for source in sources}.items():

@@ -9,7 +9,7 @@ from eventlake.rules.errors import LakeError, UsageError
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was checked, and whether it is in order, worth a warning, or an error for runs."""
+    """What was checked, and the result: in order, a warning, or an error."""
 
     what: str
     seen: str = ""
@@ -26,16 +26,16 @@ class Finding:
 
     @property
     def message(self) -> str:
-        """What was found; of an error, the message with the fix."""
+        """The result; for an error, the message with the fix."""
         return str(self.error or self.seen)
 
 
 class Remark(Exception):
-    """Not an error, but worth a warning."""
+    """A warning."""
 
 
 def finding_of(what: str, check: Callable[[], str]) -> Finding:
-    """Run a check, which returns what it found or raises what is wrong."""
+    """Run a check, which returns its result or raises an error."""
     try:
         return Finding(what, check())
     except Remark as remark:

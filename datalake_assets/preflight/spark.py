@@ -1,9 +1,9 @@
-"""The EMR cluster: it runs, is ours to use, and in the region of everything else.
+"""Checks of clusters. EMR: the cluster runs, may be used, and is in the right region.
 
-The right to submit is tried with no step at all, which EMR answers with that mistake, unless it
-refuses. To start and to terminate clusters, as replays do, cannot be tried without doing it.
+The permission to submit is tested with an empty list of steps: with the permission, EMR reports
+that mistake. Permissions to start and to terminate clusters, for replays, cannot be tested.
 
-It is tried as runs use it, by an application of its own, which takes some seconds.
+A standalone cluster is tested by an application of its own, as runs use it; it takes seconds.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,10 +28,10 @@ _AT_WORK = ("PENDING", "RUNNING")
 
 
 def cluster_findings(lake: Lake, sources: Sequence[Source]) -> Iterator[Finding]:
-    """Each cluster once, as the first of its sources sees it."""
+    """Check each cluster once, with the access of the first of its sources."""
     clusters: dict[str, Source] = {}
     for source in sources:
-        clusters.setdefault(source.emr_cluster_id or "", source)  # settings without one are refused
+        clusters.setdefault(source.emr_cluster_id or "", source)  # the settings require one
     for cluster_id, source in clusters.items():
         access = AwsAccess.of(source)
         found = finding_of(f"cluster {cluster_id}", partial(_cluster, access, cluster_id))
@@ -65,7 +65,7 @@ def _refuse_untagged(cluster: Cluster) -> None:
 
 
 def _refuse_other_region(cluster: Cluster, region: str | None) -> None:
-    """A zone is its region and a letter; local zones have more after it."""
+    """Raise if the zone of the cluster, a region and a suffix, is in another region."""
     zone = str(cluster.described.get("Ec2InstanceAttributes", {}).get("Ec2AvailabilityZone") or "")
     if zone and region and not zone.startswith(region):
         raise InvalidSetting(
@@ -97,7 +97,7 @@ def _try_to_submit_nothing(emr: Any, cluster_id: str) -> None:
         return
 
 
-_WAIT_SECONDS = 30.0  # less than runs: a person waits
+_WAIT_SECONDS = 30.0  # shorter than for runs: a person waits
 
 
 def spark_cluster_findings(lake: Lake) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""A lake in a bucket: it is there, in our region, and lets us do what runs do."""
+"""Checks of the storage: it exists, in the right region, with the permissions that runs need."""
 
 import os
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ _NO_RULE = (
 
 
 def bucket_findings(lake: Lake) -> Iterator[Finding]:
-    """The bucket first: where it cannot be reached, nothing in it can."""
+    """Check the bucket first: without it, nothing else can be checked."""
     storage = lake.storage
     assert isinstance(storage, S3Storage)
     reached = finding_of("storage", lambda: _bucket(storage))
@@ -96,7 +96,7 @@ def _staging_stays(storage: S3Storage) -> bool:
 
 
 def _prefix(rule: "Rule") -> str:
-    """What a rule is for; one with more conditions is for nothing that we can be sure of."""
+    """The prefix of a rule; rules with further conditions match no folder."""
     chosen = rule.get("Filter", rule)
     return str(chosen.get("Prefix", "\0" if chosen else ""))
 

@@ -248,9 +248,9 @@ def _with_records(
 
 
 def _outcome(report: RunReport, status: RunStatus | None) -> Outcome:
-    """Refused replays are a matter of those who asked for them. Else Dagster's status takes
-    precedence: Dagster cancels runs that exceed their time limit, and a run may crash while it is
-    being cancelled."""
+    """Refused replays are not reported: their users see the error. Otherwise, the status in Dagster
+    takes precedence: Dagster cancels runs that exceed their time limit, and a run may crash while
+    it is being cancelled."""
     if report.damaged:
         return Outcome.NO_MATTER
     if not report.failed:

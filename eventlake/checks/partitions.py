@@ -44,7 +44,7 @@ class Comparison:
         )
 
     def to_put(self) -> list[CatalogPartition]:
-        """What has to be put, with versions that count as the newest."""
+        """The partitions to put, with versions that count as the newest."""
         moved = (
             msgspec.structs.replace(wanted, version=max(found.version, wanted.version))
             for found, wanted in self.moved
@@ -53,7 +53,7 @@ class Comparison:
 
 
 def _differ(found: CatalogPartition, wanted: CatalogPartition) -> bool:
-    """But for the version, which a repair may have raised."""
+    """Whether two entries differ, except in the version, which a repair may have raised."""
     counts = [(p.location, p.rows, p.bytes, p.files) for p in (found, wanted)]
     return counts[0] != counts[1]
 
@@ -79,7 +79,7 @@ def check_partitions(view: TableView) -> CheckResult:
 
 
 def _differences(view: TableView) -> Iterator[str]:
-    """Where the catalog has something else than the state."""
+    """The differences between catalog and state."""
     compared = Comparison.of(view.published, view.partitions)
     for wanted in compared.missing:
         yield f"{view.named(wanted.values)} is not registered ({_describe(wanted)})"
@@ -196,7 +196,7 @@ def _newest(storage: Storage, source_id: str, last: int, since: datetime) -> Ite
 
 
 _UPKEEP_INTERVAL = timedelta(days=1)
-"""What became due within it is left to the next upkeep."""
+"""Work that became due within it is left to the next upkeep."""
 
 
 def check_small_files(

@@ -1,4 +1,4 @@
 """Compiled kernels and file formats: raw bytes to columns, columns to Parquet bytes.
 
-Nothing here knows tables, sources or runs, or imports from another room. See README.md.
+It has no notion of tables, sources or runs, and imports no other room. See README.md.
 """

@@ -1,7 +1,7 @@
 """Writes cells into batches: the rows of one table, row after row, with their values as written.
 
-Memory layout of a batch: the numbers of its rows, cells and bytes of values, 64 bits each, then one
-section after the other, each of all rows or of all cells:
+Memory layout of a batch: its numbers of rows, cells and value bytes, 64 bits each, followed by
+sections with an entry for each row or cell:
 
     ids         16 bytes a row
     received    8 bytes a row: microseconds since 1970
@@ -29,17 +29,17 @@ HEAD = 24
 PER_ROW, PER_CELL = 40, 5
 LONG = 255
 KINDS, ROW, PLACE = range(3)
-"""Facts of a field of a table: a bit for each kind of cell, the first row, and the place in it."""
+"""Facts of a field of a table: a bit per kind of cell, the first row, and the position in it."""
 FACTS = 3
 LOST, IS_TEXT, FIELD_SHIFT = 2, 1, 2
-"""The bits of a code."""
+"""The flags of a code."""
 ALONE, NO_COLUMN = 0, -1
 """Of a field: nothing else goes to its column, or it has none; other numbers are those of columns
 that several fields go to."""
 
 
 class Origins(NamedTuple):
-    """Where rows are from, in the order in which they are written."""
+    """The origins of rows, in the order of writing."""
 
     ids: np.ndarray
     received: np.ndarray
@@ -57,10 +57,11 @@ def find_fields(
     found: np.ndarray,
     last: np.ndarray,
 ) -> int:
-    """The fields of tables whose rows end at `ends`: `found`, up to `last` of each; their number.
+    """Find the fields of tables whose rows end at `ends`; returns their number.
 
-    If it is larger than `found` can hold, `found` is not complete. `local_of` is scratch: NONE for
-    every field, before and after.
+    The fields of each table are in `found`, up to its entry in `last`. If the number exceeds the
+    size of `found`, it is incomplete. `local_of` is scratch memory: NONE for every field, before
+    and after.
     """
     count: int = np.int64(0)
     begin: int = np.int64(0)
@@ -82,7 +83,7 @@ def find_fields(
 
 @inlined
 def put_short(out: int, at: int, buf: int, start: int, length: int) -> None:
-    """Copy bytes; up to 16 are written whatever the length, and may be read."""
+    """Copy bytes; always reads and writes up to 16 bytes, whatever the length."""
     if length <= 16:
         put_eight(out, at, eight(buf, start))
         put_eight(out, at + 8, eight(buf, start + 8))
@@ -110,16 +111,16 @@ def write_batches(
     out: int,
     sizes: np.ndarray,
 ) -> None:
-    """Write batches from `begins` on; `sizes` is what each takes.
+    """Write batches from `begins` on; `sizes` gets the size of each.
 
-    `batch_ends` and `table_ends` are where their rows end; the fields of each table end at
-    `last_field`. `rival` is a number for each of these fields, see `ALONE`; `rivals` is the
-    largest. Where several fields of a row go to one column, the first of those that are `spelled`
-    like it has it, or else the first of all. 16 bytes more than needed may be written.
+    `batch_ends` and `table_ends` are the ends of their rows; the fields of each table end at
+    `last_field`. `rival` has a number for each of these fields, see `ALONE`; `rivals` is the
+    largest. If several fields of a row go to one column, the first one `spelled` like the column
+    gets it, otherwise the first one. Up to 16 bytes more than needed may be written.
     """
     cell_field, cell_kind, cell_start, cell_end = cells.field, cells.kind, cells.start, cells.end
     ids, received, files, lines = origins.ids, origins.received, origins.files, origins.lines
-    winner = np.full(rivals + 1, -1, np.int64)  # a cell; of an earlier row if it is none of this
+    winner = np.full(rivals + 1, -1, np.int64)  # cells; those of earlier rows are ignored
     batch, first, base = np.int64(0), np.int64(0), np.int64(0)
     for table in range(len(table_ends)):
         contested = False

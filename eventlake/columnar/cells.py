@@ -11,7 +11,7 @@ TYPE, EVENT, ID, RECEIVED, USER, ANONYMOUS = range(6)
 
 
 class Cells(NamedTuple):
-    """All values of some events, in order."""
+    """The values of events, in order."""
 
     field: np.ndarray
     kind: np.ndarray
@@ -20,10 +20,10 @@ class Cells(NamedTuple):
 
 
 class Events(NamedTuple):
-    """What is known of each event; those that are not plain have no cells."""
+    """The facts of each event; events that are not plain have no cells."""
 
     plain: np.ndarray
-    first_cell: np.ndarray  # and one more, the end of the last
+    first_cell: np.ndarray  # with one more entry, the end of the last event
     name: np.ndarray  # the event's name below its type, as a field
     received: np.ndarray  # microseconds since 1970
     envelope: np.ndarray  # the cells of the envelope's fields, NONE where there is none

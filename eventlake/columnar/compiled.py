@@ -31,7 +31,7 @@ _functions: list[Any] = []
 
 
 class ByContent(_locator):  # type: ignore[misc]
-    """Finds machine code by the content of the sources, wherever they are and however old.
+    """Locates machine code by the content of the sources, independent of path and time.
 
     On a cluster, each run has the same sources in another folder.
     """
@@ -51,17 +51,17 @@ class ByContent(_locator):  # type: ignore[misc]
 
 
 def compiled(function: Function) -> Function:
-    """A function over addresses, arrays and numbers as machine code, made at its first call."""
+    """Compile a function over addresses, arrays and numbers at its first call."""
     return _compiled(function)
 
 
 def inlined(function: Function) -> Function:
-    """The same for a small one, which becomes part of those that call it."""
+    """The same for a small function, which is inlined into its callers."""
     return _compiled(function, forceinline=True)
 
 
 def _compiled(function: Function, **options: bool) -> Function:
-    """Numba chooses where to keep a function's code when it is decorated, by two settings."""
+    """Numba chooses the cache location when a function is decorated, from two settings."""
     before = _config.CACHE_DIR, _config.CACHE_LOCATOR_CLASSES
     folder = cache_folder()
     try:
@@ -128,7 +128,7 @@ def _listed(folder: Path) -> dict[str, int]:
 
 
 class Kernels(NamedTuple):
-    """Where the machine code of this process is from."""
+    """The origin of the machine code of this process."""
 
     cached: int = 0
     compiled: int = 0

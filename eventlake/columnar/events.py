@@ -28,7 +28,7 @@ from eventlake.columnar.values import (
 
 
 def numbers_of(fields: Fields, keys: Sequence[str]) -> np.ndarray:
-    """The numbers of some fields at the top."""
+    """The numbers of some top-level fields."""
     return np.array([field_of(fields, (key,)) for key in keys], np.int64)
 
 
@@ -48,7 +48,7 @@ def read_events(
     events: Events,
     serial: int,
 ) -> int:
-    """Take lines apart from the `first` up to the `last`; the line at which the cells were full.
+    """Parse the lines from `first` to `last`; returns the line at which `cells` was full.
 
     `special` are the fields of an envelope, `stamps` those that are no part of the payload,
     `names` the tree of types and event names, `serial` the number of line 0 among all ever read.
@@ -73,7 +73,7 @@ def read_events(
         number = serial + row
         plain = i < end and byte(buf, i) == 0x7B
         level = 0
-        seen = ROOT  # the field that was seen last
+        seen = ROOT  # the last field
         key_next, may_end = True, True
         i += 1
         while plain:
@@ -119,7 +119,7 @@ def read_events(
                     break
                 following[seen] = field
                 i = close
-            if field_event[field] == number:  # a key twice in one object
+            if field_event[field] == number:  # a duplicate key in one object
                 plain = False
                 break
             field_event[field] = number

@@ -14,11 +14,11 @@ ROOT_PATH = np.uint64(0x5DA7A1A4E)
 FULL = -2
 MOST_FIELDS = 1 << 16
 _KEY_BYTES = 1 << 20
-_SLOTS = 1 << 17  # twice as many as there can be fields
+_SLOTS = 1 << 17  # twice the maximum number of fields
 
 
 class Fields(NamedTuple):
-    """A field is a number; its key's bytes, the field above it, and a hash of the whole path."""
+    """A field is a number with a parent, a key, and a hash of its path."""
 
     above: np.ndarray
     key_start: np.ndarray
@@ -26,13 +26,13 @@ class Fields(NamedTuple):
     keys: np.ndarray
     path: np.ndarray
     slots: np.ndarray  # by hash of the path: the field, or NONE
-    following: np.ndarray  # the field that came after it the last time
+    following: np.ndarray  # the field that followed it the last time
     event: np.ndarray  # the last event in which it was seen
-    used: np.ndarray  # how many fields there are, and bytes of keys
+    used: np.ndarray  # the numbers of fields and of key bytes
 
 
 def new_fields() -> Fields:
-    """Only the root."""
+    """The root alone."""
     fields = Fields(
         above=np.full(MOST_FIELDS, NONE, np.int32),
         key_start=np.zeros(MOST_FIELDS, np.int32),
@@ -49,7 +49,7 @@ def new_fields() -> Fields:
 
 
 def grown(fields: Fields) -> Fields:
-    """The same fields, with twice the room."""
+    """The same fields, with twice the capacity."""
     twice = {
         name: np.concatenate([part, np.full_like(part, NONE)])
         for name, part in fields._asdict().items()
@@ -85,7 +85,7 @@ def field_of(fields: Fields, path: tuple[str, ...]) -> int:
 
 
 def path_of(fields: Fields, field: int) -> tuple[str, ...]:
-    """The path of a field, the way back."""
+    """The path of a field; the inverse of `field_of`."""
     path: list[str] = []
     while field != ROOT:
         key = fields.keys[fields.key_start[field] : fields.key_end[field]]
@@ -96,7 +96,7 @@ def path_of(fields: Fields, field: int) -> tuple[str, ...]:
 
 @inlined
 def is_key(keys: int, key: int, end: int, buf: int, i: int) -> bool:
-    """Whether a key stands at a place of a buffer, with a quote after it."""
+    """Whether a buffer has a key at a position, followed by a quote."""
     while key + 8 <= end:
         if eight(keys, key) != eight(buf, i):
             return False
@@ -112,7 +112,7 @@ def is_key(keys: int, key: int, end: int, buf: int, i: int) -> bool:
 
 @compiled
 def below(fields: Fields, above: int, buf: int, start: int, end: int) -> int:
-    """The field with a key below another, made if it is new; FULL if there is no more room."""
+    """The child of a field with a key, created if it is new; FULL if the capacity is exhausted."""
     h = hashed(buf, start, end, fields.path[above])
     mask = np.uint64(len(fields.slots) - 1)
     slot = h & mask

@@ -15,31 +15,30 @@ from eventlake.columnar.text import put_json
 from eventlake.columnar.timestamps import NO_DATE, timestamp
 
 STRING, BIGINT, TIMESTAMP, DECIMAL, BOOLEAN = range(5)
-"""Types of columns."""
+"""Codes of column types."""
 TYPE, VALID, VALUES, TEXTS, ROWS, FILLED, USED, NEXT, LOST_SOME, FAILED_AT_ALL = range(10)
-"""Of a column: its type; the addresses of bits for the rows that have a value, of the values or the
-ends of texts, of the texts, and, if few rows have a value, of the rows that have one (else 0); how
-many values it has, how many bytes of text, up to which row the ends of texts are written; how many
-values are lossy, how many failed."""
+"""The entries of a column: its type; the addresses of the validity bits, of the values or offsets,
+of the text, and, if it is sparse, of the rows with a value (else 0); the numbers of values and of
+text bytes; the row up to which offsets are written; the numbers of lossy and of failed values."""
 COLUMN = 10
 CELLS, BYTES = range(2)
 IGNORED = -2
-"""Of a field: its values are not wanted. NO_COLUMN says that they are rescued."""
+"""A field whose values are ignored. With NO_COLUMN, they are rescued."""
 
 
 class StagedRows(NamedTuple):
-    """Rows in the order in which they are written: addresses of what each has."""
+    """Rows in the order of writing: the addresses of their parts."""
 
     codes: np.ndarray
     lengths: np.ndarray
     values: np.ndarray
     cells: np.ndarray  # and how many there are
     bytes: np.ndarray
-    fields: np.ndarray  # where the columns of its batch's fields begin
+    fields: np.ndarray  # start of the columns of the fields of its batch
 
 
 class Rescue(NamedTuple):
-    """The texts of `rescued_data`: memory, and what stands before a value, by field."""
+    """The text of `rescued_data`: memory, and the prefix of values by field."""
 
     texts: int
     room: int
@@ -57,7 +56,7 @@ def put_bit(bits: int, at: int) -> None:
 
 @compiled
 def count_cells(rows: StagedRows, column_of: np.ndarray, found: np.ndarray) -> None:
-    """The cells of each column, and their bytes."""
+    """Count the cells of each column, and their bytes."""
     for r in range(len(rows.cells)):
         codes, lengths, v = rows.codes[r], rows.lengths[r], rows.values[r]
         base = rows.fields[r]
@@ -106,7 +105,7 @@ _TRUE, _FALSE = np.frombuffer(b"true", np.uint8), np.frombuffer(b"false", np.uin
 
 @inlined
 def _cast(type: int, buf: int, start: int, end: int, values: int, slot: int) -> int:
-    """Cast a text of at least one byte, or another value, to a type; not to a string."""
+    """Cast a nonempty text, or another value, to a type other than string."""
     if type == BIGINT:
         whole, outcome = bigint(buf, start, end)
         put_eight(values, 8 * slot, whole)
@@ -132,7 +131,7 @@ def _cast(type: int, buf: int, start: int, end: int, values: int, slot: int) -> 
 def cast_texts(
     buf: int, offsets: np.ndarray, type: int, values: np.ndarray, outcomes: np.ndarray
 ) -> None:
-    """Cast texts that stand one after the other; none is empty, and bits are clear."""
+    """Cast adjacent texts; none is empty, and all validity bits are clear."""
     for text in range(len(outcomes)):
         start, end = np.int64(offsets[text]), np.int64(offsets[text + 1])
         outcomes[text] = _cast(type, buf, start, end, values.ctypes.data, text)
@@ -147,9 +146,9 @@ def fill_columns(
     rescue: Rescue,
     state: np.ndarray,
 ) -> int:
-    """Cast the cells of rows from the `first` on; the row for which `rescue` has no room.
+    """Cast the cells of rows from `first` on; returns the row that does not fit into `rescue`.
 
-    `state` is the bytes that `rescued_data` has taken, its values, and its rows.
+    `state` has the numbers of bytes, values and rows of `rescued_data`.
     """
     count = len(rows.cells)
     used, rescued, rescued_rows = state[0], state[1], state[2]

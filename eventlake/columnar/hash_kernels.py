@@ -28,7 +28,7 @@ def value_hash(buf: int, kind: int, start: int, end: int, scratch: int) -> Any:
 def payloads_of(
     buf: int, path: np.ndarray, stamps: np.ndarray, cells: Cells, events: Events
 ) -> None:
-    """The hash of each event, whatever the order of its values; `stamps` are left out of it."""
+    """The hash of each event, independent of the order of its values, and without `stamps`."""
     room = np.int64(0)
     for cell in range(events.first_cell[-1]):
         room = max(room, np.int64(cells.end[cell] - cells.start[cell]))

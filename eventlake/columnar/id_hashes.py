@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 BUCKETS = 16
-"""Part of the index's format: by the first four bits of the hash."""
+"""The number of buckets, by the first four bits of a hash. Part of the index format."""
 
 ID_BYTES = 16
 
@@ -35,7 +35,7 @@ def checksum(ids: pa.Array) -> int:
 
 
 def checksums(ids: pa.Array, groups: np.ndarray) -> dict[int, int]:
-    """The same of each group of them, by its number."""
+    """The checksum of each group of ids, by number."""
     order = np.argsort(groups, kind="stable")
     numbers, starts = np.unique(groups[order], return_index=True)
     if not len(numbers):

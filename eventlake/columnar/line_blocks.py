@@ -10,21 +10,21 @@ from eventlake.columnar.text import PADDING, find_lines
 
 
 class LineBlock:
-    """Whole lines, and the beginning of one whose end has not come yet.
+    """Whole lines, and the beginning of an unfinished line.
 
-    A line over the limit is kept up to one byte more than that, so that its reader can tell and
-    nothing larger is ever held.
+    A line over the limit is cut to one byte more than the limit: its reader can detect it, and
+    memory stays bounded.
     """
 
     def __init__(self, limit: int, room: int = 0) -> None:
-        """For lines up to this length; room is taken from the system only as it is used."""
+        """`limit` is the longest line; the system allocates `room` only as it is used."""
         self.limit = limit
-        self._memory = np.zeros(room + 2 * PIECE + PADDING, np.uint8)  # grows with what comes
+        self._memory = np.zeros(room + 2 * PIECE + PADDING, np.uint8)  # grows as needed
         self._ends = np.empty(1024, np.int64)
         self._used = 0
         self._count = 0
-        self._open = 0  # where the line without an end begins
-        self._cut = False  # that line is over the limit: its rest is not kept
+        self._open = 0  # start of the unfinished line
+        self._cut = False  # the unfinished line exceeds the limit: the rest is dropped
         self._runs: list[tuple[int, int, int]] = []  # file, number of its first line here, lines
 
     @property
@@ -42,11 +42,11 @@ class LineBlock:
         return address(self._memory)
 
     def begin(self, file: int, lines_before: int) -> None:
-        """The lines from now on are of this file."""
+        """Start a file: the following lines belong to it."""
         self._runs.append((file, lines_before + 1, self._count))
 
     def add(self, piece: bytes) -> int:
-        """Take in more of the file; how many lines ended in it."""
+        """Add a part of the file; returns the number of lines that end in it."""
         if self._cut:
             piece = piece[piece.find(b"\n") :] if b"\n" in piece else b""
         if not piece:
@@ -68,7 +68,7 @@ class LineBlock:
         return int(found)
 
     def end(self, whole: bool) -> int:
-        """The file is over: what has no line break is a line too, unless the file was broken."""
+        """End the file: an unfinished line counts, unless the file is broken."""
         unfinished = self._used > self._open
         if not whole:
             self._used, self._cut = self._open, False
@@ -107,7 +107,7 @@ class LineBlock:
         return self._memory
 
     def clear(self) -> None:
-        """Forget all whole lines; more of the file may follow."""
+        """Remove all whole lines; more of the file may follow."""
         unfinished = self._memory[self._open : self._used].copy()
         if self._runs:
             file, number, first = self._runs[-1]

@@ -1,8 +1,8 @@
 """Memory by address: reads, writes and copies bytes without bounds checks.
 
-Passing an array counts a reference, and indexing allows for negative positions; both cost more
-than all the rest where every byte of an archive is read. Callers have to check the position, and
-to hold the array that owns the memory.
+Passing an array counts a reference, and indexing supports negative positions; for kernels that
+read every byte, both cost more than the work itself. Callers check positions, and keep the array
+that owns the memory.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ _intrinsic: Callable[[Callable[..., Any]], Callable[..., Any]] = intrinsic
 
 
 def address(array: np.ndarray) -> int:
-    """Where the memory of an array begins."""
+    """The address of the memory of an array."""
     # Not `ctypes`, which takes ten times as long.
     return int(array.__array_interface__["data"][0])
 
@@ -43,7 +43,7 @@ def byte(typing_context: Any, base: Any, place: Any) -> Any:
 
 @_intrinsic
 def eight(typing_context: Any, base: Any, place: Any) -> Any:
-    """Eight bytes as one number, the first one lowest."""
+    """Eight bytes as a little-endian number."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.load(_pointer(context, builder, signature.args, arguments, 64), align=1)
@@ -53,7 +53,7 @@ def eight(typing_context: Any, base: Any, place: Any) -> Any:
 
 @_intrinsic
 def four(typing_context: Any, base: Any, place: Any) -> Any:
-    """Four bytes as one number, the first one lowest."""
+    """Four bytes as a little-endian number."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         number = builder.load(_pointer(context, builder, signature.args, arguments, 32), align=1)
@@ -109,7 +109,7 @@ def copy(typing_context: Any, to: Any, place: Any, source: Any, start: Any, leng
 
 @_intrinsic
 def ones(typing_context: Any, word: Any) -> Any:
-    """How many bits are set."""
+    """The number of set bits."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])
@@ -129,7 +129,7 @@ def first_one(typing_context: Any, word: Any) -> Any:
 
 @_intrinsic
 def reversed_bytes(typing_context: Any, word: Any) -> Any:
-    """The same number with its highest byte lowest."""
+    """The number with reversed bytes."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bswap(arguments[0])

@@ -13,7 +13,7 @@ from eventlake.columnar.memory import byte
 
 EXACT, LOSSY, FAILED = range(3)
 _NO_NUMBER = np.int64(-1)
-_ENDLESS = 10**12  # beyond the length of any line: the exact power no longer matters
+_ENDLESS = 10**12  # longer than any line: the exact exponent no longer matters
 _MOST_INTEGER_DIGITS, _PLACES = 32, 6
 _BIGINT_DIGITS = 19
 _HALF = np.uint64(0xFFFFFFFF)
@@ -107,7 +107,7 @@ def bigint(buf: int, start: int, end: int) -> tuple[int, int]:
 
 @inlined
 def _times_ten(high: Any, low: Any, digit: Any) -> Any:
-    """128 bits times ten, and a digit."""
+    """128 bits times ten, plus a digit."""
     bottom = (low & _HALF) * np.uint64(10) + digit
     top = (low >> np.uint64(32)) * np.uint64(10) + (bottom >> np.uint64(32))
     high = high * np.uint64(10) + (top >> np.uint64(32))

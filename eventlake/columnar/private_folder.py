@@ -1,9 +1,9 @@
-"""Folders that belong to one user and last: for compiled kernels and unpacked code.
+"""Persistent folders of one user, for compiled kernels and unpacked code.
 
-Code that a process finds there is executed. A predictable name in a shared folder would let another
-user create it first, so a folder is used only if it is real (no link), owned by this user, and
-closed to others. Only the standard library is imported: cluster nodes use it before they have
-anything else.
+Code in such a folder is executed. With a predictable name in a shared folder, another user could
+create it first, so a folder is used only if it is no link, owned by this user, and closed to
+others. This module imports only the standard library: cluster nodes use it before packages are
+available.
 """
 
 import os
@@ -19,11 +19,11 @@ VARIABLE = "DATALAKE_CACHE"
 
 @cache
 def private_folder() -> Path:
-    """The folder of this user; one that is lost with the machine's temporary files, if need be."""
+    """The folder of this user; a temporary folder if no other can be used."""
     for folder in _candidates():
         if is_private(folder):
             return folder
-    return Path(tempfile.mkdtemp(prefix="datalake-"))  # private, and new to everyone
+    return Path(tempfile.mkdtemp(prefix="datalake-"))  # private and new
 
 
 def _candidates() -> Iterator[Path]:
@@ -33,7 +33,7 @@ def _candidates() -> Iterator[Path]:
         yield Path(home) / "eventlake"
     if home := os.environ.get("HOME"):
         yield Path(home) / ".cache" / "eventlake"
-    # The system cleans `/tmp` sooner than `/var/tmp`, and may keep it in memory.
+    # Systems clean `/tmp` sooner than `/var/tmp`, and may keep it in memory.
     for shared in ("/var/tmp", tempfile.gettempdir()):
         yield Path(shared) / f"datalake-{os.getuid()}"
 

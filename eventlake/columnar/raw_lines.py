@@ -10,7 +10,7 @@ from isal import isal_zlib
 
 MAGIC = b"\x1f\x8b"
 PIECE = 1 << 20
-"""Of data read and of data given at once: one megabyte may hold a gigabyte of zeros."""
+"""Bytes read, and bytes yielded, at once: a compressed megabyte may expand to a gigabyte."""
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """Some programs put it at the beginning of a file; it is no part of the first line."""
@@ -20,13 +20,13 @@ _GZIP = 16 + zlib.MAX_WBITS
 
 
 class BrokenGzip(Exception):
-    """The data end too early or are damaged; the message says which."""
+    """The data end too early or are damaged; the message has the reason."""
 
 
 def gunzip(first: bytes, stream: BinaryIO, again: Callable[[], BinaryIO]) -> Iterator[bytes]:
-    """All that can be read, up to the byte that fails; then raises `BrokenGzip`.
+    """Yield all readable data, up to the damaged byte; then raise `BrokenGzip`.
 
-    `first` was read from the stream already; `again` opens another from the beginning.
+    `first` was read from the stream already; `again` opens a new stream.
     """
     given = 0
     try:
@@ -34,7 +34,7 @@ def gunzip(first: bytes, stream: BinaryIO, again: Callable[[], BinaryIO]) -> Ite
             given += len(piece)
             yield piece
     except isal_zlib.error as error:  # type: ignore[misc]  # its stub says instance
-        # isal gives nothing of a piece with a fault in it; zlib, slower, can be set back.
+        # isal returns nothing of a damaged piece; the slower zlib can be rewound.
         with again() as stream:
             for piece in _salvaged(stream):
                 yield piece[max(0, given) :]
@@ -43,7 +43,7 @@ def gunzip(first: bytes, stream: BinaryIO, again: Callable[[], BinaryIO]) -> Ite
 
 
 def _members(data: bytes, stream: BinaryIO, new_member: Callable[[], Any]) -> Iterator[bytes]:
-    """Gzip members one after the other; zeros that pad them are left out."""
+    """Decompress gzip members in sequence, without padding zeros."""
     at = 0
     while at < len(data):
         member, unread, step = new_member(), b"", _FIRST_BYTES
@@ -71,13 +71,13 @@ def _after_zeros(data: bytes, at: int) -> int:
 
 
 def _salvaged(stream: BinaryIO) -> Iterator[bytes]:
-    """What lies before the fault."""
+    """The data before the damage."""
     with suppress(zlib.error):
         yield from _members(stream.read(PIECE), stream, _CarefulMember)
 
 
 class _CarefulMember:
-    """A gzip member that gives all before a fault, from ever fewer bytes at once, then fails."""
+    """A gzip member that returns all data before the damage in ever smaller steps, then fails."""
 
     def __init__(self) -> None:
         self._zlib = zlib.decompressobj(_GZIP)
@@ -108,10 +108,11 @@ class _CarefulMember:
 
 @dataclass(slots=True)
 class RawLines:
-    """Iterate to get (line number from 1, line); afterwards `broken` says what ended it early.
+    """Iterate to get (line number from 1, line); afterwards `broken` has the reason of an early
+    end.
 
-    A line over the limit comes out cut to one byte more than the limit, so that its reader can
-    tell and nothing larger is ever held.
+    A line over the limit is cut to one byte more than the limit: its reader can detect it, and
+    memory stays bounded.
     """
 
     open: Callable[[], BinaryIO]
@@ -134,7 +135,7 @@ class RawLines:
         return self.lines, line if self.lines > 1 else line.removeprefix(BYTE_ORDER_MARK)
 
     def pieces(self) -> Iterator[bytes]:
-        """The content as it comes, unpacked."""
+        """The content in pieces, decompressed."""
         try:
             with self.open() as stream:
                 first = stream.read(PIECE)

@@ -1,7 +1,7 @@
 """Scans JSON text: eight bytes at a time where possible, else byte by byte.
 
-A buffer is the address of its memory, which ends with `PADDING` zeros, so that eight bytes can be
-read at every place in it.
+A buffer is an address. Its memory ends with `PADDING` zeros, so that eight bytes can be read at
+every position.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from eventlake.columnar.memory import byte, eight, put
 
 PADDING = 16
 BAD = -1
-"""Instead of a place: what stands there is not plain JSON."""
+"""Instead of a position: the text is not plain JSON."""
 
 _ONES = np.uint64(0x0101010101010101)
 _HIGH = np.uint64(0x8080808080808080)
@@ -25,7 +25,7 @@ _SPACES = _ONES * np.uint64(0x20)
 
 @inlined
 def after_plain(buf: int, i: int, end: int) -> int:
-    """The first place from `i` on with a quote, a backslash, a control or a non-ASCII byte."""
+    """The first position from `i` on with a quote, a backslash, a control or a non-ASCII byte."""
     while i < end:
         word = eight(buf, i)
         quote = word ^ _QUOTES
@@ -39,7 +39,7 @@ def after_plain(buf: int, i: int, end: int) -> int:
         if odd == 0:
             i += 8
             continue
-        # The lowest mark is right; a borrow can only set false ones above it.
+        # The lowest mark is exact; a borrow can only set wrong marks above it.
         while odd & np.uint64(0xFF) == 0:
             odd >>= np.uint64(8)
             i += 1
@@ -49,7 +49,7 @@ def after_plain(buf: int, i: int, end: int) -> int:
 
 @compiled
 def find_lines(buf: int, start: int, end: int, ends: np.ndarray) -> int:
-    """Note the places of line breaks; how many there are, of which as many are noted as fit."""
+    """Write the positions of line breaks as far as they fit; returns their total number."""
     found = 0
     i = start
     while i < end:
@@ -72,7 +72,7 @@ def find_lines(buf: int, start: int, end: int, ends: np.ndarray) -> int:
 
 @inlined
 def after_space(buf: int, i: int, end: int) -> int:
-    """The first place from `i` on that is no white space of JSON."""
+    """The first position from `i` on without white space of JSON."""
     while i < end:
         c = byte(buf, i)
         if c != 0x20 and c != 0x09 and c != 0x0D and c != 0x0A:
@@ -83,7 +83,7 @@ def after_space(buf: int, i: int, end: int) -> int:
 
 @compiled
 def after_character(buf: int, i: int, end: int) -> int:
-    """The place after one character of UTF-8 that is not ASCII, or BAD."""
+    """The position after a non-ASCII character in UTF-8, or BAD."""
     c = byte(buf, i)
     if c < 0xC2 or c > 0xF4:
         return BAD
@@ -92,8 +92,8 @@ def after_character(buf: int, i: int, end: int) -> int:
         return BAD
     second = byte(buf, i + 1)
     if (
-        (c == 0xE0 and second < 0xA0)  # longer than need be
-        or (c == 0xED and second > 0x9F)  # half of a pair
+        (c == 0xE0 and second < 0xA0)  # overlong
+        or (c == 0xED and second > 0x9F)  # a lone surrogate
         or (c == 0xF0 and second < 0x90)
         or (c == 0xF4 and second > 0x8F)  # beyond the last character
     ):
@@ -116,7 +116,7 @@ def hex_digit(c: int) -> int:
 
 @compiled
 def code_unit(buf: int, i: int) -> int:
-    """What four hexadecimal digits from `i` say, or BAD."""
+    """The value of four hexadecimal digits at `i`, or BAD."""
     unit = np.int64(0)
     for k in range(4):
         digit = hex_digit(byte(buf, i + k))
@@ -128,7 +128,7 @@ def code_unit(buf: int, i: int) -> int:
 
 @compiled
 def after_escape(buf: int, i: int, end: int) -> int:
-    """The place after an escape whose backslash is at `i`, or BAD; pairs are one escape."""
+    """The position after the escape at `i`, or BAD; a surrogate pair is one escape."""
     if i + 1 >= end:
         return BAD
     c = byte(buf, i + 1)
@@ -153,7 +153,7 @@ def after_escape(buf: int, i: int, end: int) -> int:
 
 @compiled
 def unescaped(buf: int, start: int, end: int, out: int, at: int) -> int:
-    """Write the text between two quotes as it is meant; the place after it."""
+    """Write the text between two quotes without escapes; returns the end."""
     i = start
     while i < end:
         c = byte(buf, i)
@@ -169,7 +169,7 @@ def unescaped(buf: int, start: int, end: int, out: int, at: int) -> int:
 
 @compiled
 def meant(buf: int, i: int) -> int:
-    """The character that the escape at `i` stands for."""
+    """The character of the escape at `i`."""
     c = byte(buf, i + 1)
     if c == 0x75:
         unit = code_unit(buf, i + 2)
@@ -191,13 +191,13 @@ def meant(buf: int, i: int) -> int:
 
 @compiled
 def escaped_again(buf: int, i: int, out: int, at: int) -> int:
-    """Write what the escape at `i` stands for into JSON: escaped only where it has to be."""
+    """Write the character of the escape at `i` to JSON, escaped only if necessary."""
     return put_json(out, at, meant(buf, i))
 
 
 @compiled
 def put_json(out: int, at: int, code: int) -> int:
-    """Write a character of a JSON string, escaped only where it has to be."""
+    """Write a character of a JSON string, escaped only if necessary."""
     short = 0
     if code == 0x22 or code == 0x5C:
         short = code
@@ -270,7 +270,7 @@ def hashed(buf: int, start: int, end: int, seed: Any) -> Any:
         i += 8
     left = end - i
     if left > 0:
-        # What lies beyond the end is shifted out.
+        # Bytes beyond the end are shifted out.
         word = eight(buf, i) << np.uint64(8 * (8 - left))
         h = (h ^ word) * _MIX_1
         h ^= h >> np.uint64(32)

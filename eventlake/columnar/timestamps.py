@@ -14,14 +14,14 @@ _FIRST, _AFTER_LAST = -719_162 * _DAY, 2_932_897 * _DAY  # the years 1 to 9999
 
 @inlined
 def _two(buf: int, i: int) -> int:
-    """The number that two digits spell, or one above 99."""
+    """The value of two digits; above 99 if they are not digits."""
     high, low = np.int64(byte(buf, i)) - 0x30, np.int64(byte(buf, i + 1)) - 0x30
     return 10 * high + low if 0 <= high <= 9 and 0 <= low <= 9 else np.int64(100)
 
 
 @inlined
 def may_be_date(buf: int, start: int, end: int) -> bool:
-    """Whether the hyphens of a date are in their places; most texts fail here."""
+    """Whether the hyphens of a date are in place; most texts fail this test."""
     return end - start >= 10 and byte(buf, start + 4) == 0x2D and byte(buf, start + 7) == 0x2D
 
 

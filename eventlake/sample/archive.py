@@ -25,7 +25,7 @@ def blank_rows() -> Iterator[Row]:
 
 
 def fault_rows(factory: EventFactory, draw: Draw, received: int) -> Iterator[Row]:
-    """One of each; lines count for a table only if nothing but the id is missing."""
+    """One line per kind; a line counts for a table only if just its id is missing."""
 
     def event(kind: Kind = DEBUG_PROBE) -> Fields:
         return factory.event(kind, draw, received)
@@ -95,7 +95,7 @@ def odd_rows(factory: EventFactory, draw: Draw, received: int) -> Iterator[Row]:
 
 # Fast rather than small; the same level everywhere, since the bytes depend on it.
 _LEVEL = 1
-_GZIP = 16 + zlib.MAX_WBITS  # zlib's own gzip header carries no time and no name
+_GZIP = 16 + zlib.MAX_WBITS  # the gzip header of zlib has no time and no name
 _LINES_AT_ONCE = 512
 _CLEAR_OF_LINE_ENDS = 250
 
@@ -103,7 +103,7 @@ _CLEAR_OF_LINE_ENDS = 250
 def gzipped(lines: Iterable[bytes], *, tidy: bool = True) -> Iterator[bytes]:
     """The lines as the chunks of a gzip file.
 
-    An untidy one is a chain of gzip members, and its last line has no end.
+    An untidy one is a chain of gzip members, and its last line has no line break.
     """
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
     lines = iter(lines)
@@ -124,7 +124,7 @@ def cut_off(whole: bytes) -> tuple[bytes, int]:
     text = zlib.decompress(whole, _GZIP)
     for size in range(len(whole) // 2, len(whole)):
         left = zlib.decompressobj(_GZIP).decompress(whole[:size])
-        # Decoders may differ in the last bytes they can give: stay away from the ends of lines.
+        # Decoders may differ in the last bytes they return: stay away from the ends of lines.
         begun = len(left) - (left.rfind(b"\n") + 1)
         missing = text.find(b"\n", len(left)) - len(left)
         if min(begun, missing) >= _CLEAR_OF_LINE_ENDS:
@@ -149,7 +149,7 @@ def write_if_different(path: Path, chunks: Iterable[bytes]) -> int:
 
 DUMMY_OBJECT = "dummy-object.txt"  # as object stores create them
 _LINES_TO_A_COPY_SOON = 5
-_EVENTS_TO_A_COPY = 90  # gives 1 % duplicates, since some copies belong to days that are not made
+_EVENTS_TO_A_COPY = 90  # gives 1 % duplicates, since some copies are of later days
 
 
 def write_archive(
@@ -246,7 +246,7 @@ class _SourceArchive:
                 *fault_rows(self._factory, draw, received),
                 *blank_rows(),
             ]
-            # Each once a day, dealt out among the day's files.
+            # Each once a day, distributed over the files of the day.
             yield from rows[file.key.number :: self._spec.files_per_day]
 
     def _kind(self, file: PlannedFile, number: int, draw: Draw) -> Kind:
@@ -270,7 +270,7 @@ def _repeat_every(spec: SampleSpec) -> int:
     """The number of events per repeated event; 0: none is repeated."""
     if spec.duplicates is not None:
         return round(1 / spec.duplicates) if spec.duplicates else 0
-    # Often enough on small days to show every way of it.
+    # Often enough for all variants on small days.
     return max(1, min(_EVENTS_TO_A_COPY, spec.events_per_day // 12)) if spec.faults else 0
 
 

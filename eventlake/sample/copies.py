@@ -30,11 +30,11 @@ class Role(StrEnum):
     REGULAR = "regular"
     OVERNIGHT = "overnight"  # in the folder of the day after its rows were received
     CUT = "cut"  # ends in the middle of its gzip stream
-    STRAGGLER = "straggler"  # comes in after its day was loaded
+    STRAGGLER = "straggler"  # arrives after its day was loaded
 
 
 class FileKey(NamedTuple):
-    """A file's place in the archive of one source; days count from 1."""
+    """The position of a file in the archive of one source; days count from 1."""
 
     day: int
     role: Role
@@ -52,7 +52,7 @@ class PlannedFile:
     end: int
     events: int
     events_before: int  # in the regular files of the day before this one
-    arrival: int  # the sync that sees it first, counted like the days
+    arrival: int  # the first sync that sees it, counted like the days
     received_on: int  # the day, from 1, on which its fresh events are received
 
 
@@ -117,13 +117,13 @@ def _share(total: int, index: int, parts: int) -> tuple[int, int]:
 class Again(Enum):
     """How an event is repeated."""
 
-    SOON = auto()  # the same bytes, some lines further down
+    SOON = auto()  # the same bytes, some lines later
     HOURS_LATER = auto()  # the same bytes, in a later file
     RESENT = auto()  # received a second time, in a later file
     OVERNIGHT = auto()  # the same bytes, in the next day's folder
     CORRECTED = auto()  # the same id, another payload
     REUSED_ID = auto()  # the same id on an unrelated event, often of another table
-    EARLIER = auto()  # received earlier, but in a file that comes in later
+    EARLIER = auto()  # received earlier, but in a file that arrives later
     DAYS_LATER = auto()  # received a second time, one to six days after
     AFTER_A_WEEK = auto()  # the same id so much later that it is no duplicate
 

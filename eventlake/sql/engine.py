@@ -77,7 +77,7 @@ class LakeSql:
         try:
             return _whole_numbers(_rows(connection.sql(statement.sql), limits))
         except duckdb.CatalogException as error:
-            # Only now, as the name may have been that of one of DuckDB's own tables.
+            # Checked late, because the name may be that of a table of DuckDB.
             for mention in (m for m, table in meant.items() if table is None):
                 raise unknown_table(self.catalog, databases, mention) from error
             raise _refused(error) from error

@@ -187,7 +187,7 @@ def _all_equal(keys: dict[str, str]) -> ds.Expression:
 
 
 def arrow_type(text: str) -> pa.DataType:
-    """The Arrow type of one of the lake's five, of Hive's others, or of a nesting of them."""
+    """The Arrow type of a type of the lake or of Hive, also a nested one."""
     kind, _, inner = text.strip().removesuffix(">").partition("<")
     match kind:
         case "array":
@@ -211,7 +211,7 @@ def arrow_type(text: str) -> pa.DataType:
 
 
 _DECIMAL = re.compile(r"decimal\((\d+), *(\d+)\)", re.ASCII)
-# The lake makes none of these, but people add columns of their own.
+# The lake uses none of these, but users add their own columns.
 _OTHERS = {
     "tinyint": pa.int8(),
     "smallint": pa.int16(),

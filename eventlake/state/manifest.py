@@ -133,7 +133,7 @@ class PartitionChange(msgspec.Struct, frozen=True):
 
     @property
     def vacated(self) -> str | None:
-        """The folder that is no longer used: of a dropped partition, or its former version folder."""
+        """The folder that is no longer used, of a dropped partition or a former version."""
         if self.dropped:
             return self.location
         return self.left if self.left and paths.is_version_folder(self.left) else None

@@ -1,4 +1,4 @@
-"""Starts Spark's daemon of Python workers on every engine, with all that workers need.
+"""Starts the daemon of Python workers on every engine, with everything that workers need.
 
 The daemon forks the workers. Imports and compiled kernels are made once, in the daemon, and the
 workers share their memory. Spark has unpacked code and packages before it starts the daemon.

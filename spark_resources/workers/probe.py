@@ -1,4 +1,4 @@
-"""A task that reports what a Python worker has. Standard library only: it may have no packages."""
+"""A task that reports the environment of a worker. Standard library only: it may lack packages."""
 
 import os
 import platform
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Worker(NamedTuple):
-    """What a worker has."""
+    """The environment of a worker."""
 
     host: str
     machine: str

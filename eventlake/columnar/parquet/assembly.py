@@ -45,14 +45,14 @@ from eventlake.columnar.parquet.footer import (
 from eventlake.columnar.parquet.pages import Place, Room, Rows, page_size, put_chunk
 
 HEADER = 64
-"""Bytes that the header of a page may have."""
-_LEVELS = 64  # bytes that a page has beside what grows with its rows
+"""Upper bound of the bytes of a page header."""
+_LEVELS = 64  # bytes of a page independent of its rows
 _MAGIC = 0x31524150  # PAR1
 _DATA_PAGE, _DICTIONARY_PAGE = 0, 2
 
 
 class Need(NamedTuple):
-    """Bytes that a file may take before it is packed, and how many pages it may have."""
+    """Upper bounds of the uncompressed bytes and of the pages of a file."""
 
     total: int
     pages: int
@@ -60,7 +60,7 @@ class Need(NamedTuple):
 
 @compiled
 def need_of(columns: np.ndarray, rows: Rows) -> Need:
-    """What rows may take: values, levels, and the numbers of entries."""
+    """Upper bound of the bytes of rows: values, levels, and dictionary indices."""
     total = pages = np.int64(0)
     for number in range(len(columns)):
         column = column_at(columns, number)
@@ -74,7 +74,7 @@ def need_of(columns: np.ndarray, rows: Rows) -> Need:
             size = 4 * (high - low) + offset_of(column, column.first + high) - begin
         elif column.kind != TEXT and column.kind != TRUTH:
             size = (8 if column.kind == NUMBER else DECIMAL_BYTES) * (high - low)
-        of_column = 2 + size // page_size(column, rows)  # one for its dictionary, if it has one
+        of_column = 2 + size // page_size(column, rows)  # one for the dictionary, if there is one
         size += _LEVELS * of_column + ((rows.end - rows.start) >> 3) + 4 * (high - low)
         total += size
         pages += of_column
@@ -85,9 +85,9 @@ def need_of(columns: np.ndarray, rows: Rows) -> Need:
 def encode(
     columns: np.ndarray, rows: Rows, room: Room, facts: np.ndarray, pages: np.ndarray
 ) -> int:
-    """Make the pages of all columns; their number.
+    """Create the pages of all columns; returns their number.
 
-    The rows of columns and pages hold the results.
+    The results are in the entries of columns and pages.
     """
     at = Place(room.bodies, 0)
     for number in range(len(columns)):
@@ -107,7 +107,7 @@ def encode(
 def assemble(
     columns: np.ndarray, same: Same, rows: int, out: int, facts: np.ndarray, pages: np.ndarray
 ) -> int:
-    """Write the file of which all pages are packed; its size."""
+    """Write the file from compressed pages; returns its size."""
     put_four(out, 0, _MAGIC)
     at = np.int64(4)
     for number in range(len(columns)):

@@ -1,4 +1,4 @@
-"""The columns of a table in memory, and which of their values go to a file."""
+"""The columns of a table in memory, and the selection of values for a file."""
 
 from typing import NamedTuple
 
@@ -8,36 +8,36 @@ from eventlake.columnar.compiled import compiled, inlined
 from eventlake.columnar.memory import byte, eight, first_one, four, ones, put_four
 
 TEXT, NUMBER, DECIMAL, TRUTH = range(4)
-"""How values lie in memory: offsets and bytes, 8 bytes each, 16 bytes each, a bit each."""
+"""The memory layout of values: offsets and bytes, 8 bytes, 16 bytes, or a bit each."""
 DECIMAL_BYTES = 16
 WORD = 64  # bits
 
 
 class Column(NamedTuple):
-    """A column; its addresses are 0 for what it does not have."""
+    """A column; addresses of missing parts are 0."""
 
     kind: int
-    valid: int  # the address of the bits that say which rows have a value; 0: all of them
+    valid: int  # the address of the validity bits; 0: all rows have a value
     values: int  # an address
     offsets: int  # an address, of texts
-    first: int  # the place among the values at which the column begins
-    rows: int  # of a sparse column: the address of the rows that have a value, 8 bytes each
+    first: int  # the index of the first value of the column
+    rows: int  # of a sparse column: the address of the rows with a value, 8 bytes each
     count: int  # and their number
     name: int  # an address
     name_size: int
 
 
 class Values(NamedTuple):
-    """Values of a column that go to a file: one after the other, or at given places."""
+    """The values of a column for a file: adjacent, or at given indices."""
 
     count: int
     base: int
-    places: int  # an address, four bytes each; 0: they begin at `base`
+    places: int  # the address of indices, four bytes each; 0: adjacent from `base` on
 
 
 @inlined
 def column_at(columns: np.ndarray, number: int) -> Column:
-    """A column from a table that has a line of numbers for each."""
+    """A column from an array with one line of numbers per column."""
     return Column(
         columns[number, 0],
         columns[number, 1],
@@ -53,7 +53,7 @@ def column_at(columns: np.ndarray, number: int) -> Column:
 
 @inlined
 def place(values: Values, number: int) -> int:
-    """Where a value lies among all values of its column."""
+    """The index of a value in its column."""
     if values.places:
         return four(values.places, 4 * number)
     return values.base + number
@@ -61,7 +61,7 @@ def place(values: Values, number: int) -> int:
 
 @inlined
 def offset_of(column: Column, at: int) -> int:
-    """Where the text at a place begins, and that of the place before it ends."""
+    """The start of the text at an index, and the end of the text before it."""
     return four(column.offsets, 4 * at)
 
 
@@ -72,7 +72,7 @@ def bit(address: int, at: int) -> bool:
 
 @inlined
 def bits_at(address: int, at: int, count: int) -> int:
-    """Up to 64 bits from any one on, without a look at bytes in which none of them is."""
+    """Up to 64 bits from a position on; reads no bytes beyond them."""
     begin, shift = at >> 3, np.uint64(at & 7)
     if count == WORD:
         word = eight(address, begin) >> shift
@@ -91,7 +91,7 @@ def bits_at(address: int, at: int, count: int) -> int:
 
 @inlined
 def first_at_least(rows: int, count: int, row: int) -> int:
-    """How many of the rows of a sparse column come before one."""
+    """The number of rows of a sparse column before a row."""
     low, high = np.int64(0), np.int64(count)
     while low < high:
         middle = (low + high) >> 1
@@ -104,7 +104,7 @@ def first_at_least(rows: int, count: int, row: int) -> int:
 
 @compiled
 def values_of(column: Column, start: int, end: int, places: int) -> Values:
-    """The values of the rows from `start` to `end`; `places` is room for where they lie."""
+    """The values of the rows from `start` to `end`; `places` is memory for their indices."""
     if column.rows:
         low = first_at_least(column.rows, column.count, start)
         high = first_at_least(column.rows, column.count, end)

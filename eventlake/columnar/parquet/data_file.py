@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 ROW_GROUP = 128 * 1024
-"""Rows that readers can skip as one."""
+"""Rows per row group."""
 
 _SAMPLE = 256  # rows by which a column is judged
 

@@ -17,21 +17,21 @@ from eventlake.columnar.parquet.footer import put_varint
 from eventlake.columnar.parquet.values import hash_of, is_same
 
 GIVEN_UP = -1
-_TRIED = 32  # values; of so few it cannot be said whether they repeat
+_TRIED = 32  # values; fewer do not show whether they repeat
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _LOW = np.uint64(0xFFFFFFFF)
 
 
 def slots(rows: int) -> int:
-    """The size of a dictionary's hash table, in places of eight bytes."""
+    """The size of the hash table of a dictionary, in slots of eight bytes."""
     return 1 << max(8, (rows + 2 * _TRIED).bit_length())
 
 
 @compiled
 def find_entries(column: Column, values: Values, table: int, entries: int, numbers: int) -> int:
-    """Write the place of each entry, and of each value the number of its entry; how many there are.
+    """Write the index of each entry, and the entry of each value; returns the number of entries.
 
-    It is given up as soon as more than every second value has been a new one.
+    Stops as soon as more than half of the values were new.
     """
     bits = 8
     while (1 << bits) < values.count + 2 * _TRIED:
@@ -46,7 +46,7 @@ def find_entries(column: Column, values: Values, table: int, entries: int, numbe
         slot = np.int64(found >> shift)
         mark = found << np.uint64(32)
         while True:
-            # The lower half of a hash, and the number of an entry from 1 on.
+            # The lower half of a hash, and the number of an entry, starting at 1.
             there = eight(table, 8 * slot)
             if there == np.uint64(0):
                 if count > _TRIED + (number >> 1):
@@ -97,8 +97,8 @@ def _is_same(column: Column, one: int, other: int) -> bool:
 
 @compiled
 def put_numbers(numbers: int, count: int, entries: int, out: int, at: int) -> int:
-    """Write the numbers of entries, each in as few bits as they all fit in; the place after."""
-    width = 1  # not every reader knows numbers of no bits
+    """Write the numbers of entries with the smallest bit width; returns the end."""
+    width = 1  # not all readers support a width of 0 bits
     while (1 << width) < entries:
         width += 1
     put(out, at, width)

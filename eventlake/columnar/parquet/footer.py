@@ -1,7 +1,7 @@
 """The footer of a file: its columns, their offsets, and statistics of their values.
 
-A field begins with a byte: how far its number is from the one before, and its type. A struct ends
-with a zero.
+A field starts with a byte: the difference of its number to the previous one, and its type. A struct
+ends with a zero.
 """
 
 from collections.abc import Iterable, Sequence
@@ -52,21 +52,21 @@ def put_varint(out: int, at: int, number: int) -> int:
 
 @inlined
 def put_number(out: int, at: int, step: int, kind: int, number: int) -> int:
-    """A field with a number that is not negative."""
+    """Write a field with a nonnegative number."""
     put(out, at, step << 4 | kind)
     return put_varint(out, at + 1, number << 1)
 
 
 @inlined
 def put_struct(out: int, at: int, step: int) -> int:
-    """A field that is a struct: its fields follow, and an end."""
+    """Start a field that is a struct: its fields follow, then an end."""
     put(out, at, step << 4 | STRUCT)
     return at + 1
 
 
 @inlined
 def put_list(out: int, at: int, step: int, kind: int, count: int) -> int:
-    """A field that is a list: its elements follow."""
+    """Start a field that is a list: its elements follow."""
     put(out, at, step << 4 | LIST)
     if count < 15:
         put(out, at + 1, count << 4 | kind)
@@ -77,13 +77,13 @@ def put_list(out: int, at: int, step: int, kind: int, count: int) -> int:
 
 @inlined
 def put_element(out: int, at: int, number: int) -> int:
-    """An element of a list: a number that is not negative."""
+    """Write an element of a list: a nonnegative number."""
     return put_varint(out, at, number << 1)
 
 
 @inlined
 def put_structs(out: int, at: int, step: int, count: int) -> int:
-    """A field that is a list of structs: these follow."""
+    """Start a field that is a list of structs: these follow."""
     return put_list(out, at, step, STRUCT, count)
 
 
@@ -95,18 +95,18 @@ def put_end(out: int, at: int) -> int:
 
 PLAIN, RLE, RLE_DICTIONARY = 0, 3, 8
 LONGEST_BOUND = 64
-"""Bytes of the lowest and highest text, if there are any."""
+"""The length of the lowest and the highest text, if there are any."""
 FOOTER = 128 + 2 * LONGEST_BOUND
-"""Bytes that the footer may need for a column, beside its name."""
+"""Upper bound of the footer bytes of a column, without its name."""
 _DATA_PAGE, _DICTIONARY_PAGE = 0, 2
 
 
 class Same(NamedTuple):
-    """What is the same in all files of a table, as bytes: addresses and sizes."""
+    """The parts of a footer that all files of a table share: addresses and sizes."""
 
-    before: int  # what the footer says before the number of rows
+    before: int  # the footer before the number of rows
     before_size: int
-    after: int  # what it says after the row group
+    after: int  # the footer after the row group
     after_size: int
 
 
@@ -231,7 +231,7 @@ def _put_chunk(column: Column, facts: np.ndarray, number: int, rows: int, out: i
         at = put_number(out, at, 2, LONG, facts[number, BEGIN])
     at = put_struct(out, at, 1 if has_dictionary else 3)
     at = _put_statistics(column, facts, number, out, at)
-    if has_dictionary:  # by this, readers know that all values are in it
+    if has_dictionary:  # tells readers that the dictionary has all values
         at = put_structs(out, at, 1, 2)
         at = _put_encoding(out, at, _DICTIONARY_PAGE, PLAIN)
         at = _put_encoding(out, at, _DATA_PAGE, RLE_DICTIONARY)
@@ -240,7 +240,7 @@ def _put_chunk(column: Column, facts: np.ndarray, number: int, rows: int, out: i
 
 @inlined
 def _physical(kind: int) -> int:
-    """The type as Parquet numbers it."""
+    """The number of the type in Parquet."""
     if kind == TEXT:
         return 6
     if kind == NUMBER:
@@ -283,7 +283,7 @@ def _put_value(column: Column, place: int, out: int, at: int, step: int) -> int:
         copy(out, at, column.values, offset_of(column, place), size)
     elif column.kind == NUMBER:
         put_eight(out, at, eight(column.values, 8 * place))
-    elif column.kind == DECIMAL:  # the highest byte comes first
+    elif column.kind == DECIMAL:  # big-endian
         begin = DECIMAL_BYTES * place
         put_eight(out, at, reversed_bytes(eight(column.values, begin + 8)))
         put_eight(out, at + 8, reversed_bytes(eight(column.values, begin)))

@@ -25,12 +25,12 @@ from eventlake.columnar.parquet.dictionary import GIVEN_UP, find_entries, put_nu
 from eventlake.columnar.parquet.footer import put_varint
 from eventlake.columnar.parquet.values import bounds_of, plain_size, put_plain
 
-_RUN = 6  # bytes that a row with a value takes, and those without before it, at most
+_RUN = 6  # upper bound of the bytes of a row with a value, including the rows without one before it
 
 
 @compiled
 def put_levels(column: Column, values: Values, start: int, end: int, out: int) -> int:
-    """Write them from the beginning of `out` on, after their length; the place after them."""
+    """Write them to the start of `out`, after their length; returns the end."""
     rows = end - start
     at = np.int64(4)
     if values.count == 0 or values.count == rows:
@@ -55,7 +55,7 @@ def _put_run(out: int, at: int, rows: int, is_value: bool) -> int:
 
 @inlined
 def _row(column: Column, values: Values, number: int) -> int:
-    """The row of a value, of a column of which some have none."""
+    """The row of a value in a column with nulls."""
     if column.rows:
         return np.int64(eight(column.rows, 8 * (values.base - column.first + number)))
     return four(values.places, 4 * number) - column.first
@@ -99,25 +99,25 @@ def _put_bits(column: Column, values: Values, start: int, end: int, out: int, at
 
 
 REPEATING = 512
-"""Bytes of a column in a file from which on it is tried whether its values repeat."""
+"""Minimum bytes of a column to try a dictionary."""
 PLAIN, SNAPPY, ZSTD = 0, 1, 6
 TINY = 64
-"""Bytes of a column up to which it is not packed: a call of a codec takes longer than it saves."""
+"""Maximum bytes of a column that stays uncompressed: a codec call would cost more than it saves."""
 
 
 class Rows(NamedTuple):
-    """Rows of a file, and how it is to be written."""
+    """The rows of a file, and its options."""
 
     start: int
     end: int
-    various: int  # bytes from which on columns are left to zstd if their values do not repeat
-    page: int  # bytes of a page, about
+    various: int  # minimum bytes of columns compressed by zstd if their values do not repeat
+    page: int  # approximate bytes of a page
 
 
 class Room(NamedTuple):
-    """Memory to work in: addresses."""
+    """Addresses of working memory."""
 
-    bodies: int  # of pages, as they are before they are packed
+    bodies: int  # of uncompressed pages
     places: int
     entries: int
     numbers: int
@@ -126,26 +126,26 @@ class Room(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Up to where there is something: addresses, and the lines of pages."""
+    """The ends of used memory: addresses, and the number of pages."""
 
     body: int
     line: int
 
 
 class Chunk(NamedTuple):
-    """A column of a file, but for its pages."""
+    """A column of a file, without its pages."""
 
     codec: int
     nulls: int
-    lowest: int  # the place of the lowest value, -1 if there is none
+    lowest: int  # the index of the lowest value, -1 if there is none
     highest: int
-    entries: int  # of its dictionary, 0 if it has none
+    entries: int  # of the dictionary, 0 if there is none
     after: Place
 
 
 @compiled
 def put_chunk(column: Column, rows: Rows, room: Room, at: Place, pages: np.ndarray) -> Chunk:
-    """Make the pages of a column from a place on."""
+    """Create the pages of a column from an address on."""
     values = values_of(column, rows.start, rows.end, room.places)
     nulls = rows.end - rows.start - values.count
     size = plain_size(column, values)
@@ -180,7 +180,7 @@ def put_chunk(column: Column, rows: Rows, room: Room, at: Place, pages: np.ndarr
 
 @inlined
 def page_size(column: Column, rows: Rows) -> int:
-    """Of less than 256 KB zstd sees more of what numbers have in common; texts have it in more."""
+    """zstd compresses numbers better in pages below 256 KB, and text in larger ones."""
     return rows.page if column.kind == TEXT else rows.page >> 2
 
 
@@ -188,7 +188,7 @@ def page_size(column: Column, rows: Rows) -> int:
 def _noted(
     at: Place, size: int, values: int, is_dictionary: bool, codec: int, pages: np.ndarray
 ) -> Place:
-    """The page whose body lies at a place; it is packed later, unless that is not worth it."""
+    """Register the page at an address; it is compressed later if worthwhile."""
     pages[at.line, PAGE_CODEC] = codec
     pages[at.line, IS_DICTIONARY] = is_dictionary
     pages[at.line, COUNT] = values

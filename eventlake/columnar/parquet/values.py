@@ -20,12 +20,12 @@ from eventlake.columnar.parquet.columns import (
     place,
 )
 
-_SHORT = 32  # bytes; more are copied by the system
+_SHORT = 32  # bytes; longer ones are copied by the system
 
 
 @inlined
 def short_word(values: int, begin: int, size: int) -> int:
-    """A text of less than eight bytes, then zeros."""
+    """A text of less than eight bytes, padded with zeros."""
     if size <= 0:
         return np.uint64(0)
     end = begin + size
@@ -39,7 +39,7 @@ def short_word(values: int, begin: int, size: int) -> int:
 
 @inlined
 def sort_key(values: int, begin: int, size: int) -> int:
-    """A number by which texts that begin differently are in order."""
+    """A number that orders texts by their first eight bytes."""
     if size >= 8:
         return reversed_bytes(eight(values, begin))
     return reversed_bytes(short_word(values, begin, size))
@@ -47,11 +47,11 @@ def sort_key(values: int, begin: int, size: int) -> int:
 
 @inlined
 def hash_of(values: int, begin: int, size: int) -> int:
-    """A number that is the same for the same text; its highest bits are the best."""
+    """A hash of a text; its highest bits are the best."""
     found = np.uint64(size) * np.uint64(0x9E3779B97F4A7C15)
     other = found
     at, end = begin, begin + size
-    while at + 16 <= end:  # two at a time, of which none has to wait for the other
+    while at + 16 <= end:  # two at a time, independent of each other
         found = _mixed(found, eight(values, at))
         other = _mixed(other, eight(values, at + 8))
         at += 16
@@ -82,7 +82,7 @@ def is_same(values: int, one: int, other: int, size: int) -> bool:
 
 @inlined
 def is_less(values: int, one: int, one_end: int, other: int, other_end: int) -> bool:
-    """Whether a text comes before another, by their bytes."""
+    """Whether a text sorts before another, by bytes."""
     while one + 8 <= one_end and other + 8 <= other_end:
         a, b = eight(values, one), eight(values, other)
         if a != b:
@@ -100,7 +100,7 @@ def is_less(values: int, one: int, one_end: int, other: int, other_end: int) -> 
 
 @inlined
 def copy_text(out: int, at: int, values: int, begin: int, size: int) -> None:
-    """Copy a text; up to eight bytes behind it are overwritten."""
+    """Copy a text; overwrites up to eight bytes behind it."""
     if size > _SHORT:
         copy(out, at, values, begin, size)
     elif size >= 8:
@@ -120,7 +120,7 @@ _SIGN = np.uint64(1 << 63)
 
 
 class Bounds(NamedTuple):
-    """Where the lowest and the highest value lie among those of the column."""
+    """The indices of the lowest and the highest value of the column."""
 
     lowest: int
     highest: int
@@ -128,7 +128,7 @@ class Bounds(NamedTuple):
 
 @compiled
 def plain_size(column: Column, values: Values) -> int:
-    """Bytes that the values take as they are."""
+    """The bytes of the values in plain encoding."""
     if column.kind == NUMBER:
         return 8 * values.count
     if column.kind == DECIMAL:
@@ -147,7 +147,7 @@ def plain_size(column: Column, values: Values) -> int:
 
 @compiled
 def put_plain(column: Column, values: Values, out: int, at: int) -> int:
-    """Write values from a place on; the place after them."""
+    """Write values from an address on; returns the end."""
     if column.kind == TEXT:
         for number in range(values.count):
             one = place(values, number)
@@ -193,7 +193,7 @@ def _put_truths(column: Column, values: Values, out: int, at: int) -> int:
 
 @compiled
 def bounds_of(column: Column, values: Values) -> Bounds:
-    """The bounds of some values; there is at least one."""
+    """The bounds of at least one value."""
     lowest = highest = place(values, 0)
     low = high = _key(column, lowest)
     for number in range(1, values.count):
@@ -208,7 +208,7 @@ def bounds_of(column: Column, values: Values) -> Bounds:
 
 @inlined
 def _key(column: Column, at: int) -> int:
-    """A number that is in the order of the values, as far as their first 64 bits go."""
+    """A number that orders values by their first 64 bits."""
     if column.kind == NUMBER:
         return eight(column.values, 8 * at) ^ _SIGN
     if column.kind == TEXT:
@@ -221,7 +221,7 @@ def _key(column: Column, at: int) -> int:
 
 @inlined
 def _is_less(column: Column, one: int, other: int) -> bool:
-    """Of two values whose first 64 bits are the same."""
+    """Compare two values with equal first 64 bits."""
     if column.kind == TEXT:
         return is_less(
             column.values,

@@ -44,15 +44,15 @@ from eventlake.columnar.typed import SparseColumn, TypedColumns
 
 _KINDS = (TEXT, NUMBER, NUMBER, DECIMAL, TRUTH)  # in the order of the types
 SMALL = 128 << 10
-"""Bytes of a file before it is packed: up to that, Snappy suffices for all of its columns."""
-_VARIOUS = 2_000  # bytes of a column; below, all that zstd saves is less than what it takes
+"""Uncompressed bytes of a file up to which Snappy is used for all columns."""
+_VARIOUS = 2_000  # bytes of a column; below, zstd saves less than it costs
 _NONE = 1 << 62
 PAGE = 1 << 20
-"""Bytes of a page, about: readers unpack one at a time."""
+"""Approximate bytes of a page: readers decompress one at a time."""
 LARGEST = 64 << 20
-"""Bytes of a file before it is packed, for which there is memory three times in the worst case."""
+"""Uncompressed bytes of a file made in memory, which takes three times as much at worst."""
 _CODECS = {SNAPPY: pa.Codec("snappy"), ZSTD: pa.Codec("zstd", 1)}
-_OF_PAGE = 64  # bytes that a codec may add to a page, beside a part of its size
+_OF_PAGE = 64  # constant bytes that a codec may add to a page
 _TO_PACK = [PAGE_CODEC, PACKED_AT, SIZE]
 
 
@@ -107,10 +107,10 @@ class TableFiles:
         return memory.out.data[:size]
 
     def _room(self, rows: int, need: Need) -> "_Memory":
-        """For a file of this number of rows and bytes, and for smaller ones."""
+        """Memory for files up to this number of rows and bytes."""
         memory = self._memory
         if not memory.suffices(rows, need):
-            # With a margin: the next files are about as large as this one.
+            # With a margin: the next files have about the same size.
             most = Need(*(5 * max(two) // 4 for two in zip(need, memory.need, strict=True)))
             self._memory = memory = _Memory(5 * max(rows, memory.rows) // 4, most, self._footer)
         return memory
@@ -121,12 +121,12 @@ class TableFiles:
 
 
 class _Memory:
-    """Where the kernel works; what it does not use of it is never taken from the system."""
+    """The working memory of the kernel; the system allocates only what is used."""
 
     def __init__(self, rows: int, need: Need, footer: int) -> None:
         self.rows, self.need = rows, need
         self._packed: list[pa.Buffer] = []
-        packed = need.total + need.total // 6  # Snappy's bound, which is above that of zstd
+        packed = need.total + need.total // 6  # the bound of Snappy, larger than that of zstd
         self.out = np.empty(packed + need.pages * (HEADER + _OF_PAGE) + footer, np.uint8)
         self.lines = np.empty((need.pages, PAGE_FACTS), np.int64)
         self._bodies = pa.py_buffer(np.empty(need.total + PADDING, np.uint8))
@@ -147,7 +147,7 @@ class _Memory:
         return rows <= self.rows and need.total <= had.total and need.pages <= had.pages
 
     def pack(self, pages: int) -> None:
-        """Pack the pages that have a codec; they stay until the file is assembled."""
+        """Compress the pages that have a codec; they are kept until the file is assembled."""
         lines, bodies = self.lines[:pages], self._bodies
         self._packed.clear()
         for number, (codec, begin, size) in enumerate(lines[:, _TO_PACK].tolist()):
@@ -187,7 +187,7 @@ def _lines(
 
 
 def _sparse_rows(columns: TypedColumns) -> np.ndarray:
-    """The rows of all sparse columns, so that one address is asked for; and one more row."""
+    """The rows of all sparse columns in one array, and one more row."""
     found = [c.rows for c in columns.columns.values() if isinstance(c, SparseColumn)]
     return np.concatenate([*found, np.zeros(1, np.int64)], dtype=np.int64)
 

@@ -168,7 +168,7 @@ def masters(engine: str) -> list[tuple[str, int]]:
 
 
 def reach(engine: str, seconds: float = _CONNECT_SECONDS) -> str:
-    """Connect to a master; the address of this machine on the way to it.
+    """Connect to a master; returns the address of this machine in that connection.
 
     Spark itself would try for a minute, and its error does not say what to do.
     """

@@ -92,7 +92,7 @@ class Executors:
 
     @property
     def count(self) -> int:
-        """Without the driver, which is also in this list."""
+        """The number of executors. The list of Spark includes the driver."""
         status = self.context._jsc.sc().getExecutorMemoryStatus()
         return int(status.size()) - 1
 
@@ -177,7 +177,7 @@ class Executors:
 
 
 def look_at_workers(context: SparkContext, storage: Storage, engine: str) -> list[Worker]:
-    """What each worker has; raises if its Python cannot be used at all."""
+    """The facts of each worker; raises if its Python cannot be used at all."""
     with _new_file(storage) as file:
         try:
             return workers_of(context, list(pins(Target(python=HERE))), file)
