@@ -47,7 +47,7 @@ def test_a_lake_in_a_bucket_is_opened_with_the_role_of_the_settings() -> None:
     assert glue.access == access
 
 
-def test_a_source_may_have_a_role_and_a_region_of_its_own() -> None:
+def test_a_source_may_have_its_own_role_and_region() -> None:
     lake = opened(iam_role_arn=ROLE, region="eu-west-1", catalog="glue")
     expected = {
         "a": AwsAccess("eu-west-1", ROLE, "W1"),

@@ -116,7 +116,7 @@ def test_the_same_files_make_the_same_zip(tmp_path: Path) -> None:
     assert first.getvalue() == second.getvalue()
 
 
-def test_code_and_packages_are_brought_once_per_version(
+def test_code_and_packages_are_shipped_once_per_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[Target] = []

@@ -168,7 +168,7 @@ def test_a_replay_of_all_days_changes_the_type_and_its_events_have_it(requested:
     assert EVENING_BEFORE in rows
 
 
-def test_the_type_changes_with_all_days_and_checks_use_it_at_once(requested: Platform) -> None:
+def test_the_type_changes_with_all_days_and_checks_use_it_immediately(requested: Platform) -> None:
     assert requested.materialize([ORDERS], TWO, TWO).success
     assert type_of(requested) == "decimal(38,6)"
     loaded_before = requested.definitions().resolve_implicit_global_asset_job_def()
@@ -303,7 +303,7 @@ def test_a_refused_replay_is_reported_and_leaves_its_assets_as_they_were(
     assert current_troubles(platform.lake, platform.lake.settings.source("web_shop"), now()) == {}
 
 
-def test_changed_raw_files_are_taken_with_the_tag_that_the_refusal_names(
+def test_changed_raw_files_are_loaded_with_the_tag_that_the_refusal_names(
     platform: Platform,
 ) -> None:
     platform.sync("web_shop")

@@ -118,7 +118,7 @@ def test_the_webserver_shows_the_console_only_to_those_who_may(
 
 
 @pytest.mark.e2e
-def test_the_ui_comes_up_and_ctrl_c_ends_it(filled: SampleLake, free_port: int) -> None:
+def test_the_ui_starts_and_ctrl_c_ends_it(filled: SampleLake, free_port: int) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "datalake_assets.cli", "dev", "--port", str(free_port)],
         cwd=filled.folder,
@@ -210,7 +210,7 @@ def test_a_process_that_a_script_starts_in_the_background_can_be_ended() -> None
     assert "default_int_handler" in printed
 
 
-def test_the_console_is_a_process_of_its_own(
+def test_the_console_is_a_separate_process(
     settings_file: Path, free_port: int, busy_port: int, execve: Mock
 ) -> None:
     assert f"Port {busy_port}" in datalake("console", "--port", str(busy_port), code=2).err

@@ -100,7 +100,7 @@ def test_a_running_replay_is_shown(filled: SampleLake) -> None:
     assert [(r["kind"], r["alive"], r["days"]) for r in shown["open_runs"]] == [("replay", True, 3)]
 
 
-def test_an_archive_that_is_gone_spoils_only_its_own_line(filled: SampleLake) -> None:
+def test_a_missing_archive_affects_only_its_own_line(filled: SampleLake) -> None:
     shutil.rmtree(filled.folder / "data/segment-logs/9IP56Shn6")
     result = datalake("status")
     assert [row[-1] for row in result.rows] == ["0 B", "?"]

@@ -156,7 +156,7 @@ def test_a_new_source_waits_for_two_hours_and_gives_the_reason(clock: Clock) -> 
     assert clock.tick() == ASKED
 
 
-def test_the_first_sync_comes_once_when_it_is_due_unless_there_is_data(clock: Clock) -> None:
+def test_the_first_sync_starts_once_when_it_is_due_unless_there_is_data(clock: Clock) -> None:
     jobs, said, cursor = clock.sense()
     assert (jobs, "shop is new" in said, "app is new" in said, cursor) == ([], True, True, "[]")
     clock.raw("2026-10-01", "a", "m1")
@@ -176,7 +176,7 @@ def test_unreadable_state_is_left_to_a_run_to_report(clock: Clock) -> None:
     assert (jobs, "shop could not be read" in said, cursor) == ([], True, "[]")
 
 
-def test_without_a_wait_the_first_sync_comes_at_the_next_tick(clock: Clock) -> None:
+def test_without_a_wait_the_first_sync_starts_at_the_next_tick(clock: Clock) -> None:
     clock.set({"first_sync_hours": 0})
     assert clock.sense()[0] == ["sync_shop"]
 

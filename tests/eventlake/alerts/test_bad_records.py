@@ -82,7 +82,7 @@ def test_records_of_suppressed_users_are_not_shown(runs: Runs) -> None:
     assert "ann" not in rejected.text + rescued.text
 
 
-def test_a_log_that_is_gone_leaves_the_message_without_its_record(runs: Runs) -> None:
+def test_without_the_record_log_the_message_has_no_record(runs: Runs) -> None:
     runs.load(DAY, "null")
     runs.storage.delete_folder("sync_tracking_datasets")
     [message] = messages(runs, rejected_percent=1)

@@ -81,7 +81,7 @@ def test_one_scan_is_the_same_rows_for_every_library(my: EventLake, tmp_path: Pa
         (lambda my: my.records("nope"), "No run of web_shop has the id 'nope'"),
     ],
 )
-def test_what_is_wrong_is_said(wrong: object, message: str, my: EventLake) -> None:
+def test_problems_are_reported(wrong: object, message: str, my: EventLake) -> None:
     with pytest.raises(UsageError, match=message):
         wrong(my)  # type: ignore[operator]
 

@@ -80,7 +80,7 @@ def test_a_range_is_compared_with_the_days_around_it(
     assert (total.rows_in, total.loaded, total.duplicates) == (rows_in, loaded, duplicates)
 
 
-def test_a_data_file_that_is_gone(runs: Runs, audited: Audited) -> None:
+def test_a_missing_data_file(runs: Runs, audited: Audited) -> None:
     (runs.root / FIRST).unlink()
     found = audited()
     assert differences(found) == [
@@ -102,7 +102,7 @@ def test_a_data_file_that_cannot_be_read(runs: Runs, audited: Audited, without_i
 
 
 @pytest.mark.parametrize("batch", [2, 50_000])
-def test_a_row_that_was_taken_out(
+def test_a_removed_row(
     runs: Runs, audited: Audited, monkeypatch: pytest.MonkeyPatch, batch: int
 ) -> None:
     monkeypatch.setattr("eventlake.audit.rows.BATCH", batch)
@@ -158,7 +158,7 @@ def test_a_row_never_sent(
     assert one.examples == ((kind, str(cells.get("message_id", "m1") or "")),)
 
 
-def test_a_row_in_another_hour_than_its_own_is_missing_there(runs: Runs, audited: Audited) -> None:
+def test_a_row_in_a_wrong_hour_is_missing_in_its_own(runs: Runs, audited: Audited) -> None:
     source = runs.root / FIRST
     source.rename(runs.root / FIRST.replace("hr=07", "hr=08").replace("R1-0-0", "moved"))
     assert differences(audited()) == [

@@ -86,7 +86,7 @@ def test_rows_of_lost_files_are_unchecked(runs: Runs, audited: Audited, folder_t
     assert (found.total.unchecked, found.total.unexpected) == (1, 0)
 
 
-def test_only_the_hours_of_a_file_that_is_gone_are_excused(runs: Runs, audited: Audited) -> None:
+def test_only_the_hours_of_a_removed_file_are_excused(runs: Runs, audited: Audited) -> None:
     runs.archive.day("2026-10-01").file("a", order("m1", "2026-10-01T07:00"))
     (runs.root / B).unlink()
     found = audited()
@@ -94,7 +94,9 @@ def test_only_the_hours_of_a_file_that_is_gone_are_excused(runs: Runs, audited: 
     assert found.total.unchecked == 1
 
 
-def test_doubled_rows_are_reported_even_if_their_file_is_gone(runs: Runs, audited: Audited) -> None:
+def test_doubled_rows_are_reported_even_if_their_raw_file_was_removed(
+    runs: Runs, audited: Audited
+) -> None:
     (runs.root / B).unlink()
     (partition,) = (p for p in runs.files("track_order") if p.endswith("2026-10-02/hr=07"))
     runs.storage.copy(f"{partition}/R1-1-0.parquet", f"{partition}/copy.parquet")

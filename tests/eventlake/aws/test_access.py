@@ -203,7 +203,9 @@ def test_staging_goes_after_its_days_and_unfinished_uploads_from_all_we_write() 
     ],
     ids=["none yet", "others' rule", "ours of before", "a rule without id"],
 )
-def test_ours_come_anew_and_others_stay_in_place(present: list[Any], ids: list[str]) -> None:
+def test_our_rules_are_replaced_and_others_stay_in_place(
+    present: list[Any], ids: list[str]
+) -> None:
     stage, data, tracking = ours = our_rules("", 14)
     known = {"stage": stage, "data": data, "tracking": tracking}
     others = {"archive": ARCHIVE, "nameless": NAMELESS}

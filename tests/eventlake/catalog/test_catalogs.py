@@ -26,7 +26,7 @@ def test_an_empty_lake_has_an_empty_catalog(empty_catalog: Catalog) -> None:
     assert empty_catalog.table("shop", "track_order") is None
 
 
-def test_a_table_is_made_once_and_comes_back_as_it_was_made(catalog: Catalog) -> None:
+def test_a_table_is_created_once_and_read_as_it_was_created(catalog: Catalog) -> None:
     assert catalog.databases() == ["shop"]
     assert catalog.tables("shop") == [ORDERS]
     assert catalog.table("shop", "track_order") == ORDERS
@@ -158,7 +158,7 @@ def test_hundreds_of_partitions_come_and_move_and_go(catalog: Catalog) -> None:
     assert catalog.partitions("shop", "track_order") == new[60:]
 
 
-def test_what_does_not_fit_into_a_comment_comes_back_as_it_was(catalog: Catalog) -> None:
+def test_a_comment_that_does_not_fit_is_restored(catalog: Catalog) -> None:
     long, odd = "/properties/" + "é" * 300, "/properties/a\nb\u0000"
     told = CatalogTable(
         database="shop",

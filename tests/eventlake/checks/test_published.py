@@ -311,7 +311,7 @@ def test_runs_continue_after_it(checked: Checked) -> None:
     assert checked.runs.ids("track_order") == ["m1", "m2", "m4", "m5", "m8"]
 
 
-def test_of_manifests_that_are_gone_the_catalog_is_believed(checked: Checked) -> None:
+def test_for_pruned_manifests_the_catalog_is_trusted(checked: Checked) -> None:
     """Years later only the last manifests are kept; what is lost besides is told."""
     runs = checked.runs
     note_pruned(runs.storage, "S1", 1)

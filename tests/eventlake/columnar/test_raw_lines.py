@@ -163,7 +163,7 @@ def test_damage_late_in_a_large_file_is_found_by_halving(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("gzipped", [True, False])
-def test_a_line_over_the_limit_comes_out_one_byte_longer_than_allowed(gzipped: bool) -> None:
+def test_a_line_over_the_limit_is_cut_one_byte_beyond_it(gzipped: bool) -> None:
     content = b"a\n" + b"x" * (3 << 20) + b"\nb\n" + b"y" * LIMIT
     lines, broken = read(gzip.compress(content) if gzipped else content)
     assert lines == [b"a", b"x" * (LIMIT + 1), b"b", b"y" * LIMIT]

@@ -74,7 +74,7 @@ def test_rows_come_out_by_table_and_partition_with_their_places(tmp_path: Path) 
     assert [c.first[:2] for c in orders.columns][-2:] == [(0, 1), (1, 1)]
 
 
-def test_every_id_comes_out_once_in_its_bucket(tmp_path: Path) -> None:
+def test_every_id_is_returned_once_in_its_bucket(tmp_path: Path) -> None:
     names = [f"m{n}" for n in range(40)]
     staged = Staged(tmp_path, [track("Order", name, "2026-10-01T07:00") for name in names])
     found: dict[bytes, int] = {}
@@ -110,7 +110,7 @@ GOOD = track("Order", "m1", "2026-10-01T07:00")
         (track("Other", "m2", "2026-10-01T07:00"), Reason.TOO_MANY_TABLES, "track_other"),
     ],
 )
-def test_each_reason_rejects_its_own_line_and_no_other(
+def test_each_reason_rejects_only_its_own_line(
     tmp_path: Path, line: Line, reason: Reason, table: str
 ) -> None:
     limits = Limits(line_bytes=300, depth=4, columns=STANDARD + 2, tables=1)

@@ -44,7 +44,7 @@ class TwoTasks(InProcess):
 
 @pytest.mark.parametrize("chunk", [1, 300, staged_lines.CHUNK])
 @pytest.mark.parametrize("flow", [InProcess, TwoTasks])
-def test_a_sync_opens_each_raw_file_once_whatever_becomes_of_its_lines(
+def test_a_sync_opens_each_raw_file_once_whatever_the_outcome_of_its_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flow: type[InProcess], chunk: int
 ) -> None:
     monkeypatch.setattr(staged_lines, "CHUNK", chunk)

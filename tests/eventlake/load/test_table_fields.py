@@ -148,7 +148,7 @@ def test_a_field_that_never_won_is_discovered_when_it_first_does(take: Any) -> N
 
 
 @pytest.mark.parametrize("key", ["day", "hr", "Day", "rescuedData", "Message ID", "received_at"])
-def test_names_that_are_taken_are_no_columns(take: Any, key: str) -> None:
+def test_reserved_names_are_no_columns(take: Any, key: str) -> None:
     assert take({key: 1}).rescued() == f'"/{key}":1'
 
 

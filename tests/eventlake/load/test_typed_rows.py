@@ -160,7 +160,7 @@ def test_more_text_than_offsets_can_address_is_refused(
         typed(tmp_path / "b", [{"n": "a" * 101}], COUNT)
 
 
-def test_a_footer_is_held_to_the_schema() -> None:
+def test_a_footer_is_compared_with_the_schema() -> None:
     table = schema(COUNT, NOTE)
     assert type_problems(table.arrow, table) == ()
     assert type_problems(table.arrow.append(pa.field("rescued_data", pa.string())), table) == ()

@@ -21,7 +21,7 @@ from eventlake.rules.types import TableSchema
 from eventlake.storage import LocalStorage
 
 
-def test_a_task_gets_its_own_tables_only() -> None:
+def test_a_task_gets_only_its_own_tables() -> None:
     tables = ("page", "page_view", "order")
     keys = [rows_key(table, f"hr={hour}") for table in tables for hour in range(2)]
     job = LoadJob(
@@ -65,7 +65,7 @@ def test_all_partitions_of_a_small_table_are_one_share() -> None:
     assert {shares.of(blob("b", hour)) for hour in HOURS} == {"0\nb\n0"}
 
 
-def test_a_large_table_is_dealt_out_by_partition_whatever_task_read_it() -> None:
+def test_a_large_table_is_split_by_partition_whatever_task_read_it() -> None:
     staged = {rows_key("large", hour): 40 * MB for hour in HOURS} | {rows_key("a", HOURS[0]): 1}
     shares = deal_out(staged, {}, slots=2)
     assert shares.groups == {"large": 24 * 40 * MB // LARGEST}

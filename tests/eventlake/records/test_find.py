@@ -93,7 +93,7 @@ def test_a_file_may_move_with_its_partition(
     assert one.now_in == one.record["data_file"].replace("/S1/", "/S1/versions/R2/")
 
 
-def test_what_a_replay_left_out_is_gone(runs: Runs, search: Search) -> None:
+def test_a_replay_removes_rows_it_does_not_load(runs: Runs, search: Search) -> None:
     runs.set(skip_events=["Order"])
     runs.replay("2026-10-01", "2026-10-02")
     found = search("m2")

@@ -37,7 +37,7 @@ def load_at(runs: Runs, *times: str) -> None:
     runs.load(times[0][:10], *events)
 
 
-def test_requests_add_up_and_are_taken_back(runs: Runs) -> None:
+def test_requests_add_up_and_are_withdrawn(runs: Runs) -> None:
     load_at(runs, "2026-10-01T07:00")
     request_type(runs, "track_order.a", "string")
     request_type(runs, "track_order.b", "decimal")
@@ -51,7 +51,7 @@ def test_requests_add_up_and_are_taken_back(runs: Runs) -> None:
     assert runs.state().requested_types == {}
 
 
-def test_a_request_is_a_commit_of_its_own_and_no_run(runs: Runs) -> None:
+def test_a_request_is_a_separate_commit_and_no_run(runs: Runs) -> None:
     load_at(runs, "2026-10-01T07:00")
     request_type(runs, "track_order.a", "string")
     manifest = read_manifest(runs.storage, SOURCE_ID, 2)
@@ -128,7 +128,7 @@ def orders(runs: Runs) -> Runs:
     return runs
 
 
-def test_a_column_comes_with_its_source_its_table_and_its_requested_type(orders: Runs) -> None:
+def test_a_column_is_returned_with_source_table_and_requested_type(orders: Runs) -> None:
     found = target(orders, "track_order.n")
     assert (found.source.slug, found.schema.table) == ("shop", "track_order")
     assert (found.column.type, found.requested) == (LakeType.BIGINT, None)

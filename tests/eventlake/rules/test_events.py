@@ -277,7 +277,7 @@ LAKES = st.lists(st.builds(InLake, st.sampled_from(NAMES), TIMES), max_size=6)
 @example([], [InLake("a", 0)], HASHED)
 @example([Event("a", 0, 1, 1), Event("a", 0, 0, 2), Event("a", 0, 0, 1)], [], ALIKE)
 @example([Event("a", 0, 0, 1)], [InLake("b", 0)], ALIKE)
-def test_all_ids_at_once_are_compared_like_each_of_them(
+def test_all_ids_together_are_compared_like_each_alone(
     events: list[Event], lake: list[InLake], hashes: dict[str, bytes]
 ) -> None:
     assert fast(events, lake, hashes) == plainly(events, lake)

@@ -165,7 +165,7 @@ def test_the_event_of_a_warehouse_table_is_the_name_by_the_name_rule(event: str)
     assert event_of_table(table_name("track", event, WAREHOUSE), WAREHOUSE) == snake(event)
 
 
-def test_the_name_of_a_track_event_as_sent_has_a_column_of_its_own_in_warehouse_naming() -> None:
+def test_warehouse_naming_has_a_column_for_the_track_name_as_sent() -> None:
     assert column_name(("event",), WAREHOUSE, "track") == "event_text"
     assert column_name(("event_text",), WAREHOUSE, "track") is None
     assert column_name(("Event",), WAREHOUSE, "track") is None

@@ -223,7 +223,7 @@ def test_a_replay_that_finds_no_row_drops_the_partition(runs: Runs) -> None:
     assert list(runs.partitions("track_order")) == [("2026-10-01", "08")]
 
 
-def test_a_dropped_partition_comes_back_without_its_old_files(runs: Runs) -> None:
+def test_a_dropped_partition_returns_without_its_old_files(runs: Runs) -> None:
     day = runs.archive.day("2026-10-01")
     gone = day.file("a", *orders("m1"))
     runs.sync()
@@ -254,7 +254,7 @@ def test_another_database_or_prefix_is_a_new_place_that_shares_no_folder(runs: R
     assert runs.table("web_track_order").comment == "Order"
 
 
-def test_a_table_without_rows_of_its_own_is_not_made(runs: Runs) -> None:
+def test_a_table_of_nothing_but_duplicates_is_not_created(runs: Runs) -> None:
     report = runs.load(
         "2026-10-01",
         *orders("m1"),

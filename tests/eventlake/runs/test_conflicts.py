@@ -109,7 +109,7 @@ def test_a_sync_between_two_days_of_a_replay_loses_nothing_to_the_second(runs: R
     assert not warned_of_conflict(runs)
 
 
-def test_growing_partitions_are_copied_anew(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_growing_partitions_are_copied_again(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(InProcess, "slots", 2)
     monkeypatch.setattr(placement, "SPLIT_BYTES", 220)
     day = runs.archive.day("2026-10-01")
@@ -191,7 +191,7 @@ def test_a_replay_that_was_only_asleep_does_its_day_once_more(runs: Runs) -> Non
     assert runs.reports()["R2"][0]["status"] == "finished"
 
 
-def test_a_sync_whose_staging_is_gone_fails_and_the_next_one_loads_it(runs: Runs) -> None:
+def test_a_sync_without_its_staging_fails_and_the_next_one_loads_it(runs: Runs) -> None:
     runs.archive.day("2026-10-01").file("a", order("m1", "2026-10-01T07:00"))
     runs.flow = overtaken(runs, lambda: close_as_dead(runs, "R1"))
     with pytest.raises(ConservationError):

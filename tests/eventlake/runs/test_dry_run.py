@@ -66,7 +66,7 @@ def rows_now(runs: Runs) -> dict[tuple[str, ...], int]:
 
 @settings(max_examples=40)
 @given(stories(suppression=True))
-def test_whatever_an_archive_holds_the_numbers_are_those_of_the_run(story: Story) -> None:
+def test_for_any_archive_a_dry_run_has_the_numbers_of_the_run(story: Story) -> None:
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
         patch.setattr(InProcess, "slots", story.tasks)

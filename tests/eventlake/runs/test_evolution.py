@@ -107,7 +107,7 @@ def assert_nothing_is_lost(runs: Runs, sent: dict[str, Any]) -> None:
     list(permutations([INTEGER, TEXT, OBJECT, ARRAY])),
     ids=lambda values: "-".join(type(value).__name__ for value in values),
 )
-def test_nothing_is_lost_in_whatever_order_they_come(runs: Runs, values: tuple[Any, ...]) -> None:
+def test_nothing_is_lost_in_any_order(runs: Runs, values: tuple[Any, ...]) -> None:
     sent: dict[str, Any] = {}
     columns: list[Any] = []
     for day, value in zip((MONDAY, TUESDAY, WEDNESDAY, THURSDAY), values, strict=True):

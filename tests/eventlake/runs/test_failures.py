@@ -214,7 +214,7 @@ def used(runs: Runs) -> int:
 @pytest.mark.parametrize("step", [growing_sync, replay])
 @pytest.mark.parametrize("room", [0, 1_000, 2_000, 4_000, 8_000, 16_000])
 @pytest.mark.usefixtures("small_files")
-def test_whatever_room_is_left_the_run_after_it_makes_it_good(
+def test_with_any_space_left_the_next_run_completes_the_work(
     runs: Runs, monkeypatch: pytest.MonkeyPatch, step: Callable[[Runs], None], room: int
 ) -> None:
     first_sync(runs)

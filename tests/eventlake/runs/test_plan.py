@@ -69,7 +69,7 @@ def test_the_backlog_goes_day_folder_by_day_folder_oldest_first(runs: Runs) -> N
         (0.1, [f"day folder 2026-10-0{n}" for n in (1, 2, 3, 4)]),
     ],
 )
-def test_what_fits_one_unit_is_one_unit_whatever_its_folders(
+def test_files_that_fit_one_unit_are_one_unit_whatever_their_folders(
     runs: Runs, fit: float, units: list[str]
 ) -> None:
     for day in range(1, 5):
@@ -100,7 +100,7 @@ def test_only_raw_files_in_day_folders_are_read(runs: Runs) -> None:
     assert planned(runs) == [("day folder 2026-10-01", ["a.json", "b.jsonl", "c.gz"])]
 
 
-def test_a_late_file_is_loaded_whatever_hours_it_has(runs: Runs) -> None:
+def test_a_late_file_is_loaded_with_any_hours(runs: Runs) -> None:
     runs.archive.day("2026-10-01").file("a", order("m1", "2026-10-01T07:00"))
     runs.load("2026-10-05", order("m2", "2026-10-05T07:00"))
     runs.archive.day("2026-10-01").file("late", order("m3", "2026-09-29T23:00"))

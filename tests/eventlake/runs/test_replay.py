@@ -34,7 +34,7 @@ from tests.support.lakes.retyping import days_of_a_replay, request_type, seen
 from tests.support.lakes.runs import SOURCE_ID, CleanAfter, Runs, utc
 
 
-def test_a_replay_brings_all_tables_of_its_days_as_the_archive_has_them_now(runs: Runs) -> None:
+def test_a_replay_loads_all_tables_of_its_days_from_the_current_archive(runs: Runs) -> None:
     day = runs.archive.day("2026-10-01")
     day.file("a", order("m1", "2026-10-01T07:00", n=1), identify("m2", "2026-10-01T08:00"))
     runs.load("2026-10-02", order("m3", "2026-10-02T07:00", n=1))
@@ -103,7 +103,7 @@ def test_a_replay_changes_nothing_where_nothing_has_changed(runs: Runs) -> None:
     assert runs.state().rows == state.rows == {"shop.track_order": 4}
 
 
-def test_a_duplicate_is_loaded_when_the_kept_event_is_gone(runs: Runs) -> None:
+def test_a_duplicate_is_loaded_when_the_kept_event_was_removed(runs: Runs) -> None:
     first = runs.archive.day("2026-10-01").file("a", order("m1", "2026-10-01T07:00"))
     runs.load("2026-10-02", order("m1", "2026-10-02T07:00"))
     assert list(runs.partitions("track_order")) == [("2026-10-01", "07")]
@@ -121,7 +121,7 @@ def test_what_the_lake_has_around_the_range_is_kept_against_what_is_replayed(run
     assert list(runs.partitions("track_order")) == [("2026-10-01", "07")]
 
 
-def test_files_that_a_replay_has_brought_are_recognised_by_their_ids(runs: Runs) -> None:
+def test_rows_that_a_replay_loaded_are_recognised_by_their_ids(runs: Runs) -> None:
     day = runs.archive.day("2026-10-01")
     day.file("a", order("m1", "2026-10-01T07:00"))
     runs.replay("2026-10-01", "2026-10-02")
@@ -144,7 +144,7 @@ def test_skipped_events_leave_the_range_and_come_back(runs: Runs) -> None:
 
 
 @pytest.mark.parametrize("kind", ["file", "all"])
-def test_an_index_that_is_gone_is_made_again_from_the_lake(tmp_path: Path, kind: str) -> None:
+def test_a_missing_index_is_rebuilt_from_the_lake(tmp_path: Path, kind: str) -> None:
     """The same archive with and without the loss ends in the same lake."""
     ends = []
     for lost in (False, True):
@@ -352,7 +352,7 @@ def test_without_changes_no_consent_is_needed(loaded: Runs) -> None:
     assert loaded.replay(*BOTH, accept=False).row_count == 5
 
 
-def test_a_changed_file_needs_consent_and_is_then_taken_as_it_is(loaded: Runs) -> None:
+def test_a_changed_file_needs_consent_and_is_then_loaded_as_it_is(loaded: Runs) -> None:
     path = loaded.archive.day("2026-10-01").file("a", order("new", MORNING))
     reason = refused(loaded, *DAY)
     assert f"  changed: {path.relative_to(loaded.root)} (" in reason
@@ -413,7 +413,7 @@ def test_consent_holds_until_the_next_change(loaded: Runs) -> None:
     assert "b.gz" not in reason
 
 
-def test_a_file_that_is_back_brings_its_rows_back(loaded: Runs) -> None:
+def test_a_file_that_is_back_restores_its_rows(loaded: Runs) -> None:
     path = raw(loaded, "2026-10-02", "b")
     content, stat = path.read_bytes(), path.stat()
     path.unlink()
@@ -513,7 +513,7 @@ def test_thirty_days_interrupted_three_times_cost_little_more_than_once(tmp_path
     )
 
 
-def test_a_finished_replay_runs_anew(runs: Runs) -> None:
+def test_a_finished_replay_starts_over(runs: Runs) -> None:
     span = load_days(runs, 3)
     for units in (3, 6):
         runs.replay(*span)
@@ -607,7 +607,7 @@ def test_other_files_of_done_days_restart_it(runs: Runs, day: str, name: str, un
     assert bool(anew) == (day == "2026-09-01")
 
 
-def test_files_that_syncs_bring_meanwhile_do_not_begin_it_anew(runs: Runs) -> None:
+def test_files_that_syncs_load_meanwhile_do_not_restart_it(runs: Runs) -> None:
     span = load_days(runs, 3)
     cancel(runs, 2, *span)
     runs.archive.day("2026-09-01").file("new", order("new", "2026-09-01T07:00", n=9))
@@ -617,7 +617,7 @@ def test_files_that_syncs_bring_meanwhile_do_not_begin_it_anew(runs: Runs) -> No
     assert "new" in runs.ids("track_order")
 
 
-def test_begun_anew_and_interrupted_again_it_resumes_from_the_new_beginning(runs: Runs) -> None:
+def test_restarted_and_interrupted_again_it_resumes_from_the_restart(runs: Runs) -> None:
     span = load_days(runs, 4)
     cancel(runs, 4, *span)
     runs.archive.day("2026-09-02").file("a", order("other", "2026-09-02T07:00", n=9))
@@ -627,7 +627,7 @@ def test_begun_anew_and_interrupted_again_it_resumes_from_the_new_beginning(runs
     assert runs.ids("track_order").count("other") == 1
 
 
-def test_a_day_that_another_replay_has_made_anew_is_not_done(runs: Runs) -> None:
+def test_a_day_that_another_replay_rewrote_is_not_done(runs: Runs) -> None:
     span = load_days(runs, 3)
     cancel(runs, 3, *span)
     runs.set(skip_events=["Order"])
@@ -659,7 +659,7 @@ def test_a_replay_of_hours_resumes(runs: Runs) -> None:
     assert Counting.units == 2 + 2
 
 
-def test_two_at_once_share_the_days(runs: Runs) -> None:
+def test_two_concurrent_replays_share_the_days(runs: Runs) -> None:
     span = load_days(runs, 4)
     window = Window(*map(utc, span))
     first = replay_units(runs.context(RunKind.REPLAY, window), window)
@@ -690,7 +690,7 @@ def test_the_switch_of_types_comes_at_the_end_of_the_last_launch(runs: Runs, at:
     assert runs.state().replays.open == ()
 
 
-def test_a_request_that_changed_and_changed_back_begins_it_anew(runs: Runs) -> None:
+def test_a_request_that_changed_and_changed_back_restarts_it(runs: Runs) -> None:
     span = (load_days(runs, 3)[0], "2026-09-05")
     request_type(runs, "track_order.n", "string")
     cancel(runs, 2, *span)

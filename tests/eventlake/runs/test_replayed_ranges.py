@@ -339,11 +339,11 @@ def walk(examples: int, steps: int) -> None:
     run_state_machine_as_test(Ranges, settings=chosen)
 
 
-def test_whatever_is_replayed_the_lake_is_that_of_one_unit() -> None:
+def test_any_replay_leaves_the_lake_of_one_unit() -> None:
     walk(examples=20, steps=12)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3_600)
-def test_whatever_is_replayed_the_lake_is_that_of_one_unit_for_long() -> None:
+def test_any_long_replay_leaves_the_lake_of_one_unit() -> None:
     walk(examples=400, steps=25)

@@ -136,7 +136,7 @@ def test_other_tables_keep_their_types_whichever_is_replayed(runs: Runs) -> None
     assert (seen(runs, "track_order.n")[0], seen(runs, "page.n")[0]) == ("string", "bigint")
 
 
-def test_two_requests_are_fulfilled_at_once(runs: Runs) -> None:
+def test_two_requests_are_applied_together(runs: Runs) -> None:
     line = order("m1", "2026-10-01T07:00", a=1, b="1.5", c=1)
     runs.load("2026-10-01", line, page("m2", "2026-10-01T07:00", a=1))
     request_type(runs, "track_order.a", "string")
@@ -225,7 +225,7 @@ def test_readers_see_the_new_type_at_the_end(shop: Runs) -> None:
 
 
 @pytest.mark.parametrize("slots", [1, 2])
-def test_what_a_sync_brings_between_two_days_is_there_after_the_switch(
+def test_rows_that_a_sync_loads_between_two_days_are_there_after_the_switch(
     shop: Runs, monkeypatch: pytest.MonkeyPatch, slots: int
 ) -> None:
     """Into days that are done and days that are not, into partitions that are there and new ones;
@@ -293,7 +293,7 @@ def test_a_request_that_changes_in_the_middle_is_left_to_the_next_replay(shop: R
     assert seen(shop, "track_order.n")[0] == "decimal(38,6)"
 
 
-def test_a_request_that_is_taken_back_in_the_middle_switches_nothing(shop: Runs) -> None:
+def test_a_request_withdrawn_in_the_middle_switches_nothing(shop: Runs) -> None:
     days = begun(shop)
     request_type(shop, "track_order.n", "bigint")
     list(days)

@@ -146,7 +146,7 @@ def test_a_run_keeps_the_lists_that_it_began_with(runs: Runs) -> None:
     assert [unit.report.suppressed for unit in (first, *replayed)][:2] == [1, 1]
 
 
-def test_a_replay_that_was_interrupted_begins_anew_if_others_are_suppressed(runs: Runs) -> None:
+def test_an_interrupted_replay_restarts_if_other_people_are_suppressed(runs: Runs) -> None:
     span = load_days(runs, 3)
     cancel(runs, 2, *span)
     suppress(runs.storage, "somebody", source="another source")

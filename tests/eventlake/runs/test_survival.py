@@ -249,11 +249,11 @@ def walk(examples: int, steps: int) -> None:
     run_state_machine_as_test(Survival, settings=chosen)
 
 
-def test_a_lake_survives_whatever_happens_to_it() -> None:
+def test_a_lake_survives_random_histories() -> None:
     walk(examples=20, steps=15)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3_600)
-def test_a_lake_survives_whatever_happens_to_it_for_long() -> None:
+def test_a_lake_survives_long_random_histories() -> None:
     walk(examples=400, steps=30)

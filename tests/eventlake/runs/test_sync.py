@@ -631,7 +631,7 @@ def test_a_broken_file_between_good_ones_costs_its_broken_part_alone(
     assert report.rows_in == len(ids) + report.rejected == len(ids) + len(rubbish) + 1
 
 
-def test_a_line_of_fifty_megabytes_is_never_held_as_a_whole(runs: Runs) -> None:
+def test_a_line_of_fifty_megabytes_is_never_in_memory_as_a_whole(runs: Runs) -> None:
     long = b'{"messageId":"' + b"x" * (50 * MIB)
     runs.archive.day("2026-10-01").file("a", good(0), long, good(1))
     tracemalloc.start()

@@ -71,7 +71,7 @@ def put_one(runs: Runs, day: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("leases", [True, False], ids=["with leases", "without"])
-def test_two_syncs_at_once_load_every_event_once(in_memory: Path, leases: bool) -> None:
+def test_two_concurrent_syncs_load_every_event_once(in_memory: Path, leases: bool) -> None:
     runs = Runs(in_memory)
     ids = put_files(runs, "abcd")
     works = [three_syncs, three_syncs]

@@ -54,9 +54,7 @@ def syncs(runs: Runs, *names: str, **properties: object) -> Callable[[], None]:
 @pytest.mark.parametrize(
     "lost", [["b"], ["b", "c"], ["b", "c", "d"]], ids=["one sync", "two syncs", "three"]
 )
-def test_files_of_lost_syncs_are_taken_in_and_nothing_is_doubled(
-    runs: Runs, lost: list[str]
-) -> None:
+def test_files_of_lost_syncs_are_added_and_nothing_is_doubled(runs: Runs, lost: list[str]) -> None:
     syncs(runs, "a")()
     lose(runs, syncs(runs, *lost))
     load(runs, "z")

@@ -156,7 +156,7 @@ def test_the_error_has_the_file_the_count_and_the_code(tmp_path: Path) -> None:
     assert caught.value.error_code == "Segment.InvalidSettings"
 
 
-def test_a_cluster_has_settings_of_its_own(tmp_path: Path) -> None:
+def test_a_cluster_has_its_own_settings(tmp_path: Path) -> None:
     lake = load(
         tmp_path,
         f"{GOOD}engine: spark://one:7077,other:7077\n"
@@ -388,7 +388,7 @@ def test_a_file_without_sources_is_refused(tmp_path: Path) -> None:
         assert problems(tmp_path, f"{head}{written}\n") == expected
 
 
-def test_values_are_taken_as_written_and_not_as_yaml_guesses(tmp_path: Path) -> None:
+def test_values_stay_as_written_instead_of_as_yaml_guesses(tmp_path: Path) -> None:
     text = """\
 workspace_id: 0123
 storage: ./lake

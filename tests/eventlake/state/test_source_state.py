@@ -111,7 +111,7 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Storage:
     return LocalStorage(str(tmp_path_factory.mktemp("lake")))
 
 
-def test_a_state_comes_back_as_it_was_written(storage: Storage) -> None:
+def test_a_state_is_read_as_it_was_written(storage: Storage) -> None:
     assert read_state(storage, "S1") == SourceState("S1", paged=True)
     made = manifest(1, tables=(PAGE,), partitions=(change(0, dropped=True),))
     state = SourceState("S1").after(made)

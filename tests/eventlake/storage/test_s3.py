@@ -85,7 +85,7 @@ def test_a_change_whose_answer_was_lost_is_made_once(s3: S3Storage) -> None:
     assert s3.read("n") == b"01"
 
 
-def test_a_file_that_vanishes_while_it_is_changed_is_made_anew(s3: S3Storage) -> None:
+def test_a_file_that_vanishes_while_it_is_changed_is_created_again(s3: S3Storage) -> None:
     s3.write("n", b"0")
     seen: list[bytes | None] = []
 
@@ -220,7 +220,7 @@ class TestListing:
         aws.fill("lake-bucket", [f"lake/{key}" for key in keys])
         return s3
 
-    def test_many_are_listed_by_few_requests_at_once(
+    def test_many_files_are_listed_by_few_parallel_requests(
         self, filled: S3Storage, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         requests: list[dict[str, Any]] = []

@@ -222,7 +222,7 @@ def test_a_stream_gives_the_bytes_as_they_are(storage: Storage) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 10, 12 << 20])
-def test_what_is_written_in_parts_or_at_once_is_there(storage: Storage, size: int) -> None:
+def test_files_written_in_parts_or_at_once_are_complete(storage: Storage, size: int) -> None:
     data = np.resize(np.arange(256, dtype=np.uint8), size)
     with storage.open_output("o/x") as out:
         for start in range(0, size, 3 << 20):
@@ -242,7 +242,7 @@ def test_a_write_that_fails_leaves_nothing(storage: Storage, size: int) -> None:
     assert storage.files("") == []
 
 
-def test_a_task_that_runs_twice_at_once_writes_its_file_whole(storage: Storage) -> None:
+def test_a_task_that_runs_twice_at_the_same_time_writes_a_whole_file(storage: Storage) -> None:
     with storage.open_output("o/x") as slow:
         slow.write(b"the sa")
         with storage.open_output("o/x") as fast:
@@ -308,7 +308,7 @@ def test_many_files_are_placed_and_copied(storage: Storage) -> None:
 
 
 @pytest.mark.parametrize("gone", ["a/b", "a/b/", "nowhere"])
-def test_what_is_deleted_is_gone_and_the_rest_stays(storage: Storage, gone: str) -> None:
+def test_only_deleted_files_are_removed(storage: Storage, gone: str) -> None:
     put(storage, "a/b/c", "a/b/.d", "a/bc", "a/b-c/d")
     storage.delete_folder(gone.rstrip("/"))
     left = ["a/b-c/d", "a/bc"] if gone != "nowhere" else ["a/b-c/d", "a/b/c", "a/bc"]

@@ -213,7 +213,7 @@ def test_a_lost_race_keeps_its_files(runs: Runs, monkeypatch: pytest.MonkeyPatch
     assert len(written) == len(set(written)) == 3
 
 
-def test_a_replay_that_comes_first_wins(runs: Runs) -> None:
+def test_the_first_replay_wins(runs: Runs) -> None:
     scattered(runs)
     rows = held(runs)
     with meanwhile(runs, lambda: runs.replay("2026-10-01", "2026-10-03")):

@@ -31,7 +31,7 @@ def clean(runs: Runs, hours: float) -> None:
     clean_up(runs.storage, runs.catalog, runs.source, runs.state(), at)
 
 
-def test_what_a_compaction_moved_comes_home_after_the_grace_period(anywhere: Runs) -> None:
+def test_a_compacted_partition_returns_home_after_the_grace_period(anywhere: Runs) -> None:
     runs = anywhere
     scattered(runs)
     ids = runs.ids("track_order")
@@ -55,7 +55,7 @@ def test_what_a_compaction_moved_comes_home_after_the_grace_period(anywhere: Run
     assert by_path(runs) == sorted([*ids, "late"])
 
 
-def test_an_emptied_partition_that_is_filled_again_comes_home(runs: Runs) -> None:
+def test_an_emptied_partition_that_is_filled_again_returns_home(runs: Runs) -> None:
     day = runs.archive.day("2026-10-01")
     day.file("a", order("m1", "2026-10-01T07:00"), order("m2", "2026-10-01T08:00"))
     runs.sync()
@@ -103,7 +103,7 @@ def test_a_partition_that_is_not_as_published_stays_where_it_is(runs: Runs) -> N
     assert "does not hold the files that were published" in runs.warnings[0]
 
 
-def test_a_lake_with_version_folders_of_an_earlier_release_comes_home(
+def test_version_folders_of_an_earlier_release_return_home(
     runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = f"segment-data/data/{SOURCE_ID}/_v"

@@ -94,7 +94,7 @@ def test_files_of_a_running_run_are_no_orphans(runs: Runs) -> None:
     assert look(runs, 0) == ([], [])
 
 
-def test_what_was_replaced_or_abandoned_has_its_own_time(runs: Runs) -> None:
+def test_replaced_and_abandoned_files_have_their_own_grace_period(runs: Runs) -> None:
     runs.replay("2026-10-01", "2026-10-02")
     assert lying(runs) > needed(runs)
     assert look(runs, 0) == ([], [])

@@ -104,7 +104,7 @@ def test_random_lakes_come_back(runs: Runs, seed: int) -> None:
     check_recovered(runs, wanted)
 
 
-def test_a_story_with_other_types_comes_back(in_each_catalog: Runs) -> None:
+def test_a_history_with_other_types_is_rebuilt(in_each_catalog: Runs) -> None:
     runs = in_each_catalog
     story(runs)
     check_sweep(runs)

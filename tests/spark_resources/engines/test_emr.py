@@ -179,7 +179,7 @@ def test_what_a_catalog_in_files_has_of_the_same_archive_glue_has_too(
 
 
 @pytest.mark.parametrize("days", [2, 3])
-def test_later_syncs_ship_nothing_anew_and_add_what_came(aws_lake: Aws, days: int) -> None:
+def test_later_syncs_ship_nothing_and_load_new_files(aws_lake: Aws, days: int) -> None:
     shipped = aws_lake.shipped()
     aws_lake.emr.command = without_spark  # which is shown before, and takes longer
     aws_lake.arrive(days)

@@ -39,7 +39,7 @@ def test_the_engine_of_the_settings_shows_them_and_changes_nothing() -> None:
     assert engine.configured(job_of(settings)).settings == job_of(settings).settings
 
 
-def test_fields_replace_settings_except_those_of_a_source_of_its_own(
+def test_fields_replace_settings_except_those_set_for_a_source(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CLUSTER", "j-3ABCDEF")

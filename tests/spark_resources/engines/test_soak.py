@@ -35,7 +35,7 @@ def test_every_column_of_200_000_events_adds_up_to_what_the_raw_json_does(
     assert lake_sums(lake.catalog, lake.storage, IOS_PROD.slug) == wanted
 
 
-def test_of_a_suppressed_user_among_200_000_events_nothing_comes_and_nothing_stays(
+def test_a_suppressed_user_among_200_000_events_is_neither_loaded_nor_kept(
     tmp_path: Path, engine: LocalEngine
 ) -> None:
     lake = open_lake(tmp_path, IOS_PROD)

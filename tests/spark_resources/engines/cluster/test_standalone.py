@@ -152,7 +152,7 @@ def test_a_job_that_has_lost_all_executors_for_too_long_is_cancelled() -> None:
         raise RuntimeError("Job 3 cancelled")
 
 
-def test_an_error_of_the_work_itself_comes_as_it_is() -> None:
+def test_an_error_of_the_work_itself_is_not_changed() -> None:
     with pytest.raises(ZeroDivisionError), executors(Application([2])).at_work():
         raise ZeroDivisionError
 
@@ -176,14 +176,14 @@ def test_this_machine_probed_by_itself(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("looks", "ship"), [([LIKE_US], False), ([LIKE_US, BARE], True), ([OLDER], True)]
 )
-def test_packages_are_brought_unless_all_have_the_very_same(
+def test_packages_are_shipped_unless_all_workers_have_the_same(
     looks: list[Worker], ship: bool
 ) -> None:
     target = Target(platform.machine(), HERE) if ship else None
     assert packages_to_ship(looks, ENGINE) == target
 
 
-def test_they_cannot_be_brought_to_two_kinds_of_processors() -> None:
+def test_packages_cannot_be_shipped_for_two_kinds_of_processors() -> None:
     other = BARE._replace(machine="other")
     with pytest.raises(InvalidSetting, match="different processors"):
         packages_to_ship([BARE, other], ENGINE)

@@ -75,9 +75,7 @@ def test_a_changed_cluster_is_used_from_the_next_sync_on(emr_lake: EmrLake) -> N
     assert len(emr_lake.emr.steps(emr_lake.cluster_id)) == len(emr_lake.emr.steps(other)) == 1
 
 
-def test_a_replay_has_a_cluster_of_its_own_which_is_gone_afterwards(
-    emr_lake: EmrLake, tmp_path: Path
-) -> None:
+def test_a_replay_has_its_own_cluster_which_ends_with_it(emr_lake: EmrLake, tmp_path: Path) -> None:
     emr_lake.put_day("2026-10-01", 3)
     emr_lake.put_day("2026-10-02", 4)
     gate = tmp_path / "second day"
