@@ -47,7 +47,7 @@ def _account(source: Source) -> Finding:
 def _refuse_other_account(source: Source, account: str) -> None:
     if source.glue_catalog_id not in (None, account):
         raise InvalidSetting(
-            f"Data lake has invalid configuration for `glue_catalog_id`: {source.glue_catalog_id} "
+            f"Eventlake has invalid configuration for `glue_catalog_id`: {source.glue_catalog_id} "
             f"is not the account that we are in, which is {account}. Set "
             f"`glue_catalog_id: '{account}'`, or leave it out."
         )

@@ -58,7 +58,7 @@ def _cluster(access: AwsAccess, cluster_id: str) -> str:
 def _refuse_untagged(cluster: Cluster) -> None:
     if VENDOR_TAG not in cluster.described.get("Tags", ()):
         raise InvalidSetting(
-            f"Data lake has invalid configuration for `emr_cluster_id`: EMR cluster {cluster.id} "
+            f"Eventlake has invalid configuration for `emr_cluster_id`: EMR cluster {cluster.id} "
             "lacks the tag vendor=segment, without which the role of docs/aws.md may not use it. "
             f"Run `aws emr add-tags --resource-id {cluster.id} --tags vendor=segment`."
         )
@@ -69,7 +69,7 @@ def _refuse_other_region(cluster: Cluster, region: str | None) -> None:
     zone = str(cluster.described.get("Ec2InstanceAttributes", {}).get("Ec2AvailabilityZone") or "")
     if zone and region and not zone.startswith(region):
         raise InvalidSetting(
-            f"Data lake has invalid configuration for `region`: EMR cluster {cluster.id} is in "
+            f"Eventlake has invalid configuration for `region`: EMR cluster {cluster.id} is in "
             f"{zone}, the settings (or the environment) say {region}. Bucket, cluster and catalog "
             "must be in one region."
         )

@@ -47,12 +47,12 @@ def _bucket(storage: S3Storage) -> str:
     ours = storage.access.region_name()
     if ours is None:
         raise InvalidSetting(
-            "Data lake has invalid configuration for `region`: none is set. "
+            "Eventlake has invalid configuration for `region`: none is set. "
             f"Set `region: {region}`, where S3 bucket {storage.bucket} is."
         )
     if region != ours:
         raise InvalidSetting(
-            f"Data lake has invalid configuration for `region`: S3 bucket {storage.bucket} is in "
+            f"Eventlake has invalid configuration for `region`: S3 bucket {storage.bucket} is in "
             f"{region}, the settings (or the environment) say {ours}. Bucket, cluster and catalog "
             f"must be in one region: set `region: {region}`, or take a bucket in {ours}."
         )

@@ -9,12 +9,17 @@ from eventlake.aws.answers import Answer
 from eventlake.rules import paths
 from eventlake.rules.errors import InsufficientPermissions
 
-_UPLOAD = "upload objects to S3 bucket {bucket}"
-_STAGE = "upload staging data to S3 bucket {bucket}"
-_LIST = "list objects of S3 bucket {bucket}"
-_DELETE = "delete objects from S3 bucket {bucket}"
-_INSPECT_BUCKET = "read the settings of S3 bucket {bucket}"
+_UPLOAD = "upload object to S3 Bucket {bucket}"
+_LIST = "list objects of S3 Bucket {bucket}"
+_DELETE = "delete S3 objects from S3 Bucket {bucket}"
+_INSPECT_BUCKET = "read the settings of S3 Bucket {bucket}"
 _START_CLUSTER = "start an EMR cluster"
+# Users filter messages by their beginning, so they begin as those of the original product.
+_NO = "Eventlake does not have permissions to"
+_NO_STAGING = (
+    "Eventlake was unable to upload staging data to your S3 Bucket due to a lack of sufficient "
+    "permissions"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,7 @@ SERVICE_NAMES = {"s3": "S3", "elasticmapreduce": "EMR", "glue": "Glue", "sts": "
 # of the same purpose share their words, because users filter messages by them.
 _TABLE: dict[str, list[tuple[str, str, str]]] = {
     "s3": [
-        ("download objects from S3 bucket {bucket}", "GetObject HeadObject", "GetObject"),
+        ("download object from S3 Bucket {bucket}", "GetObject HeadObject", "GetObject"),
         (
             _UPLOAD,
             "PutObject CopyObject CreateMultipartUpload UploadPart UploadPartCopy "
@@ -53,14 +58,14 @@ _TABLE: dict[str, list[tuple[str, str, str]]] = {
         (_INSPECT_BUCKET, "GetBucketLocation", ""),
         (_INSPECT_BUCKET, "GetBucketLifecycleConfiguration", "GetLifecycleConfiguration"),
         (
-            "change the lifecycle of S3 bucket {bucket}",
+            "change the lifecycle of S3 Bucket {bucket}",
             "PutBucketLifecycleConfiguration",
             "PutLifecycleConfiguration",
         ),
     ],
     "elasticmapreduce": [
         ("submit an EMR job to cluster {resource}", "AddJobFlowSteps", ""),
-        ("check the status of an EMR job on cluster {resource}", "DescribeStep ListSteps", ""),
+        ("check the status of EMR Job on EMR Cluster {resource}", "DescribeStep ListSteps", ""),
         ("cancel an EMR job on cluster {resource}", "CancelSteps", ""),
         (
             "read EMR cluster {resource}",
@@ -89,7 +94,7 @@ _TABLE: dict[str, list[tuple[str, str, str]]] = {
             "",
         ),
         (
-            "delete table from Glue catalog",
+            "delete table from Glue Catalog",
             "DeletePartition BatchDeletePartition DeleteTable BatchDeleteTable "
             "DeleteTableVersion BatchDeleteTableVersion DeleteDatabase",
             "",
@@ -154,12 +159,12 @@ def insufficient(answer: Answer, operation: Operation, resource: str) -> Insuffi
     bucket, key = bucket_and_key(answer, resource)
     action = answer.action or operation.action
     arn = answer.resource or _arn(action, operation, bucket, key, resource)
-    staging = operation.words == _UPLOAD and "segment-stage" in key.split("/")
-    words = (_STAGE if staging else operation.words).format(
-        bucket=bucket or "?", resource=resource or "of the settings"
-    )
+    words = operation.words.format(bucket=bucket or "?", resource=resource or "of the settings")
+    problem = f"{_NO} {words}"
+    if operation.words == _UPLOAD and "segment-stage" in key.split("/"):
+        problem = f"{_NO_STAGING}: {bucket}"
     principal = f" to {answer.principal}" if answer.principal else ""
-    denied = f"Datalake does not have permissions to {words}: {action} on {arn} was refused"
+    denied = f"{problem}: {action} on {arn} was refused"
     granted = statement(*_needed(answer, action, arn, bucket, resource))
     remedies = [*_remarks(answer, operation), GRANT + as_text(granted)]
     return InsufficientPermissions(" ".join([f"{denied}{principal}.", *remedies]))

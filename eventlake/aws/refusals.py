@@ -30,7 +30,7 @@ def role_refused(
     role = answer.resource or (resource if resource.startswith("arn:") else "of `iam_role_arn`")
     if answer.plain_code in ("validationerror", "malformedpolicydocument"):
         return InvalidSetting(
-            "Data lake has invalid configuration for `iam_role_arn`: STS cannot use role "
+            "Eventlake has invalid configuration for `iam_role_arn`: STS cannot use role "
             f"{role}: {answer.said}"
         )
     if answer.plain_code not in answers.DENIED:
@@ -38,13 +38,17 @@ def role_refused(
     if "identity-based policy" in answer.said or "session policy" in answer.said:
         return insufficient(answer, OPERATIONS["AssumeRole"], resource)
     principal = answer.principal or "the caller"
-    wrong = "invalid" if is_set else "not set"
+    problem = (
+        "External ID is invalid. Please ensure the external ID in the IAM role used to connect to "
+        "your Data Lake (`sts:ExternalId` in its trust policy) matches `external_id`"
+        if is_set
+        else "External ID is not set. Please ensure that the IAM role used to connect to your Data "
+        "Lake has the workspace ID in the list of external IDs (`sts:ExternalId`)"
+    )
     return InvalidSetting(
-        f"External ID is {wrong}, or the role does not trust us: sts:AssumeRole on {role}"
-        f"{_sent(external_id, is_set)} was refused to {principal}; AWS does not say which. "
-        "Add the external ID to the list `sts:ExternalId` in the trust policy of the role, or "
-        f"correct `external_id`; and see that this policy names {principal} as principal, and that "
-        "the role of `iam_role_arn` exists."
+        f"{problem}: sts:AssumeRole on {role}{_sent(external_id, is_set)} was refused to "
+        f"{principal}. AWS does not say why: also ensure that the trust policy of the role names "
+        f"{principal} as principal, and that the role of `iam_role_arn` exists."
     )
 
 
@@ -85,7 +89,7 @@ def wrong_setting(
     if code == "400" and answer.operation.startswith("Head"):
         # The response to HEAD has no body.
         return InvalidSetting(
-            f"Data lake has invalid configuration for `region` or AWS credentials: S3 bucket "
+            f"Eventlake has invalid configuration for `region` or AWS credentials: S3 bucket "
             f"{bucket} refused {answer.operation} without a word, as it does for another region "
             "and for expired keys. Set `region` to the region of the bucket, and log in again."
         )
@@ -97,7 +101,7 @@ def wrong_setting(
 
 
 def _invalid(setting: str, problem: str) -> InvalidSetting:
-    return InvalidSetting(f"Data lake has invalid configuration for `{setting}`: {problem}")
+    return InvalidSetting(f"Eventlake has invalid configuration for `{setting}`: {problem}")
 
 
 def _credentials(answer: Answer) -> InvalidSetting | None:
@@ -118,7 +122,7 @@ def _credentials(answer: Answer) -> InvalidSetting | None:
         )
     else:
         return None
-    return InvalidSetting(f"Data lake has invalid AWS credentials: {problem}")
+    return InvalidSetting(f"Eventlake has invalid AWS credentials: {problem}")
 
 
 def _region(answer: Answer, bucket: str) -> InvalidSetting:

@@ -143,7 +143,7 @@ def secret_of(setting: str, value: str, environ: Mapping[str, str]) -> str:
         return value
     if not (found := environ.get(value[1:])):
         raise InvalidSetting(
-            f"Data lake has invalid configuration for `alerts.{setting}`: the environment variable "
+            f"Eventlake has invalid configuration for `alerts.{setting}`: the environment variable "
             f"{value[1:]} is not set where alerts are sent from. Set it for Dagster's daemon and "
             "code location."
         )

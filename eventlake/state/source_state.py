@@ -205,6 +205,12 @@ def write_state(storage: Storage, state: SourceState) -> None:
     storage.update(path, newest)
 
 
+INVALID_PARTITIONS = (
+    "The Table Partitions configuration for this Data Lake is invalid. The field name does not "
+    "appear to map to the data being processed, which likely means it is misconfigured."
+)
+
+
 def refuse_changed_layout(source: Source, state: SourceState) -> None:
     """Raise if layout or naming changed: tables keep those they were created with."""
     tables = state.tables_of(source).values()
@@ -226,8 +232,8 @@ def refuse_changed_layout(source: Source, state: SourceState) -> None:
     ]
     if changed:
         partitions = any(problem.place.endswith("date_partition") for problem in changed)
-        what = "Table partitions configuration" if partitions else "Naming configuration"
-        raise SettingsError(f"{what} of source {source.slug!r} is invalid.", changed)
+        naming = f"The naming configuration of source {source.slug!r} is invalid."
+        raise SettingsError(INVALID_PARTITIONS if partitions else naming, changed)
 
 
 class FirstSeen(msgspec.Struct, frozen=True):

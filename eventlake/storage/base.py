@@ -190,5 +190,5 @@ def probe(storage: Storage, folder: str) -> str:
 def _require(holds: bool, storage: Storage, otherwise: str) -> None:
     if not holds:
         raise InvalidSetting(
-            f"Data lake has invalid configuration for `storage`: {storage.uri} {otherwise}."
+            f"Eventlake has invalid configuration for `storage`: {storage.uri} {otherwise}."
         )

@@ -33,7 +33,7 @@ _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 
 def unusable(problem: str) -> InvalidSetting:
     """The cluster of the settings cannot run jobs; all such errors begin alike."""
-    return InvalidSetting(f"Data lake has invalid configuration for `engine`: {problem}")
+    return InvalidSetting(f"Eventlake has invalid configuration for `engine`: {problem}")
 
 
 def trouble(problem: str) -> ServiceTrouble:
@@ -70,7 +70,7 @@ def of_workers(text: str, master: str) -> LakeError | None:
 
 def not_shared(folder: str, hosts: str) -> InvalidSetting:
     return InvalidSetting(
-        f"Data lake has invalid configuration for `storage`: {hosts} of the cluster cannot see "
+        f"Eventlake has invalid configuration for `storage`: {hosts} of the cluster cannot see "
         f"what this machine writes to {folder}. Mount the same folder there, under the same path "
         "and for the same user, or set `storage` to s3://bucket[/prefix]."
     )

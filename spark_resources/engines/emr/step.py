@@ -67,7 +67,7 @@ class EmrStep:
 
 def unusable(problem: str) -> InvalidSetting:
     """The setting is wrong; all such errors begin alike, since users filter on it."""
-    return InvalidSetting(f"Data lake has invalid configuration for `emr_cluster_id`: {problem}")
+    return InvalidSetting(f"Eventlake has invalid configuration for `emr_cluster_id`: {problem}")
 
 
 def refuse_unusable(cluster: Cluster) -> None:

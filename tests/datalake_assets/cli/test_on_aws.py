@@ -116,7 +116,7 @@ def test_a_missing_permission_is_reported_everywhere_in_the_same_words(
     with enforced(aws):
         result, failure, report = sync(code=1)
     assert report["error"].startswith(
-        f"Datalake does not have permissions to download objects from S3 bucket {LAKE}: "
+        f"Eventlake does not have permissions to download object from S3 Bucket {LAKE}: "
         f"s3:GetObject on {OBJECTS}/segment-logs/"
     )
     assert report["status"] == "failed"
@@ -156,6 +156,9 @@ def test_a_changed_partition_setting_is_reported_everywhere(
     result, failure, report = sync(code=2)
     assert report["error_code"] == "Segment.InvalidSettings"
     assert report["error"] == failure.description
-    assert failure.description.startswith("Table partitions configuration of source 'ios_prod' is")
+    assert failure.description.startswith(
+        "The Table Partitions configuration for this Data Lake is invalid. The field name does not "
+        "appear to map to the data being processed, which likely means it is misconfigured."
+    )
     assert "date_partition: 'day', but its tables" in failure.description
     assert failure.description in result.err

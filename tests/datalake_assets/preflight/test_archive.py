@@ -93,7 +93,7 @@ def test_the_last_sync_failed(tmp_path: Path) -> None:
     said = findings_of(lake)["last sync of ios_prod"]
     assert said.startswith("! failed at ")
     assert (
-        " UTC with Segment.InsufficientPermissions: Datalake does not have permissions to" in said
+        " UTC with Segment.InsufficientPermissions: Eventlake does not have permissions to" in said
     )
     drained(lake.settings)
     assert "last sync of ios_prod" not in findings_of(lake)

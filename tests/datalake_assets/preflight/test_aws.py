@@ -59,12 +59,12 @@ def test_no_credentials(make_lake: MakeLake, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.delenv(name)
     forget_sessions()
     [said] = accounts(make_lake()).values()
-    assert said.startswith("✗ Data lake has invalid AWS credentials: none were found")
+    assert said.startswith("✗ Eventlake has invalid AWS credentials: none were found")
 
 
 def test_the_catalog_of_another_account(make_lake: MakeLake) -> None:
     [said] = accounts(make_lake(catalog="glue", glue_catalog_id="999999999999")).values()
-    assert said.startswith("✗ Data lake has invalid configuration for `glue_catalog_id`")
+    assert said.startswith("✗ Eventlake has invalid configuration for `glue_catalog_id`")
     assert "Set `glue_catalog_id: '123456789012'`" in said
 
 
@@ -142,7 +142,7 @@ def test_the_check_creates_only_the_table_of_reports(aws: AwsServer, lake: Lake)
         ("glue:UpdateTable", "database ios_prod", "change tables of Glue catalog"),
         ("glue:BatchCreatePartition", "database ios_prod", "create tables in Glue catalog"),
         ("glue:BatchUpdatePartition", "database ios_prod", "change tables of Glue catalog"),
-        ("glue:BatchDeletePartition", "database ios_prod", "delete table from Glue catalog"),
+        ("glue:BatchDeletePartition", "database ios_prod", "delete table from Glue Catalog"),
     ],
 )
 def test_a_missing_permission_is_reported_with_the_statement_to_grant(
@@ -151,7 +151,7 @@ def test_a_missing_permission_is_reported_with_the_statement_to_grant(
     become(denied)
     with enforced(aws):
         said = findings_of(lake)[what]
-    assert said.startswith(f"✗ Datalake does not have permissions to {words}: {denied} on arn:")
+    assert said.startswith(f"✗ Eventlake does not have permissions to {words}: {denied} on arn:")
     granted = granted_by(said)
     assert granted is not None
     assert granted["Action"] == denied
@@ -165,4 +165,4 @@ def test_a_missing_database_needs_the_permission_to_create_it(
     with enforced(aws):
         found = findings_of(lake)
     assert found[REPORTS].startswith("✓")
-    assert found["database ios_prod"].startswith("✗ Datalake does not have permissions to create")
+    assert found["database ios_prod"].startswith("✗ Eventlake does not have permissions to create")

@@ -78,7 +78,7 @@ def test_a_cluster_that_was_terminated(aws: AwsServer, findings_of: FindingsOf) 
 def test_a_cluster_that_does_not_exist(findings_of: FindingsOf) -> None:
     said = findings_of(NONE)[f"cluster {NONE}"]
     assert said.startswith(
-        "✗ Data lake has invalid configuration for `emr_cluster_id`: there is no"
+        "✗ Eventlake has invalid configuration for `emr_cluster_id`: there is no"
     )
 
 
@@ -86,8 +86,8 @@ def test_a_cluster_that_does_not_exist(findings_of: FindingsOf) -> None:
     ("denied", "what", "words"),
     [
         ("elasticmapreduce:DescribeCluster", "cluster", "read EMR cluster"),
-        ("elasticmapreduce:ListSteps", "steps of", "check the status of an EMR job on cluster"),
-        ("elasticmapreduce:DescribeStep", "steps of", "check the status of an EMR job on cluster"),
+        ("elasticmapreduce:ListSteps", "steps of", "check the status of EMR Job on EMR Cluster"),
+        ("elasticmapreduce:DescribeStep", "steps of", "check the status of EMR Job on EMR Cluster"),
         ("elasticmapreduce:AddJobFlowSteps", "steps of", "submit an EMR job to cluster"),
     ],
 )
@@ -100,6 +100,6 @@ def test_a_missing_permission(
     with enforced(aws):
         said = findings_of(cluster)[f"{what} {cluster}"]
     assert said.startswith(
-        f"✗ Datalake does not have permissions to {words} {cluster}: {denied} on"
+        f"✗ Eventlake does not have permissions to {words} {cluster}: {denied} on"
     )
     assert len(aws.client("emr").list_steps(ClusterId=cluster)["Steps"]) == 1

@@ -51,31 +51,34 @@ def test_a_healthy_bucket_is_left_as_it_was(
 
 def test_a_bucket_that_does_not_exist(make_lake: MakeLake) -> None:
     said = only_problem(bucket_findings(make_lake()), "storage")
-    assert said.startswith("Data lake has invalid configuration for `storage`: S3 bucket")
+    assert said.startswith("Eventlake has invalid configuration for `storage`: S3 bucket")
 
 
 def test_a_bucket_in_another_region(aws: AwsServer, make_lake: MakeLake) -> None:
     aws.bucket(LAKE, "us-west-2")
     said = only_problem(bucket_findings(make_lake()), "storage")
-    assert said.startswith(f"Data lake has invalid configuration for `region`: S3 bucket {LAKE} is")
+    assert said.startswith(f"Eventlake has invalid configuration for `region`: S3 bucket {LAKE} is")
     assert "set `region: us-west-2`" in said
 
 
 def test_no_region_at_all(lake: Lake, make_lake: MakeLake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     said = only_problem(bucket_findings(make_lake(region=None)), "storage")
-    assert said.startswith("Data lake has invalid configuration for `region`: none is set")
+    assert said.startswith("Eventlake has invalid configuration for `region`: none is set")
     assert "Set `region: eu-west-1`" in said
+
+
+NO = "does not have permissions to"
 
 
 @pytest.mark.parametrize(
     ("denied", "words"),
     [
-        ("s3:PutObject", "upload staging data to"),
-        ("s3:GetObject", "download objects from"),
-        ("s3:DeleteObject", "delete objects from"),
-        ("s3:ListBucket", "list objects of"),
-        ("s3:ListBucketMultipartUploads", "list objects of"),
+        ("s3:PutObject", "was unable to upload staging data to your S3 Bucket"),
+        ("s3:GetObject", f"{NO} download object from S3 Bucket"),
+        ("s3:DeleteObject", f"{NO} delete S3 objects from S3 Bucket"),
+        ("s3:ListBucket", f"{NO} list objects of S3 Bucket"),
+        ("s3:ListBucketMultipartUploads", f"{NO} list objects of S3 Bucket"),
     ],
 )
 def test_a_missing_permission_is_reported_with_the_statement_to_grant(
@@ -85,7 +88,7 @@ def test_a_missing_permission_is_reported_with_the_statement_to_grant(
     with enforced(aws):
         staging = next(f for f in bucket_findings(lake) if f.what == "segment-stage")
     assert staging.sign == "✗"
-    assert staging.message.startswith(f"Datalake does not have permissions to {words} S3 bucket")
+    assert staging.message.startswith(f"Eventlake {words}")
     assert f'"Action": "{denied}"' in staging.message or f'"{denied}", ' in staging.message
 
 

@@ -122,7 +122,10 @@ def raised_by(access: AwsAccess, error: ClientError) -> LakeError:
 def test_an_external_id_that_the_role_does_not_accept() -> None:
     error = raised_by(AwsAccess(role_arn=ROLE, external_id="9IP56Shn6"), denied_role())
     assert type(error) is InvalidSetting
-    assert str(error).startswith("External ID is invalid")
+    assert str(error).startswith(
+        "External ID is invalid. Please ensure the external ID in the IAM role used to connect to "
+        "your Data Lake "
+    )
     for part in ("'9IP56Shn6'", ROLE, US, "sts:AssumeRole", "`sts:ExternalId`", "`iam_role_arn`"):
         assert part in str(error)
     within = lake_error_of(denied_role(), "ios_prod.track_order")  # in another call
@@ -136,7 +139,10 @@ def test_an_external_id_that_is_not_set() -> None:
     lake = settings(iam_role_arn=ROLE, sources=[ios, web])
     own, default = (str(raised_by(AwsAccess.of(s), denied_role())) for s in lake.sources)
     assert own.startswith("External ID is invalid")
-    assert default.startswith("External ID is not set")
+    assert default.startswith(
+        "External ID is not set. Please ensure that the IAM role used to connect to your Data Lake "
+        "has the workspace ID in the list of external IDs"
+    )
     assert "with external ID 'P3IMS7SBDH', that of the workspace, was refused" in default
     assert str(raised_by(AwsAccess.of(lake), denied_role())) == default
     none = str(raised_by(AwsAccess(role_arn=ROLE), denied_role()))
@@ -169,7 +175,7 @@ def test_assuming_roles_needs_a_permission() -> None:
     reason = " because no identity-based policy allows the sts:AssumeRole action"
     error = raised_by(AwsAccess(role_arn=ROLE, external_id="9IP56Shn6"), denied_role(reason))
     assert type(error) is InsufficientPermissions
-    assert str(error).startswith(f"Datalake does not have permissions to assume role {ROLE}")
+    assert str(error).startswith(f"Eventlake does not have permissions to assume role {ROLE}")
     statement = {"Effect": "Allow", "Action": "sts:AssumeRole", "Resource": ROLE}
     assert granted_by(str(error)) == statement
 

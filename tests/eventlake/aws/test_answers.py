@@ -108,8 +108,8 @@ def test_what_lake_formation_refuses_is_not_granted_by_a_policy() -> None:
     assert "glue:CreateTable on arn:aws:glue:*:*:table/ios_prod/track_order was refused." in message
 
 
-INVALID = "Data lake has invalid configuration for "
-KEYS = "Data lake has invalid AWS credentials: "
+INVALID = "Eventlake has invalid configuration for "
+KEYS = "Eventlake has invalid AWS credentials: "
 NO_BUCKET = f"{INVALID}`storage`: S3 bucket {LAKE} does not exist"
 ELSEWHERE = f"{INVALID}`region`: S3 bucket {LAKE} is not in the region"
 NO_CLUSTER = f"{INVALID}`emr_cluster_id`: there is no EMR cluster {CLUSTER}"

@@ -1,5 +1,6 @@
 """Every permission that can be missing: a real refusal, and the message of the error."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -66,7 +67,6 @@ def s3(key: str, begins: str, action: str, method: str = "", **given: Any) -> Re
     arn = f"{BUCKET_ARN}/{key}" if key else BUCKET_ARN
     folder = f"{BUCKET_ARN}/{key.split('/')[0]}/*" if key else None
     params = {"Bucket": LAKE} | ({"Key": key} if key else {}) | given
-    begins = f"{NO}{begins} S3 bucket {LAKE}: "
     return Refused(f"{LAKE}/{key}", begins, f"s3:{action}", arn, params, method, grants=folder)
 
 
@@ -81,11 +81,24 @@ def emr(begins: str, action: str, **params: Any) -> Refused:
     return Refused(CLUSTER, begins, action, EMR_ARN, params, condition=TAGGED)
 
 
-NO = "Datalake does not have permissions to "
+NO = "Eventlake does not have permissions to "
+STAGE = (
+    "Eventlake was unable to upload staging data to your S3 Bucket due to a lack of sufficient "
+    f"permissions: {LAKE}: "
+)
+READ, WRITE, DELETE, LIST = (
+    f"{NO}{words} S3 Bucket {LAKE}: "
+    for words in (
+        "download object from",
+        "upload object to",
+        "delete S3 objects from",
+        "list objects of",
+    )
+)
 FETCH = "fetch schema information from Glue catalog"
 CREATE = "create tables in Glue catalog"
 CHANGE = "change tables of Glue catalog"
-DROP = "delete table from Glue catalog"
+DROP = "delete table from Glue Catalog"
 LISTED = [f"{BUCKET_ARN}/segment-logs/*", BUCKET_ARN]
 PARTITION: dict[str, Any] = {"Values": ["2026-10-01"]}
 OLD_VALUES = {"PartitionValueList": ["2026-10-01"]}
@@ -95,18 +108,18 @@ IN_TABLE = {**IN_DATABASE, "TableName": "track_order"}
 INPUT = {**IN_DATABASE, "TableInput": {"Name": "track_order"}}
 
 REFUSALS = [
-    s3(STAGED, "upload staging data to", "PutObject", Body=b""),
+    s3(STAGED, STAGE, "PutObject", Body=b""),
     replace(
-        s3(RAW, "download objects from", "GetObject"),
+        s3(RAW, READ, "GetObject"),
         actions=["s3:GetObject", "s3:ListBucket"],
         grants=LISTED,
     ),
-    s3(DATA, "upload objects to", "PutObject", Body=b""),
-    s3(DATA, "upload objects to", "PutObject", "create_multipart_upload"),
-    s3(DATA, "delete objects from", "DeleteObject"),
-    s3("", "list objects of", "ListBucket", "list_objects_v2"),
+    s3(DATA, WRITE, "PutObject", Body=b""),
+    s3(DATA, WRITE, "PutObject", "create_multipart_upload"),
+    s3(DATA, DELETE, "DeleteObject"),
+    s3("", LIST, "ListBucket", "list_objects_v2"),
     emr("submit an EMR job to cluster", "AddJobFlowSteps", JobFlowId=CLUSTER, Steps=[STEP]),
-    emr("check the status of an EMR job on cluster", "DescribeStep", **ON_CLUSTER, StepId="s-1"),
+    emr("check the status of EMR Job on EMR Cluster", "DescribeStep", **ON_CLUSTER, StepId="s-1"),
     emr("cancel an EMR job on cluster", "CancelSteps", **ON_CLUSTER, StepIds=["s-1"]),
     emr("read EMR cluster", "DescribeCluster", **ON_CLUSTER),
     emr("terminate EMR cluster", "TerminateJobFlows", JobFlowIds=[CLUSTER]),
@@ -131,6 +144,24 @@ REFUSALS = [
     glue(DROP, "DeleteTable", **IN_DATABASE, Name="track_order"),
     glue(DROP, "BatchDeletePartition", **IN_TABLE, PartitionsToDelete=[PARTITION]),
 ]
+
+
+ORIGINAL = (
+    "was unable to upload staging data to your S3 Bucket due to a lack of sufficient permissions",
+    "does not have permissions to download object from S3 Bucket",
+    "does not have permissions to upload object to S3 Bucket",
+    "does not have permissions to delete S3 objects from S3 Bucket",
+    "does not have permissions to submit an EMR job to cluster",
+    "does not have permissions to check the status of EMR Job on EMR Cluster",
+    "does not have permissions to delete table from Glue Catalog",
+    "does not have permissions to fetch schema information from Glue catalog",
+)
+"""Messages of the original product after its name: users filter by them."""
+
+
+@pytest.mark.parametrize("sentence", ORIGINAL)
+def test_messages_begin_as_those_of_the_original_product(sentence: str) -> None:
+    assert any(case.begins.startswith(f"Eventlake {sentence}") for case in REFUSALS)
 
 
 @pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case.id)
@@ -176,12 +207,12 @@ def copy(fs: pafs.FileSystem) -> None:
 @pytest.mark.parametrize(
     ("call", "denied", "begins", "on"),
     [
-        (read, "s3:GetObject", "download objects from", f"/{RAW}"),
-        (lambda fs: write(fs, DATA), "s3:PutObject", "upload objects to", f"/{DATA}"),
-        (lambda fs: write(fs, STAGED), "s3:PutObject", "upload staging data to", f"/{STAGED}"),
-        (lambda fs: fs.delete_file(AT_DATA), "s3:DeleteObject", "delete objects from", f"/{DATA}"),
-        (listing, "s3:ListBucket", "list objects of", ""),
-        (copy, "s3:PutObject", "upload staging data to", f"/{STAGED}"),
+        (read, "s3:GetObject", READ, f"/{RAW}"),
+        (lambda fs: write(fs, DATA), "s3:PutObject", WRITE, f"/{DATA}"),
+        (lambda fs: write(fs, STAGED), "s3:PutObject", STAGE, f"/{STAGED}"),
+        (lambda fs: fs.delete_file(AT_DATA), "s3:DeleteObject", DELETE, f"/{DATA}"),
+        (listing, "s3:ListBucket", LIST, ""),
+        (copy, "s3:PutObject", STAGE, f"/{STAGED}"),
     ],
     ids=["read", "write", "stage", "delete", "list", "copy"],
 )
@@ -201,7 +232,7 @@ def test_a_refusal_that_arrow_reports_names_its_action_and_resource(
     )
     with enforced(aws), pytest.raises(OSError, match="AWS Error ACCESS_DENIED") as caught:
         call(fs)
-    refusal = f"{NO}{begins} S3 bucket {LAKE}: {denied} on {BUCKET_ARN}{on} was refused"
+    refusal = f"{begins}{denied} on {BUCKET_ARN}{on} was refused"
     assert str(as_lake_error(caught.value)).startswith(refusal)
-    with pytest.raises(InsufficientPermissions, match=begins), aws_call(LAKE):
+    with pytest.raises(InsufficientPermissions, match=re.escape(begins)), aws_call(LAKE):
         raise caught.value

@@ -278,7 +278,7 @@ class TestListing:
         refused = {"Key": "lake/a/1", "Code": "AccessDenied", "Message": "Access Denied"}
         monkeypatch.setattr(s3.client, "delete_objects", lambda **_: {"Errors": [refused]})
         s3.write("a/1", b"")
-        with pytest.raises(Exception, match="does not have permissions to delete objects"):
+        with pytest.raises(Exception, match="does not have permissions to delete S3 objects"):
             s3.delete_folder("a")
 
 

@@ -109,7 +109,7 @@ def test_a_refusal_in_a_task_reads_like_one_of_the_run(
         run(engine, lake)
     told = str(caught.value)
     assert told.startswith(
-        "Datalake does not have permissions to download objects from S3 bucket lake-bucket: "
+        "Eventlake does not have permissions to download object from S3 Bucket lake-bucket: "
         "s3:GetObject on arn:aws:s3:::lake-bucket/events/segment-logs/"
     )
     [report] = newest_reports(lake)

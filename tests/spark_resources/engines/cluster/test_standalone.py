@@ -92,7 +92,7 @@ def test_the_message_explains_what_to_do(said: str, told: str) -> None:
     error = of_workers(said, MASTER)
     assert isinstance(error, InvalidSetting)
     assert told in str(error)
-    assert str(error).startswith("Data lake has invalid configuration for `engine`: ")
+    assert str(error).startswith("Eventlake has invalid configuration for `engine`: ")
 
 
 def test_what_is_not_about_workers_is_left_alone() -> None:
@@ -195,7 +195,7 @@ def test_workers_that_have_another_folder_of_that_name_are_refused(tmp_path: Pat
     with pytest.raises(InvalidSetting) as caught:
         refuse_blind([LIKE_US, BARE._replace(sees_file=False)], storage)
     told = str(caught.value)
-    assert told.startswith("Data lake has invalid configuration for `storage`: worker b of the")
+    assert told.startswith("Eventlake has invalid configuration for `storage`: worker b of the")
     assert "s3://bucket" in told
 
 
