@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Self
 
 from eventlake.aws.access import AwsAccess
+from eventlake.catalog import open_catalog
 from eventlake.catalog.base import Catalog
-from eventlake.catalog.factory import open_catalog
 from eventlake.settings.models import Overridable, Settings, Source
 from eventlake.storage import Storage, open_storage
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from eventlake.audit.rows import ArchiveRows, LakeRows
 from eventlake.audit.rule import Demand, Raw, RawVerdict, Row, RowVerdict, judge
 from eventlake.audit.snapshot import AuditedFiles, DataFile, Scope, Snapshot, take_snapshot
-from eventlake.catalog.factory import room
+from eventlake.catalog import room
 from eventlake.lake import Lake
 from eventlake.rules.errors import ConservationError
 from eventlake.rules.partitions import DAY_US, DatePartition, hour_of, partition_of

@@ -1,10 +1,13 @@
-"""Parsed events: the values of all of them, and the envelope of each."""
+"""Parsed events: their values (cells), envelopes and payload hashes."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from eventlake.columnar.compiled import compiled, inlined
 from eventlake.columnar.fields import NONE
+from eventlake.columnar.text import PADDING, hashed, mixed, unescaped
+from eventlake.columnar.values import ESCAPED, LOOSE_ARRAY, is_verbatim, tight
 
 ENVELOPE = ("type", "event", "messageId", "receivedAt", "userId", "anonymousId")
 TYPE, EVENT, ID, RECEIVED, USER, ANONYMOUS = range(6)
@@ -48,3 +51,46 @@ def new_events(events: int) -> Events:
         envelope=np.full((events, len(ENVELOPE)), NONE, np.int32),
         payload=np.zeros(events, np.uint32),
     )
+
+
+_TEXT, _OTHER = np.uint64(0x7E47), np.uint64(0x07E2)
+
+
+@compiled
+def value_hash(buf: int, kind: int, start: int, end: int, scratch: int) -> Any:
+    """64 bits from one value."""
+    if is_verbatim(kind):
+        return hashed(buf, start, end, _TEXT)
+    if kind == ESCAPED:
+        return hashed(scratch, 0, unescaped(buf, start, end, scratch, 0), _TEXT)
+    if kind == LOOSE_ARRAY:
+        return hashed(scratch, 0, tight(buf, start, end, scratch, 0), _OTHER)
+    return hashed(buf, start, end, _OTHER)
+
+
+@compiled
+def payloads_of(
+    buf: int, path: np.ndarray, stamps: np.ndarray, cells: Cells, events: Events
+) -> None:
+    """The hash of each event, independent of the order of its values, and without `stamps`."""
+    room = np.int64(0)
+    for cell in range(events.first_cell[-1]):
+        room = max(room, np.int64(cells.end[cell] - cells.start[cell]))
+    scratch = np.zeros(room + PADDING, np.uint8)
+    for row in range(len(events.payload)):
+        total = np.uint64(0)
+        for cell in range(events.first_cell[row], events.first_cell[row + 1]):
+            field = cells.field[cell]
+            if field == stamps[0] or field == stamps[1] or field == stamps[2]:
+                continue
+            start, end = cells.start[cell], cells.end[cell]
+            hash = value_hash(buf, cells.kind[cell], start, end, scratch.ctypes.data)
+            total += mixed(hash ^ path[field])
+        events.payload[row] = folded(total)
+
+
+@inlined
+def folded(total: Any) -> Any:
+    """32 bits from the sum of all values of an event, each mixed with its path; never 0."""
+    half = np.uint32((total ^ (total >> np.uint64(32))) & np.uint64(0xFFFFFFFF))
+    return half if half != 0 else np.uint32(1)

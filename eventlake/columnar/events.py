@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from eventlake.columnar.cells import EVENT, ID, RECEIVED, TYPE, Cells, Events
+from eventlake.columnar.cells import EVENT, ID, RECEIVED, TYPE, Cells, Events, folded, value_hash
 from eventlake.columnar.compiled import compiled
 from eventlake.columnar.fields import FULL, NONE, ROOT, Fields, below, field_of, is_key
-from eventlake.columnar.hash_kernels import folded, value_hash
 from eventlake.columnar.memory import byte
 from eventlake.columnar.text import PADDING, after_space, mixed
 from eventlake.columnar.timestamps import NO_DATE, may_be_date, timestamp

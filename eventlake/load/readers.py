@@ -9,10 +9,9 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from eventlake.columnar.cells import ID, Cells, Events, new_cells, new_events
+from eventlake.columnar.cells import ID, Cells, Events, new_cells, new_events, payloads_of
 from eventlake.columnar.events import read_events
 from eventlake.columnar.fields import NONE
-from eventlake.columnar.hash_kernels import payloads_of
 from eventlake.columnar.line_blocks import LineBlock
 from eventlake.columnar.memory import address
 from eventlake.columnar.text import PADDING

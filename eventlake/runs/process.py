@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import msgspec
 
-from eventlake.catalog.factory import room
+from eventlake.catalog import room
 from eventlake.load.blobs import deal_out, rows_key
 from eventlake.load.seen import Seen
 from eventlake.load.stage_job import StageJob, over_limits
