@@ -83,7 +83,7 @@ def sync_asset(source: Source, names: Names) -> dg.AssetsDefinition:
                 yield events.of_archive()
             done, loaded = UnitReport(), Loaded()
             try:
-                with forwarding_errors(engine.run(job, DagsterListener(context.log))) as units:
+                with forwarding_errors(engine.run(job, DagsterListener(context))) as units:
                     for unit in units:
                         yield from events.of_unit(unit, loaded)
                         done = unit.manifest.report
@@ -145,7 +145,7 @@ def upkeep_asset(source: Source, names: Names) -> dg.AssetsDefinition:
         lake = lake_of(context, names)
         record_process(context, lake, source)
         with as_dagster_failure():
-            run = upkeep_context(lake, source, DagsterListener(context.log), context.run.run_id)
+            run = upkeep_context(lake, source, DagsterListener(context), context.run.run_id)
             failed: UpkeepFailed | None = None
             try:
                 report = upkeep(run, now())

@@ -3,18 +3,19 @@
 A small sync into a temporary lake compiles the kernels and archives the classes of Spark.
 """
 
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from eventlake.rules import clock
-from eventlake.runs.context import Silent
+from eventlake.runs.context import SILENT
 from eventlake.sample.archive import write_archive
 from eventlake.sample.spec import WEB_SHOP, SampleSpec
 from eventlake.settings.models import Settings
 from spark_resources.dataflow.job import LakeJob, run_job
 from spark_resources.engines.java import make_archive
-from spark_resources.engines.session import SPARK_CONFIG, local_dataflow
+from spark_resources.engines.session import SPARK_CONFIG, local_dataflow, session_of
 
 _SAMPLE = SampleSpec(days=1, events_per_day=600)
 
@@ -36,7 +37,7 @@ def small_sync(config: dict[str, Any]) -> None:
             run_id="1",
             start_time=clock.now(),
         )
-        for _ in run_job(job, lambda: local_dataflow(config), Silent()):
+        for _ in run_job(job, partial(local_dataflow, partial(session_of, config), SILENT), SILENT):
             pass
 
 

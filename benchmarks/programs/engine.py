@@ -1,16 +1,17 @@
 """Sync on local Spark without Dagster: `python -m benchmarks.programs.engine LAKE_YAML`."""
 
 import sys
+from functools import partial
 from pathlib import Path
 
 from benchmarks.programs.common import Marks
 from eventlake.rules.clock import new_run_id, now
-from eventlake.runs.context import Silent
+from eventlake.runs.context import SILENT
 from eventlake.settings.file import load_settings
 from spark_resources.dataflow.job import LakeJob, run_job
 from spark_resources.dataflow.staged import StagedDataflow
 from spark_resources.engines.java import with_archive
-from spark_resources.engines.session import SPARK_CONFIG, local_dataflow
+from spark_resources.engines.session import SPARK_CONFIG, local_dataflow, session_of
 
 
 def main(settings_file: Path) -> None:
@@ -18,13 +19,13 @@ def main(settings_file: Path) -> None:
     marks = Marks()
 
     def dataflow() -> StagedDataflow:
-        ready = local_dataflow(with_archive(SPARK_CONFIG))
+        ready = local_dataflow(partial(session_of, with_archive(SPARK_CONFIG)), SILENT)
         marks.set_ready()
         return ready
 
     for source in settings.sources:
         job = LakeJob(settings.for_jobs(), source.id, new_run_id(), now())
-        rows = sum(unit.report.row_count for unit in run_job(job, dataflow, Silent()))
+        rows = sum(unit.report.row_count for unit in run_job(job, dataflow, SILENT))
         print(f"{source.slug}: {rows} rows")
     marks.write()
 

@@ -168,7 +168,7 @@ def event_tables(
                 accept_changes=config.accept_changes or ACCEPT_TAG in _yes(context.run.tags),
             )
             try:
-                with forwarding_errors(engine.run(job, DagsterListener(context.log))) as units:
+                with forwarding_errors(engine.run(job, DagsterListener(context))) as units:
                     for unit in units:
                         yield from replayed.take(unit)
             except ChecksFailed as failed:

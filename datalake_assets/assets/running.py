@@ -30,15 +30,18 @@ from spark_resources.dataflow.job import LakeJob
 
 @dataclass(frozen=True)
 class DagsterListener:
-    """Writes the messages of a run to Dagster's log."""
+    """Writes the messages of a run to Dagster's log, and the addresses of its pages to its tags."""
 
-    log_manager: dg.DagsterLogManager
+    context: dg.OpExecutionContext | dg.AssetExecutionContext
 
     def log(self, message: str) -> None:
-        self.log_manager.info(message)
+        self.context.log.info(message)
 
     def warn(self, message: str) -> None:
-        self.log_manager.warning(message)
+        self.context.log.warning(message)
+
+    def page(self, name: str, url: str) -> None:
+        self.context.instance.add_run_tags(self.context.run.run_id, {name: url})
 
 
 Context = dg.OpExecutionContext | dg.AssetExecutionContext | dg.AssetCheckExecutionContext

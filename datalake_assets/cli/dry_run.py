@@ -19,6 +19,7 @@ from datalake_assets.cli.output import (
 from datalake_assets.preflight import before_run, require
 from eventlake.lake import Lake
 from eventlake.rules.text import plural
+from eventlake.runs.context import Silent
 from eventlake.runs.dry_run import PlannedRun, planned_run
 from spark_resources.dataflow.job import LakeJob
 from spark_resources.engines.base import engine_of
@@ -134,7 +135,7 @@ def _now_and_then(now: int, then: int | None) -> tuple[object, ...]:
     return number(now), after, Text(f"{change:+,}" if change else "0", style)
 
 
-class _Listener:
+class _Listener(Silent):
     """Prints the messages of a dry run, and collects its warnings."""
 
     def __init__(self) -> None:

@@ -22,7 +22,7 @@ from datalake_assets.cli.output import (
 from datalake_assets.instance.home import ensure_home
 from eventlake.lake import Lake
 from eventlake.rules.text import plural
-from eventlake.runs.context import now
+from eventlake.runs.context import Silent, now
 from eventlake.settings.models import Source
 from eventlake.upkeep.upkeep import UpkeepReport, newest_upkeeps, planned_upkeep, upkeep_context
 
@@ -80,9 +80,8 @@ def _done(lake: Lake, sources: Sequence[Source]) -> Outcome:
     return reports, problems
 
 
-class _Quiet:
-    def log(self, message: str) -> None:
-        """A dry run does nothing that is worth a message."""
+class _Quiet(Silent):
+    """A dry run does nothing that is worth a message."""
 
     def warn(self, message: str) -> None:
         warn(message)

@@ -65,6 +65,13 @@ class Listener(Protocol):
 
     def warn(self, message: str) -> None: ...
 
+    def page(self, name: str, url: str) -> None:
+        """A page that shows the run."""
+
+
+SPARK_UI = "spark_ui"
+"""The name of the page of the Spark application."""
+
 
 class Silent:
     """A listener that discards everything."""
@@ -72,6 +79,11 @@ class Silent:
     def log(self, message: str) -> None: ...
 
     def warn(self, message: str) -> None: ...
+
+    def page(self, name: str, url: str) -> None: ...
+
+
+SILENT = Silent()
 
 
 @dataclass(frozen=True)

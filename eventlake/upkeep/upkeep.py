@@ -14,7 +14,7 @@ from eventlake.rules.clock import new_run_id
 from eventlake.rules.errors import LakeError
 from eventlake.rules.text import plural
 from eventlake.runs.clean_up import Removed, clean_up, counted, due_places
-from eventlake.runs.context import Dataflow, Listener, RunContext, now
+from eventlake.runs.context import Dataflow, Listener, RunContext, Silent, now
 from eventlake.runs.run import Run
 from eventlake.settings.models import Settings, Source
 from eventlake.state.manifest import RunKind
@@ -107,7 +107,7 @@ _AS_LONG_AS_IT_TAKES = float("inf")
 
 
 @dataclass
-class _Recorder:
+class _Recorder(Silent):
     """Forwards messages and records warnings."""
 
     listener: Listener

@@ -64,10 +64,11 @@ class SparkRunner:
         if not parts:
             return []
         self.context.setJobDescription(f"{name}, {len(parts)} tasks")
-        self.context.setLocalProperty("callSite.short", name)
+        self.context.setLocalProperty("callSite.short", name)  # `collect` would set its own
         with self.guard():
             try:
-                return self.context.parallelize(parts, len(parts)).map(work).collect()
+                tasks = self.context.parallelize(parts, len(parts))
+                return self.context.runJob(tasks, lambda part: map(work, part))
             except Exception:
                 raise
             except BaseException:  # an interrupt: its tasks would go on

@@ -1,12 +1,13 @@
 """Spark in this process: a laptop, a test, a single server."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
-from eventlake.runs.context import Listener
+from eventlake.runs.context import SILENT, Listener
 from spark_resources.dataflow.job import LakeJob, run_job
 from spark_resources.dataflow.staged import StagedDataflow
 from spark_resources.engines.base import SparkEngine
@@ -15,15 +16,15 @@ from spark_resources.engines.session import SPARK_CONFIG, local_dataflow
 
 
 class LocalEngine(SparkEngine):
-    """Starts Spark when the first raw file has to be read, with the settings of dagster-pyspark."""
+    """Starts the session of `dagster-pyspark` when the first raw file has to be read."""
 
     pyspark: dg.ResourceDependency[LazyPySparkResource]
 
     def run(self, job: LakeJob, listener: Listener) -> Iterator[Any]:
-        return run_job(job, self.dataflow, listener)
+        return run_job(job, partial(self.dataflow, listener), listener)
 
-    def dataflow(self) -> StagedDataflow:
-        return local_dataflow(self.pyspark.spark_config)
+    def dataflow(self, listener: Listener = SILENT) -> StagedDataflow:
+        return local_dataflow(lambda: self.pyspark.spark_session, listener)
 
 
 def local_engine() -> LocalEngine:

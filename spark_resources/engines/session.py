@@ -2,15 +2,17 @@
 
 import os
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
 from uuid import uuid4
 
-from pyspark import SparkConf, SparkContext, SparkFiles
+from pyspark import SparkFiles
+from pyspark.sql import SparkSession
 
+from eventlake.runs.context import SPARK_UI, Listener
 from eventlake.storage import LocalStorage
 from spark_resources.dataflow.blob_store import BlobStore
 from spark_resources.dataflow.staged import SparkRunner, StagedDataflow
@@ -25,7 +27,8 @@ SPARK_CONFIG: dict[str, Any] = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "2g",
-    "spark.ui.enabled": "false",
+    "spark.ui.port": "0",
+    "spark.ui.killEnabled": "false",  # the UI has no login
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.extraJavaOptions": " ".join(
         [f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}", *FRUGAL_JAVA]
@@ -34,9 +37,20 @@ SPARK_CONFIG: dict[str, Any] = {
 }
 
 
-def local_dataflow(config: Mapping[str, Any]) -> StagedDataflow:
+def session_of(config: Mapping[str, Any]) -> SparkSession:
+    """The session of this process, as `dagster-pyspark` makes it from the same settings."""
+    builder: SparkSession.Builder = SparkSession.builder
+    for name, value in config.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def local_dataflow(session: Callable[[], SparkSession], listener: Listener) -> StagedDataflow:
     """A dataflow on the Spark of this process; starts Spark if necessary."""
-    context = _context(config)
+    with _starting():
+        context = session().sparkContext
+    if url := context.uiWebUrl:
+        listener.page(SPARK_UI, url)
     # Spark removes its folder for files at its end.
     store = BlobStore(LocalStorage(SparkFiles.getRootDirectory()), f"blobs-{uuid4().hex}")
     return StagedDataflow(SparkRunner(context), store)
@@ -49,15 +63,17 @@ def start_early() -> None:
     """
 
     def start() -> None:
-        with suppress(Exception):
-            _context(with_archive(SPARK_CONFIG))
+        with suppress(Exception), _starting():
+            session_of(with_archive(SPARK_CONFIG))
 
     Thread(target=start, name="Spark", daemon=True).start()
 
 
-def _context(config: Mapping[str, Any]) -> SparkContext:
-    # By default, Spark starts workers with the first `python3` on the path.
+@contextmanager
+def _starting() -> Iterator[None]:
+    # By default, Spark starts workers with the first `python3` on the path, and its UI listens on
+    # all networks.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     with _STARTS, filtered_stderr():
-        # A session would also start Spark SQL, which takes another second and is not used.
-        return SparkContext.getOrCreate(SparkConf().setAll([*config.items()]))
+        yield

@@ -109,6 +109,9 @@ class PipesListener:
     def warn(self, message: str) -> None:
         self.pipes.log.warning(message)
 
+    def page(self, name: str, url: str) -> None:
+        self.pipes.log.info(f"{name}: {url}")
+
 
 class PatientWriter(PipesS3MessageWriter):
     """Repeats failed uploads, in order; after a failure the official writer sends nothing more."""

@@ -18,6 +18,7 @@ from eventlake.audit.snapshot import Scope
 from eventlake.lake import Lake
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import ServiceTrouble
+from eventlake.runs.context import SILENT, SPARK_UI, Listener
 from eventlake.settings.models import Source
 from spark_resources.dataflow.staged import StagedDataflow
 from spark_resources.engines.java import with_archive
@@ -42,10 +43,10 @@ class Breakable(LocalEngine):
 
     gone: ClassVar[bool] = False
 
-    def dataflow(self) -> StagedDataflow:
+    def dataflow(self, listener: Listener = SILENT) -> StagedDataflow:
         if self.gone:
             raise ServiceTrouble("The cluster was taken away.")
-        return super().dataflow()
+        return super().dataflow(listener)
 
 
 class DagsterMachine(Machine):
@@ -81,6 +82,12 @@ class DagsterMachine(Machine):
         _, self.cursor = evaluate(self.lake, self.instance, self.cursor, self.clock.now())
 
 
+def ui_of(engine: Breakable) -> str | None:
+    url: str | None = engine.pyspark.spark_context.uiWebUrl
+    assert url is None or url.startswith("http://127.0.0.1:")
+    return url
+
+
 @pytest.fixture
 def engine() -> Iterator[Breakable]:
     config = with_archive(SPARK_CONFIG) | {"spark.master": "local[2]"}
@@ -103,12 +110,14 @@ def test_a_day_of_twelve_syncs_a_failure_upkeep_and_checks(
 
         simulation = Simulation(tmp_path / "lake", A_DAY, monkeypatch, make)
         simulation.run()
-        statuses: list[Any] = [run.status for run in instance.get_runs(limit=1_000)]
+        runs = instance.get_runs(limit=1_000)
+        statuses: list[Any] = [run.status for run in runs]
 
     assert hook.titles == ["web_shop: sync failed", "web_shop: sync recovered after 1 failure"]
     assert statuses.count(dg.DagsterRunStatus.FAILURE) == 1
     # The night after, too: of each source, upkeep and checks twice.
     assert statuses.count(dg.DagsterRunStatus.SUCCESS) == 2 * (13 + 2 + 2) - 1
+    assert {run.tags[SPARK_UI] for run in runs if SPARK_UI in run.tags} == {ui_of(engine)}
     assert len(simulation.machine.syncs[WEB]) == 13
     for slug, arrivals in simulation.arrivals.items():
         assert arrivals.all_came

@@ -9,12 +9,14 @@ from typing import Any, Self
 from uuid import uuid4
 
 import msgspec
+from dagster_pyspark import LazyPySparkResource
 from py4j.protocol import Py4JError
 from pydantic import Field
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from eventlake.lake import Lake
-from eventlake.runs.context import Listener
+from eventlake.runs.context import SPARK_UI, Listener
 from eventlake.settings.models import Settings
 from eventlake.storage import Storage
 from eventlake.storage.base import probe
@@ -55,7 +57,7 @@ class ClusterSession:
         self.engine, self._spark = settings.engine, settings.spark
         self._storage, self._listener = storage, listener
         self._wait = 60.0 * self._spark.wait_minutes if wait_seconds is None else wait_seconds
-        self._context: SparkContext | None = None
+        self._session: SparkSession | None = None
         self.shipped: Target | None = None
 
     def __enter__(self) -> Self:
@@ -67,8 +69,8 @@ class ClusterSession:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        if self._context is not None:
-            self._context.stop()
+        if self._session is not None:
+            self._session.stop()
 
     @property
     def python(self) -> str:
@@ -83,11 +85,11 @@ class ClusterSession:
     @cached_property
     def executors(self) -> Executors:
         """The executors of a new application, as soon as there are some."""
-        self._context = self._started()
-        executors = Executors(self._context, self.engine, self._wait, self._listener)
+        context = self._started()
+        executors = Executors(context, self.engine, self._wait, self._listener)
         self._listener.log(f"{self.engine} has started {executors.wait()}")
-        if url := self._context.uiWebUrl:
-            self._listener.log(f"The Spark UI of this run: {url}")
+        if url := context.uiWebUrl:
+            self._listener.page(SPARK_UI, url)
         return executors
 
     def dataflow(self, folder: str) -> StagedDataflow:
@@ -120,13 +122,13 @@ class ClusterSession:
     def _started(self) -> SparkContext:
         config = with_archive(driver_config(self.engine, self.own_address, self._spark.conf))
         try:
-            conf = SparkConf(loadDefaults=False).setAll(list(config.items()))
-            context = SparkContext(conf=conf)
+            self._session = LazyPySparkResource(spark_config=config).spark_session
         except Py4JError as error:
             lines = str(error).strip().splitlines()
             raise trouble(
                 f"no application could be started at {self.engine}: {lines[-1][:300]}."
             ) from error
+        context: SparkContext = self._session.sparkContext
         context.pythonExec = self.python
         return context
 

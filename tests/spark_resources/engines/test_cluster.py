@@ -17,7 +17,7 @@ from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.errors import InvalidSetting
 from eventlake.runs import placement
-from eventlake.runs.context import Silent
+from eventlake.runs.context import SPARK_UI, Silent
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive
 from eventlake.settings.models import Settings
 from eventlake.storage import LocalStorage
@@ -109,7 +109,7 @@ def test_workers_of_later_runs_compile_no_kernel(cluster: Standalone, tmp_path: 
     heard = Heard()
     for _ in range(2):
         with ClusterSession(chosen, LocalStorage(str(tmp_path)), heard) as session:
-            assert str(session.prepared.uiWebUrl) in " ".join(heard.logged)
+            assert session.prepared.uiWebUrl == heard.pages[SPARK_UI]
     assert heard.warnings == []
     assert re.fullmatch(
         r"Kernels of 2 workers: [1-9]\d* from the cache, 0 compiled", heard.logged[-1]

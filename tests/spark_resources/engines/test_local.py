@@ -1,8 +1,10 @@
 """A sync and a replay on real Spark, held to the sample's expected rows and to other readers."""
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -64,6 +66,20 @@ def expected(generated: SampleArchive) -> Counter[tuple[str, ...]]:
 
 def test_every_table_and_hour_has_the_expected_rows(lake: Lake, generated: SampleArchive) -> None:
     assert rows_by_slot(lake) == expected(generated)
+
+
+def test_passes_are_jobs_and_stages_with_names(
+    lake: Lake, generated: SampleArchive, engine: LocalEngine
+) -> None:
+    """In the Spark UI, as its REST API has it."""
+    context = engine.pyspark.spark_context
+    pages = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}"
+    names: dict[str, set[str]] = {}
+    for page, name in (("jobs", "description"), ("stages", "name")):
+        with urlopen(f"{pages}/{page}") as answer:
+            names[page] = {one[name].partition(",")[0] for one in json.load(answer)}
+    passes = {"stage", "deduplicate", "load", "log what was not loaded"}
+    assert names["jobs"] >= passes and names["stages"] >= passes
 
 
 def test_three_readers_see_the_same_table(lake: Lake, generated: SampleArchive) -> None:

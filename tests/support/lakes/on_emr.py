@@ -50,12 +50,16 @@ class Heard:
 
     logged: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    pages: dict[str, str] = field(default_factory=dict)
 
     def log(self, message: str) -> None:
         self.logged.append(message)
 
     def warn(self, message: str) -> None:
         self.warnings.append(message)
+
+    def page(self, name: str, url: str) -> None:
+        self.pages[name] = url
 
 
 @dataclass

@@ -15,7 +15,7 @@ from eventlake.catalog.local import LocalCatalog
 from eventlake.rules import paths
 from eventlake.rules.counts import UnitReport
 from eventlake.runs.clean_up import CleanUp
-from eventlake.runs.context import Dataflow, RunContext
+from eventlake.runs.context import Dataflow, RunContext, Silent
 from eventlake.runs.replay import replay
 from eventlake.runs.run import Run
 from eventlake.runs.sync import sync
@@ -48,7 +48,7 @@ def utc(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-class Runs:
+class Runs(Silent):
     """Syncs and replays of source `S1` (slug `shop`); other settings of it as keywords."""
 
     def __init__(

@@ -17,7 +17,7 @@ from eventlake.rules.clock import new_run_id
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import ServiceTrouble
 from eventlake.rules.schedules import next_due
-from eventlake.runs.context import Dataflow, Published
+from eventlake.runs.context import Dataflow, Published, Silent
 from eventlake.runs.verify import CheckResult, Severity
 from eventlake.settings.models import Source
 from eventlake.state.source_state import first_sync_due
@@ -44,7 +44,7 @@ class Synced:
 
 
 @dataclass
-class Machine:
+class Machine(Silent):
     """One process for everything; `broken` are sources whose syncs fail."""
 
     lake: Lake
