@@ -22,6 +22,7 @@ from datalake_assets.assets.running import (
     record_process,
 )
 from datalake_assets.instance.dagster_private import (
+    events_together,
     latest_run_storage_ids,
     sqlite_files_of_run,
 )
@@ -85,15 +86,17 @@ def sync_asset(source: Source, names: Names) -> dg.AssetsDefinition:
             try:
                 with forwarding_errors(engine.run(job, DagsterListener(context))) as units:
                     for unit in units:
-                        yield from events.of_unit(unit, loaded)
+                        with events_together(context.instance):
+                            yield from events.of_unit(unit, loaded)
                         done = unit.manifest.report
             except ChecksFailed as failed:
                 yield from map(events.evaluation, failed.results)
                 raise
             finally:
                 refresh_snapshot(lake)
-            yield events.of_report(job.facts(), done)
-            yield from events.of_published_checks(context, loaded)
+            with events_together(context.instance):
+                yield events.of_report(job.facts(), done)
+                yield from events.of_published_checks(context, loaded)
             context.log.info(_summary(done))
             shown = events.report_metadata(job.facts(), done)
             yield dg.MaterializeResult(asset_key=spec.key, metadata=shown)

@@ -32,6 +32,7 @@ from datalake_assets.assets.running import (
     record_process,
     refused_as_cancelled,
 )
+from datalake_assets.instance.dagster_private import events_together, set_partition_metadata
 from datalake_assets.instance.snapshot import SourceSnapshot, refresh_snapshot
 from eventlake.checks.published import Loaded, check_published
 from eventlake.lake import Lake
@@ -170,14 +171,16 @@ def event_tables(
             try:
                 with forwarding_errors(engine.run(job, DagsterListener(context))) as units:
                     for unit in units:
-                        yield from replayed.take(unit)
+                        with events_together(context.instance):
+                            yield from replayed.take(unit)
             except ChecksFailed as failed:
                 if with_checks:
                     yield from map(events.check_result, failed.results)
                 raise
             finally:
                 refresh_snapshot(lake)
-            yield from replayed.results(job.facts())
+            with events_together(context.instance):
+                yield from replayed.results(job.facts())
 
     return replay
 
@@ -211,8 +214,11 @@ class _Replayed:
     done: UnitReport = field(default_factory=UnitReport)
     version: int = 0
     checks: dict[tuple[str, str], CheckResult] = field(default_factory=dict)
-    shown: dict[dg.AssetKey, set[str]] = field(default_factory=dict)
+    shown: dict[dg.AssetKey, dict[str, metadata.Metadata]] = field(default_factory=dict)
     loaded: Loaded = field(default_factory=Loaded)
+
+    def __post_init__(self) -> None:
+        self.selected = self.context.selected_asset_keys  # Dagster makes the set anew for each use
 
     def take(self, unit: Published) -> Iterator[dg.AssetMaterialization]:
         """Record a day as soon as it is published; `results` covers all days at the end."""
@@ -222,15 +228,15 @@ class _Replayed:
         for touched in self.events.table_days(unit, self.loaded):
             key = self._key(touched.schema)
             # Others: new tables, and days outside the range that are loaded for a new column type.
-            expected = key in self.context.selected_asset_keys and first <= touched.day <= last
+            expected = key in self.selected and first <= touched.day <= last
             if expected:
-                self.shown.setdefault(key, set()).add(touched.day)
-                self.context.add_asset_metadata(
-                    touched.metadata, asset_key=key, partition_key=touched.day
-                )
+                self.shown.setdefault(key, {})[touched.day] = touched.metadata
             if not (expected and results_follow):
+                shown = touched.metadata
+                if touched.is_newest and (touched.report.new_columns or not expected):
+                    shown = metadata.with_columns(shown, touched.schema)
                 # Yielded: an event that is only logged is stored with the next yield.
-                yield dg.AssetMaterialization(key, partition=touched.day, metadata=touched.metadata)
+                yield dg.AssetMaterialization(key, partition=touched.day, metadata=shown)
         for check in unit.checks:
             # Of several days, the first failure counts, else the last result.
             before = self.checks.get((check.table, check.check))
@@ -240,27 +246,28 @@ class _Replayed:
     def _key(self, schema: TableSchema) -> dg.AssetKey:
         return self.events.names.key(table(schema))
 
-    def _show_other_days(self, schema: TableSchema) -> None:
-        """Add the rows of days that an earlier run of the same replay has published."""
-        key, rows = self._key(schema), self.events.rows_by_day(schema, self.window)
-        for day in rows.keys() - self.shown.get(key, set()):
-            shown = {"dagster/partition_row_count": rows[day]}
-            self.context.add_asset_metadata(shown, asset_key=key, partition_key=day)
+    def _all_days(self, schema: TableSchema) -> dict[str, metadata.Metadata]:
+        """What to show of each day of a table, also of days that an earlier run of the same replay
+        has published."""
+        rows = self.events.rows_by_day(schema, self.window)
+        days = {day: {"dagster/partition_row_count": rows[day]} for day in rows}
+        days |= self.shown.get(self._key(schema), {})
+        last = self.context.partition_key_range.end
+        return {**days, last: metadata.with_columns(days.get(last, {}), schema)}
 
     def results(self, run: RunFacts) -> Iterator[Any]:
         """A result for each selected asset: without one, its partitions would fail."""
-        selected = self.context.selected_asset_keys
         for schema in self.events.current(self.tables):
             key = self._key(schema)
-            if key in selected:
-                self._show_other_days(schema)
+            if key in self.selected:
+                set_partition_metadata(self.context, key, self._all_days(schema))
                 checks = CHECKS if self.with_checks else ()
                 results = [self.events.check_result(self._check(schema, name)) for name in checks]
                 yield dg.MaterializeResult(asset_key=key, check_results=results)
                 report = self.done.tables.get(schema.key)
                 yield self.events.of_schema(schema, report, self.version)
         report_key = self.events.names.key(reports(self.events.source))
-        if report_key in selected:
+        if report_key in self.selected:
             shown = self.events.report_metadata(run, self.done)
             yield dg.MaterializeResult(asset_key=report_key, metadata=shown)
         else:

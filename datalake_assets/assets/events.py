@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import Any
 
 import dagster as dg
@@ -17,6 +18,7 @@ from datalake_assets.assets.keys import (
     table_schema,
 )
 from datalake_assets.instance.dagster_private import latest_evaluations
+from eventlake.catalog.base import CatalogPartition, Days
 from eventlake.checks.freshness import check_freshness
 from eventlake.checks.published import PARTIAL_CHECKS, Loaded, TableChecks
 from eventlake.checks.view import SOURCE_RULES, TABLE_RULES
@@ -32,6 +34,7 @@ from eventlake.settings.models import Source
 from eventlake.state.report import RunFacts
 from eventlake.state.source_state import read_state
 
+_DAY = timedelta(days=1)
 _RULES = CHECKS | TABLE_RULES | SOURCE_RULES
 
 
@@ -43,6 +46,7 @@ class TableDay:
     day: str
     report: TableReport
     metadata: metadata.Metadata
+    is_newest: bool
 
 
 @dataclass(frozen=True)
@@ -62,24 +66,31 @@ class RunEvents:
         return [known.get(table.key, table) for table in tables]
 
     def table_days(self, unit: Published, loaded: Loaded) -> Iterator[TableDay]:
-        """The tables and days of a unit, which are also added to `loaded`."""
+        """The tables of a unit with their days in order, which are also added to `loaded`."""
         state = read_state(self.lake.storage, self.source.id)
         for key, report in unit.report.tables.items():
             schema, total = state.tables[key], state.rows.get(key, 0)
-            for day in report.day_rows:
-                in_day = self.lake.catalog.partitions(schema.database, schema.name, (day, day))
-                rows = sum(partition.rows for partition in in_day)
-                shown = metadata.table_day(schema, report, day, rows, total)
-                loaded.add_day(key, day, in_day)
-                yield TableDay(schema, day, report, shown)
+            newest = max(report.day_rows, default="")
+            for days in _consecutive(report.day_rows):
+                partitions = self._partitions(schema, (days[0], days[-1]))
+                for day in days:
+                    in_day = partitions.get(day, [])
+                    rows = sum(partition.rows for partition in in_day)
+                    shown = metadata.table_day(schema, report, day, rows, total)
+                    loaded.add_day(key, day, in_day)
+                    yield TableDay(schema, day, report, shown, day == newest)
 
     def rows_by_day(self, schema: TableSchema, window: Window) -> dict[str, int]:
         """The rows of a table by day, in a range."""
-        layout, rows = self.source.date_partition, dict[str, int]()
-        for found in self.lake.catalog.partitions(schema.database, schema.name, window.days):
-            day = f"{layout.parse(found.values):%Y-%m-%d}"
-            rows[day] = rows.get(day, 0) + found.rows
-        return rows
+        found = self._partitions(schema, window.days)
+        return {day: sum(partition.rows for partition in found[day]) for day in found}
+
+    def _partitions(self, schema: TableSchema, days: Days) -> dict[str, list[CatalogPartition]]:
+        """The partitions of a table by day, from the first day to the last."""
+        layout, by_day = self.source.date_partition, dict[str, list[CatalogPartition]]()
+        for found in self.lake.catalog.partitions(schema.database, schema.name, days):
+            by_day.setdefault(f"{layout.parse(found.values):%Y-%m-%d}", []).append(found)
+        return by_day
 
     def of_unit(
         self, unit: Published, loaded: Loaded
@@ -87,14 +98,12 @@ class RunEvents:
         """The events of a unit of work: tables, changed schemas, checks."""
         newest: dict[str, TableDay] = {}
         for touched in self.table_days(unit, loaded):
-            newest[touched.schema.key] = max(
-                touched, newest.get(touched.schema.key, touched), key=lambda t: t.day
-            )
-            yield dg.AssetMaterialization(
-                self.names.key(table(touched.schema)),
-                partition=touched.day,
-                metadata=touched.metadata,
-            )
+            newest[touched.schema.key] = touched
+            shown = touched.metadata
+            if touched.is_newest:
+                shown = metadata.with_columns(shown, touched.schema)
+            key = self.names.key(table(touched.schema))
+            yield dg.AssetMaterialization(key, partition=touched.day, metadata=shown)
         changed = [touched for touched in newest.values() if touched.report.new_columns]
         for touched in changed:
             version = unit.manifest.number
@@ -163,6 +172,18 @@ class RunEvents:
             "severity": dg.AssetCheckSeverity[check.severity.name],
             "description": _RULES[check.check],
         }
+
+
+def _consecutive(days: Iterable[str]) -> Iterator[list[str]]:
+    """Days in order, as lists without gaps."""
+    run: list[str] = []
+    for day in sorted(days):
+        if run and date.fromisoformat(day) - date.fromisoformat(run[-1]) > _DAY:
+            yield run
+            run = []
+        run.append(day)
+    if run:
+        yield run
 
 
 def archive_version(found: Archive) -> str:

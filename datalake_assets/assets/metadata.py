@@ -61,7 +61,8 @@ def table_definition(source: Source, schema: TableSchema, storage: Storage) -> M
 def table_day(
     schema: TableSchema, report: TableReport, day: str, day_rows: int, table_rows: int
 ) -> Metadata:
-    """The effect of a run on a table on one day, and the rows of day and table after it."""
+    """The effect of a run on a table on one day, and the rows of day and table after it. Not its
+    columns, which are most of an event: Dagster shows those of the last event, else of the code."""
     new = ", ".join(f"{c.name} {c.type}" for c in report.new_columns)
     return {
         "dagster/row_count": table_rows,
@@ -75,8 +76,12 @@ def table_day(
         "files_in_run": report.files_written,
         "bytes_in_run": report.bytes_written,
         "new_columns": new or "none",
-        "dagster/column_schema": column_schema(schema),
     }
+
+
+def with_columns(shown: Metadata, schema: TableSchema) -> Metadata:
+    """The same with the columns of the table."""
+    return {**shown, "dagster/column_schema": column_schema(schema)}
 
 
 def schema_version(
