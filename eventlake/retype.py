@@ -210,7 +210,7 @@ class Preview:
 def preview(lake: Lake, target: Target, into: LakeType) -> Preview:
     """Cast every value of the column as a replay would; nothing is written."""
     lake = lake.for_source(target.source)
-    reader, shown = _ColumnReader(target), Preview()
+    reader, shown = ColumnReader(target), Preview()
     for partition in lake.catalog.partitions(target.schema.database, target.schema.name):
         rows, outcomes, returning = 0, Counter[Outcome](), 0
         for file in lake.storage.files(partition.location, recursive=False):
@@ -237,7 +237,7 @@ def _add_example(examples: dict[Outcome, list[str]], outcome: Outcome, text: str
 
 
 @dataclass(frozen=True, slots=True)
-class _Original:
+class Original:
     """A value that became cells of the column, and how often; `text` is for people."""
 
     value: Leaf
@@ -247,13 +247,13 @@ class _Original:
 
 
 @dataclass(frozen=True)
-class _ColumnReader:
+class ColumnReader:
     """Finds the original values of one column in rows of its table."""
 
     target: Target
     _feeds: dict[str, bool] = field(default_factory=dict)  # by pointer
 
-    def read(self, rows: pa.RecordBatch) -> Iterator[_Original]:
+    def read(self, rows: pa.RecordBatch) -> Iterator[Original]:
         """A missing column is as good as nulls: older files lack columns and `rescued_data`."""
         of_type = self.target.column.type.arrow
         cells = _cells(rows, self.target.column.name, of_type)
@@ -264,7 +264,7 @@ class _ColumnReader:
             cells = pc.if_else(kept, cells, pa.scalar(None, of_type))
         yield from _distinct(cells.drop_null(), self.target.column.type)
         for value in rescued.values():
-            yield _Original(value, text_of(value), is_rescued=True)
+            yield Original(value, text_of(value), is_rescued=True)
 
     def _rescued(self, cells: pa.Array, texts: pa.Array) -> Iterator[tuple[int, Leaf]]:
         """The rows whose cell represents a rescued value, and that value."""
@@ -299,7 +299,7 @@ def _cells(rows: pa.RecordBatch, name: str, type: pa.DataType) -> pa.Array:
     return rows[name] if name in rows.schema.names else pa.nulls(len(rows), type)
 
 
-def _distinct(cells: pa.Array, type: LakeType) -> Iterator[_Original]:
+def _distinct(cells: pa.Array, type: LakeType) -> Iterator[Original]:
     """The distinct cells as if just read; of a timestamp, every form of date has the same casts."""
     found = pc.value_counts(cells)
     values, counts = found.field("values"), found.field("counts")
@@ -309,7 +309,7 @@ def _distinct(cells: pa.Array, type: LakeType) -> Iterator[_Original]:
         originals = [msgspec.Raw(text.encode()) for text in texts]
     elif type is LakeType.TIMESTAMP:
         originals = ["1970-01-01"] * len(texts)
-    yield from map(_Original, originals, texts, counts.to_pylist())
+    yield from map(Original, originals, texts, counts.to_pylist())
 
 
 def _plain(cells: pa.Array) -> list[Cell]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 
 import msgspec
 
@@ -51,6 +52,13 @@ class Asked:
                 f"`{name}` is {value!r}; allowed are {allowed.start} to {allowed.stop - 1}."
             )
         return int(value)
+
+    def day(self, name: str) -> date | None:
+        value = self.text(name, 10)
+        try:
+            return date.fromisoformat(value) if value else None
+        except ValueError:
+            raise BadRequest(f"`{name}` is {value!r}; write a day as 2026-10-01.") from None
 
     def source(self) -> str | None:
         """The slug of a source, or None for all."""

@@ -4,12 +4,24 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
+import msgspec
 from markupsafe import Markup
+from msgspec import json
 
 from datalake_assets.console import charts
-from datalake_assets.console.charts import percent, sparkline
+from datalake_assets.console.charts import sparkline
 from eventlake.rules.clock import now
-from eventlake.rules.text import moment, number, plain, plural, shown, size, span
+from eventlake.rules.text import (
+    moment,
+    number,
+    percent,
+    plain,
+    plain_lines,
+    plural,
+    shown,
+    size,
+    span,
+)
 
 
 def when(at: datetime | None) -> Markup | str:
@@ -53,6 +65,14 @@ def cell(value: Any) -> str:
     return "" if value is None else plain(shown(value))
 
 
+def pretty(payload: str) -> str:
+    """A raw line: JSON indented, anything else as it is."""
+    try:
+        return plain_lines(json.format(payload, indent=2))
+    except msgspec.MsgspecError:
+        return plain(payload)
+
+
 FILTERS: dict[str, Any] = {
     "when": when,
     "clock": clock,
@@ -63,6 +83,7 @@ FILTERS: dict[str, Any] = {
     "change": change,
     "plain": plain,
     "cell": cell,
+    "pretty": pretty,
 }
 GLOBALS: dict[str, Any] = {
     "charts": charts,

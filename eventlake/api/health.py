@@ -91,7 +91,7 @@ class SourceHealth:
     alerts: tuple[OpenAlert, ...]
     runs: tuple[RunReport, ...]
     tables: dict[str, Volume]  # rows by day of receivedAt
-    days: tuple[str, ...]  # of the period, the last is today
+    days: tuple[str, ...]  # of the period
     at: datetime
     volume: Volume = field(default_factory=dict)  # of all tables
 
@@ -126,7 +126,12 @@ class SourceHealth:
 
     @property
     def change(self) -> Change:
-        return change(self.volume, self.at.date())
+        return change(self.volume, self.last)
+
+    @property
+    def last(self) -> date:
+        """The last day of the period."""
+        return date.fromisoformat(self.days[-1])
 
 
 @dataclass(frozen=True)
@@ -143,13 +148,15 @@ class Health:
         return min((one.level for one in self.sources), key=order.index, default=Level.NEW)
 
 
-def health(lake: Lake, past: Past, days: int, at: datetime) -> Health:
-    """Read everything, change nothing."""
-    return Health(tuple(_source(lake, past, one, days, at) for one in lake.settings.sources), at)
+def health(lake: Lake, past: Past, days: int, at: datetime, last: date | None = None) -> Health:
+    """Read everything, change nothing. The period ends today, or with another last day."""
+    last, sources = last or at.date(), lake.settings.sources
+    return Health(tuple(_source(lake, past, one, days, at, last) for one in sources), at)
 
 
-def _source(lake: Lake, past: Past, source: Source, days: int, at: datetime) -> SourceHealth:
-    last = at.date()
+def _source(
+    lake: Lake, past: Past, source: Source, days: int, at: datetime, last: date
+) -> SourceHealth:
     first = last - timedelta(days=days - 1)
     tables = past.volumes(lake, source)
     status = source_status(lake, source, at, look_for_damage=False)
@@ -173,7 +180,7 @@ def _alerts(source: Source, status: SourceStatus, at: datetime) -> tuple[OpenAle
 
 
 def change(volume: Volume, today: date) -> Change:
-    """The last seven whole days against the seven before; today is not over yet."""
+    """The seven days before one against the seven before them; today is not over yet."""
 
     def rows(first: int, end: int) -> int:
         days = (str(today - timedelta(days=n)) for n in range(first, end))

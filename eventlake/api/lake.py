@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -74,14 +74,18 @@ class EventLake:
         ['web_shop.alias', 'web_shop.group']
         """
         asked = self.databases() if database is None else [known_database(self.lake, database)]
-        return [Table(self.lake, one) for name in asked for one in self.lake.catalog.tables(name)]
+        return [
+            Table(self.lake, one, self.past)
+            for name in asked
+            for one in self.lake.catalog.tables(name)
+        ]
 
     def table(self, name: str) -> Table:
         """A table by its full name, `database.table`."""
         database, dot, table = name.partition(".")
         if not dot:
             raise UsageError(f"{name!r} is no full name of a table: write `database.table`.")
-        return find_table(self.lake, database, table)
+        return find_table(self.lake, database, table, self.past)
 
     def sql(self, query: str, limits: "SqlLimits | None" = None) -> pa.Table:
         """The rows of one statement that reads, in DuckDB's dialect; times and days are UTC.
@@ -137,9 +141,16 @@ class EventLake:
         """The state of each source: last sync, lag, waiting files, failures, runs."""
         return [source_status(self.lake, one, at or now()) for one in self.sources]
 
-    def health(self, days: int = 30, at: datetime | None = None) -> Health:
-        """How each source has done over the last days: rows, shares, lag, open alerts."""
-        return health(self.lake, self.past, days, at or now())
+    def health(
+        self, days: int = 30, at: datetime | None = None, last: date | None = None
+    ) -> Health:
+        """How each source has done over some days, the last of which is today by default.
+
+        >>> (source,) = my.health(days=7).sources
+        >>> source.level, source.last_day.duplicates
+        ('healthy', 17)
+        """
+        return health(self.lake, self.past, days, at or now(), last)
 
     def check(self, source: str | None = None) -> list[CheckResult]:
         """Compare catalog, files and schemas of all tables with what was published.

@@ -6,15 +6,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from eventlake.api.past import Past
+from eventlake.api.tables import find_table
 from eventlake.lake import Lake
 from eventlake.load.record_log import SCHEMA, BatchType
 from eventlake.records import logs
 from eventlake.records.logs import Cursor, LogFile, RunLog
 from eventlake.records.payloads import redacted, with_payloads
+from eventlake.rules import paths
+from eventlake.rules.names import MESSAGE_ID
 from eventlake.rules.suppression import People
 from eventlake.runs.archive import archive_storage
+from eventlake.runs.report_history import read_reports
 from eventlake.state.suppression import suppressed_people
 
 
@@ -107,6 +114,40 @@ class Records:
         archive = archive_storage(storage, source)
         others = logs.run_logs(self.lake, source) if found else []
         return with_payloads(storage, others, found, source.limits, self.people, archive)
+
+    def of_user(self, user: str, most: int = 200) -> pa.Table:
+        """Records of events that name a user as `userId` or `anonymousId`, some of them at most.
+
+        Of what was loaded, the tables know the user; of the rest, the payload does.
+        """
+        storage, loaded = self.lake.storage, self.log.of(self.types & {BatchType.LOADED})
+        ids = self._ids_of(user, most) if loaded else []
+        found = [table for _, table in logs.search_several(storage, loaded, ids)] if ids else []
+        others = self.log.of(self.types - {BatchType.LOADED})
+        quoted = msgspec.json.encode(user).decode()
+        found += logs.first(logs.containing(self._shown(logs.read(storage, others)), quoted), most)
+        return pa.concat_tables([SCHEMA.empty_table(), *self._shown(found)])[:most]
+
+    def _ids_of(self, user: str, most: int) -> list[str]:
+        """The message ids of rows of a user in the partitions that the run has written to."""
+        source, run = self.log.source, self.log.run
+        path = paths.report(source.id, f"{run.started_at:%Y-%m-%d}", self.log.run_id)
+        lines = [line for one in read_reports(self.lake.storage, [path]) for line in one.tables]
+        id = MESSAGE_ID.name(source.naming)
+        named = (pc.field("user_id") == user) | (pc.field("anonymous_id") == user)
+        found: list[str] = []
+        for line in lines:
+            table = find_table(self.lake, line.database, line.table_name, Past())
+            written = {tuple(one.values()) for one in line.partitions or ()}
+            partitions = [one for one in table.partitions() if one.values in written]
+            found += table.rows_of(partitions, filter=named)[id].drop_null().to_pylist()
+            if len(found) >= most:
+                break
+        return found
+
+    def matching(self, text: str) -> Iterator[pa.Table]:
+        """All records with a text, in any case, in their reason or payload."""
+        return logs.containing(self, text)
 
     def download(self, path: str | Path) -> int:
         """Write them to a .csv, .jsonl or .parquet file; returns their number."""

@@ -1,20 +1,22 @@
-"""Tables of the lake as Python sees them, with samples and counts of values by column."""
+"""Tables of the lake as Python sees them."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from eventlake.catalog.base import CatalogPartition, CatalogTable, partition_day
+from eventlake.api.past import Past
+from eventlake.catalog.base import CatalogPartition, CatalogTable
+from eventlake.checks.fill import Fill, read_fill
 from eventlake.lake import Lake
 from eventlake.rules.errors import UsageError, did_you_mean
 from eventlake.rules.names import STANDARD_COLUMNS
 from eventlake.rules.suppression import IdKind
-from eventlake.rules.types import LakeType
-from eventlake.state.source_state import read_state
+from eventlake.rules.types import LakeType, TableSchema
+from eventlake.settings.models import Source
 from eventlake.state.suppression import suppressed_people
 from eventlake.storage import Storage
 
@@ -22,75 +24,13 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow.dataset as ds
 
-_COUNTED = 100  # partitions whose footers are read, at most: the newest of each day
-
-
-@dataclass(frozen=True, slots=True)
-class Fill:
-    """Rows, and rows with a value by column, by day; files without a column have no value of it."""
-
-    rows: dict[str, int]
-    filled: dict[str, dict[str, int]]
-
-    @property
-    def days(self) -> tuple[str, ...]:
-        return tuple(sorted(self.rows))
-
-    def of(self, column: str, days: Iterable[str] | None = None) -> float | None:
-        """The share of rows with a value; None without rows."""
-        chosen = self.days if days is None else tuple(days)
-        rows = sum(self.rows[day] for day in chosen)
-        return sum(self.filled[day].get(column, 0) for day in chosen) / rows if rows else None
-
-    def course(self, column: str) -> list[float]:
-        """The share of each day."""
-        return [self.of(column, [day]) or 0.0 for day in self.days]
-
-    def is_silent(self, column: str) -> bool:
-        """Whether a column that had values on the days before has none on the last two."""
-        early, late = self.days[:-2], self.days[-2:]
-        return bool(early) and bool(self.of(column, early)) and not self.of(column, late)
-
-
-def read_fill(
-    storage: Storage, table: CatalogTable, partitions: Sequence[CatalogPartition], days: int
-) -> Fill:
-    """The newest days of a table, a bounded number of files."""
-    by_day: dict[str, list[CatalogPartition]] = {}
-    for one in partitions if table.format == "parquet" else ():
-        by_day.setdefault(partition_day(table.partition_keys, one.values), []).append(one)
-    newest = sorted(by_day)[-days:]
-    each = max(1, _COUNTED // max(1, len(newest)))
-    found = Fill(dict.fromkeys(newest, 0), {day: {} for day in newest})
-    chosen = [(day, one) for day in newest for one in by_day[day][-each:]]
-    counts = storage.each(lambda one: _counts(storage, one[1]), chosen)
-    for (day, _), (rows, filled) in zip(chosen, counts, strict=True):
-        found.rows[day] += rows
-        for column, count in filled.items():
-            found.filled[day][column] = found.filled[day].get(column, 0) + count
-    return found
-
-
-def _counts(storage: Storage, partition: CatalogPartition) -> tuple[int, dict[str, int]]:
-    rows, filled = 0, dict[str, int]()
-    for file in storage.files(partition.location, recursive=False):
-        with storage.open_input(file.path) as stream:
-            footer = pq.read_metadata(stream)
-        rows += footer.num_rows
-        for group in range(footer.num_row_groups):
-            chunks = footer.row_group(group)
-            for n in range(chunks.num_columns):
-                chunk = chunks.column(n)
-                known = chunk.statistics is not None and chunk.statistics.has_null_count
-                nulls = chunk.statistics.null_count if known else 0
-                name = chunk.path_in_schema
-                filled[name] = filled.get(name, 0) + chunk.num_values - nulls
-    return rows, filled
+    from eventlake.api.passport import Passport, Profile
+    from eventlake.runs.report_history import RunReport
 
 
 _PEOPLE = [column for kind in IdKind for column in STANDARD_COLUMNS if column.field == kind]
-_SUPPRESSED = 200  # rows of suppressed people that are passed over, by partition
-_SAMPLED = 10  # partitions that are looked into for a sample
+_SUPPRESSED = 200  # rows of suppressed people that a sample passes over
+_PARTITIONS = 64  # that are looked into for a sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +54,15 @@ class TableSize:
 
 
 @dataclass(frozen=True, slots=True)
+class Owner:
+    """The source that writes a table, its schema, and types that wait for a replay, by column."""
+
+    source: Source
+    schema: TableSchema
+    requested: dict[str, LakeType]
+
+
+@dataclass(frozen=True)
 class Table:
     """A table of the lake, as it was when it was asked for.
 
@@ -124,6 +73,7 @@ class Table:
 
     lake: Lake
     entry: CatalogTable
+    past: Past = field(default_factory=Past, repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -172,12 +122,24 @@ class Table:
             sum(one.bytes for one in found),
         )
 
+    @cached_property
+    def owner(self) -> Owner | None:
+        """The source of an event table; None for the tables of reports and records."""
+        for source in self.lake.settings.sources:
+            state = self.past.state(self.lake, source)
+            if schema := state.tables.get(self.name):
+                return Owner(source, schema, state.requested_types.get(self.name, {}))
+        return None
+
     def requested_types(self) -> dict[str, LakeType]:
         """Types requested by `datalake retype` that wait for a replay, by column."""
-        sources = self.lake.settings.sources
-        states = (read_state(self.lake.for_source(one).storage, one.id) for one in sources)
-        requested = (state.requested_types.get(self.name) for state in states)
-        return next(filter(None, requested), {})
+        return self.owner.requested if self.owner else {}
+
+    @cached_property
+    def storage(self) -> Storage:
+        """The storage of its files, with the access of its source."""
+        lake = self.lake.for_source(self.owner.source) if self.owner else self.lake
+        return lake.storage
 
     def sample(self, rows: int = 10) -> pa.Table:
         """Some rows of the newest partitions, without those of suppressed people.
@@ -185,46 +147,95 @@ class Table:
         >>> my.table("web_shop.page").sample(3).num_rows
         3
         """
-        found, wanted = [self.schema.empty_table()], rows
-        for partition in sorted(self.partitions(), key=lambda one: one.values, reverse=True):
-            some = self._rows_of(partition).head(wanted + _SUPPRESSED)
-            found.append(self._shown(some)[:wanted])
-            wanted -= len(found[-1])
-            if not wanted or len(found) > _SAMPLED:
+        newest = sorted(self.partitions(), key=lambda one: one.values, reverse=True)
+        chosen, found = list[CatalogPartition](), 0
+        for one in newest[:_PARTITIONS]:
+            chosen.append(one)
+            found += one.rows
+            if found >= rows + _SUPPRESSED:
                 break
-        return pa.concat_tables(found)
+        return self.rows_of(chosen, rows)
 
-    def _rows_of(self, partition: CatalogPartition) -> "ds.Dataset":
+    def rows_of(
+        self,
+        partitions: Sequence[CatalogPartition],
+        rows: int | None = None,
+        filter: pc.Expression | None = None,
+    ) -> pa.Table:
+        """The rows of some partitions, or the first of them, without suppressed people."""
         import pyarrow.dataset as ds
 
         from eventlake.sql.scan import scan
 
-        rows = scan(self.lake.storage, self.entry, [partition])
-        return ds.dataset(rows) if isinstance(rows, pa.Table) else rows
+        found = scan(self.storage, self.entry, partitions)
+        data = ds.dataset(found) if isinstance(found, pa.Table) else found
+        scanner = data.scanner(columns=self.schema.names, filter=filter)
+        read = scanner.to_table() if rows is None else scanner.head(rows + _SUPPRESSED)
+        return self._shown(read)[:rows]
 
     def _shown(self, rows: pa.Table) -> pa.Table:
-        rows = rows.select(self.schema.names).cast(self.schema)
-        for source in self.lake.settings.sources:
-            people = suppressed_people(self.lake.for_source(source).storage, source)
-            names = [column.name(source.naming) for column in _PEOPLE]
-            if (
-                people
-                and source.database == self.entry.database
-                and set(names) <= {*rows.schema.names}
-            ):
-                users = zip(*(rows[name].to_pylist() for name in names), strict=True)
-                keep = [not people.has({"userId": u, "anonymousId": a}) for u, a in users]
-                rows = rows.filter(pa.array(keep, pa.bool_()))
+        rows = rows.cast(self.schema)
+        if self.owner is None:
+            return rows
+        source = self.owner.source
+        people = suppressed_people(self.storage, source)
+        names = [column.name(source.naming) for column in _PEOPLE]
+        if people and set(names) <= {*rows.schema.names}:
+            users = zip(*(rows[name].to_pylist() for name in names), strict=True)
+            keep = [not people.has({"userId": u, "anonymousId": a}) for u, a in users]
+            rows = rows.filter(pa.array(keep, pa.bool_()))
         return rows
 
-    def fill(self, days: int = 14) -> "Fill":
+    def profile(self) -> "Profile":
+        """The newest rows, and for each column how many have a value, how many of them differ.
+
+        >>> found = my.table("web_shop.page").profile().columns["message_id"]
+        >>> found.rows, found.values, found.distinct
+        (35, 35, 35)
+        """
+        from eventlake.api.passport import profile
+
+        return profile(self)
+
+    def passport(self, column: str, days: int = 30) -> "Passport":
+        """A column: fill rate by day, values and their kinds, what was rescued, its first event.
+
+        >>> found = my.table("web_shop.page").passport("properties_path")
+        >>> found.column.path, found.kinds, found.proposal
+        ('/properties/path', {'text': 35}, None)
+        """
+        from eventlake.api.passport import passport
+
+        return passport(self, self.column(column), days)
+
+    def added_columns(self) -> "dict[str, RunReport]":
+        """The run that added each column, of the last 90 days."""
+        from eventlake.api.passport import added_columns
+
+        return added_columns(self)
+
+    def column(self, name: str) -> TableColumn:
+        """A column by its name."""
+        for one in self.columns:
+            if one.name == name:
+                return one
+        raise self._unknown(name)
+
+    def _unknown(self, name: str) -> UsageError:
+        known = self.schema.names
+        return UsageError(
+            f"Table {self.name} has no column {name!r}{did_you_mean(name, known) or '.'} "
+            "`Table.columns` lists them."
+        )
+
+    def fill(self, days: int = 30) -> "Fill":
         """The share of rows with a value, by column, for the newest days: from footers alone.
 
         >>> fill = my.table("web_shop.page").fill()
         >>> fill.of("message_id"), fill.days
         (1.0, ('2026-10-01', '2026-10-02'))
         """
-        return read_fill(self.lake.storage, self.entry, self.partitions(), days)
+        return read_fill(self.storage, self.entry, self.partitions(), days)
 
     def scan(
         self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None
@@ -243,12 +254,9 @@ class Table:
         known = self.schema.names
         for column in columns or ():
             if column not in known:
-                raise UsageError(
-                    f"Table {self.name} has no column {column!r}"
-                    f"{did_you_mean(column, known) or '.'} `Table.columns` lists them."
-                )
+                raise self._unknown(column)
         entry, partitions = snapshot(self.lake.catalog, self.entry)
-        found = scan(self.lake.storage, entry, partitions)
+        found = scan(self.storage, entry, partitions)
         rows = ds.dataset(found) if isinstance(found, pa.Table) else found
         return Scan(rows, tuple(columns or known), filter)
 
@@ -302,7 +310,7 @@ class Scan:
         return polars.from_arrow(self.arrow())
 
 
-def find_table(lake: Lake, database: str, name: str) -> Table:
+def find_table(lake: Lake, database: str, name: str, past: Past) -> Table:
     """A table; raises `UsageError` with similar names."""
     found = lake.catalog.table(known_database(lake, database), name)
     if found is None:
@@ -311,7 +319,7 @@ def find_table(lake: Lake, database: str, name: str) -> Table:
             f"Database {database} has no table {name!r}{did_you_mean(name, known) or '.'} "
             f"`datalake tables {database}` lists its tables."
         )
-    return Table(lake, found)
+    return Table(lake, found, past)
 
 
 def known_database(lake: Lake, name: str) -> str:

@@ -260,6 +260,12 @@ def _containing(table: pa.Table, text: str) -> pa.Array:
     return pc.indices_nonzero(pc.or_(*hits)).cast(pa.int64())
 
 
+def containing(records: Iterable[pa.Table], text: str) -> Iterator[pa.Table]:
+    """The records with a text, in any case, in their reason or payload."""
+    for table in records:
+        yield table.take(_containing(table, text))
+
+
 def _existing(storage: Storage, files: Sequence[LogFile], file: int, row: int) -> Cursor | None:
     """The cursor at a row, which may be the first one of the next file."""
     if row < files[file].rows(storage):
@@ -303,16 +309,24 @@ def search(
     if not files:
         return []
     if not isinstance(storage, LocalStorage):
-        found = storage.each(lambda file: _records(storage, file, identifier), files)
-        return [(file, records) for file, records in zip(files, found, strict=True) if len(records)]
+        return search_several(storage, files, [identifier])
     return _search_folder(storage, files, identifier)
 
 
-def _records(storage: Storage, file: LogFile, identifier: str) -> pa.Table:
+def search_several(
+    storage: Storage, files: Sequence[LogFile], identifiers: Sequence[str]
+) -> list[tuple[LogFile, pa.Table]]:
+    """The records with one of some identifiers."""
+    wanted = pa.array(identifiers, pa.string())
+    found = storage.each(lambda file: _records(storage, file, wanted), files)
+    return [(file, records) for file, records in zip(files, found, strict=True) if len(records)]
+
+
+def _records(storage: Storage, file: LogFile, identifiers: pa.Array) -> pa.Table:
     """The matching records of one file; reads only the identifiers of most files."""
     with storage.open_input(file.path) as stream:
         parquet = pq.ParquetFile(stream, pre_buffer=True)
-        hits = pc.equal(parquet.read(["identifier"])["identifier"], identifier)
+        hits = pc.is_in(parquet.read(["identifier"])["identifier"], identifiers)
         if not pc.any(hits).as_py():
             return SCHEMA.empty_table()
         records = parquet.read().filter(hits).cast(SCHEMA)

@@ -52,6 +52,17 @@ def number(value: int | None) -> str:
     return "-" if value is None else f"{value:,}"
 
 
+def percent(share: float | None) -> str:
+    """A share with at most three digits; the least ones are not shown as none."""
+    if share is None:
+        return "-"
+    if not share:
+        return "0 %"
+    if share < 0.001:
+        return "< 0.1 %"
+    return f"{100 * share:.1f} %" if share < 0.1 else f"{100 * share:.0f} %"
+
+
 def span(seconds: float) -> str:
     """A duration in its two largest units."""
     if seconds < 10:

@@ -11,7 +11,7 @@ from datalake_assets.console.pages.replay import replay
 from datalake_assets.console.pages.runs import history, run
 from datalake_assets.console.pages.sources import health, overview
 from datalake_assets.console.pages.sql import sql
-from datalake_assets.console.pages.tables import table, tables
+from datalake_assets.console.pages.tables import column, table, tables
 
 if TYPE_CHECKING:
     from datalake_assets.console.app import Console
@@ -44,6 +44,7 @@ PAGES = (
     Page("/find", "find.html", find),
     Page("/tables", "tables.html", tables),
     Page("/tables/{database}/{table}", "table.html", table),
+    Page("/tables/{database}/{table}/{column}", "column.html", column),
     Page("/sql", "sql.html", sql, Role.OPERATOR, posts=True),
     Page("/replay", "replay.html", replay, Role.OPERATOR, posts=True),
 )

@@ -6,13 +6,15 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from datalake_assets.console.access import audit
 from datalake_assets.console.asked import Asked
 from datalake_assets.console.downloads import TYPES, Download, as_file
 from eventlake.api.records import Records
 from eventlake.load.record_log import SCHEMA
-from eventlake.records.find import Found
+from eventlake.records.find import Found, LakeRow
+from eventlake.rules.names import MESSAGE_ID
 
 if TYPE_CHECKING:
     from datalake_assets.console.app import Console
@@ -41,6 +43,7 @@ class RecordsPage:
     logs: tuple[LogLine, ...]
     status: str
     id: str
+    user: str
     text: str
     records: tuple[dict[str, Any], ...]
     problems: tuple[str, ...]
@@ -50,7 +53,7 @@ class RecordsPage:
 
 def record_logs(asked: Asked, console: "Console") -> RecordsPage:
     logs = tuple(_log_line(one) for one in asked.my.record_logs(_LOGS))
-    return RecordsPage(None, logs, "", "", "", (), (), "", "")
+    return RecordsPage(None, logs, "", "", "", "", (), (), "", "")
 
 
 def _log_line(records: Records) -> LogLine:
@@ -68,14 +71,16 @@ def _log_line(records: Records) -> LogLine:
 def records(asked: Asked, console: "Console") -> RecordsPage | Download:
     everything = asked.my.records(asked.path["run"])
     status, id = asked.one_of("status", STATUSES), asked.text("id")
-    text, kind = asked.text("text"), asked.one_of("download", TYPES)
+    user, text = asked.text("user"), asked.text("text")
     found = everything.of(*([status] if status else []))
-    if kind:
-        return _download(asked, found, id, kind)
+    if kind := asked.one_of("download", TYPES):
+        return _download(asked, found, id, user, text, kind)
     problems: list[str] = []
+    after = None
     if id:
         rows, problems = found.find(id)
-        after = None
+    elif user:
+        rows = found.of_user(user).to_pylist()
     else:
         page, after = found.page(asked.cursor(), _RECORDS, text)
         rows = page.to_pylist()
@@ -84,6 +89,7 @@ def records(asked: Asked, console: "Console") -> RecordsPage | Download:
         logs=(),
         status=status,
         id=id,
+        user=user,
         text=text,
         records=tuple(rows),
         problems=tuple(problems),
@@ -92,14 +98,17 @@ def records(asked: Asked, console: "Console") -> RecordsPage | Download:
     )
 
 
-def _download(asked: Asked, found: Records, id: str, kind: str) -> Download:
+def _download(asked: Asked, found: Records, id: str, user: str, text: str, kind: str) -> Download:
+    """What a page shows and all that follows, or a sample of all records."""
     size = asked.number("sample", 0, range(1, 1_000_001))
-    tables: Iterable[pa.Table] = found.sample(size) if size else found
+    tables: Iterable[pa.Table] = found.sample(size) if size else found.matching(text)
     if id:
         tables = [pa.Table.from_pylist(found.find(id)[0], SCHEMA)]
-    run_id = found.log.run_id
-    audit(asked.user, "download", run=run_id, types=sorted(found.types), id=id, format=kind)
-    return as_file(tables, SCHEMA, f"records-{run_id}", kind)
+    elif user:
+        tables = [found.of_user(user)]
+    run, wanted = found.log.run_id, {"id": id, "user_id": user, "text": text, "sample": size}
+    audit(asked.user, "download", run=run, types=sorted(found.types), format=kind, **wanted)
+    return as_file(tables, SCHEMA, f"records-{run}", kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +130,16 @@ class FindPage:
 
 def find(asked: Asked, console: "Console") -> FindPage:
     q = asked.text("q")
-    return FindPage(q, tuple(_story(one) for one in asked.my.find(q)) if q else ())
+    return FindPage(q, tuple(_story(asked, one, q) for one in asked.my.find(q)) if q else ())
 
 
-def _story(found: Found) -> Story:
+def _story(asked: Asked, found: Found, id: str) -> Story:
     return Story(
         source=found.source.slug,
-        rows=tuple(asdict(row) | {"run_id": row.run_id} for row in found.rows),
+        rows=tuple(
+            asdict(row) | {"run_id": row.run_id, "values": _values(asked, found, row, id)}
+            for row in found.rows
+        ),
         occurrences=tuple(
             {
                 "run_id": one.log.run_id,
@@ -142,3 +154,14 @@ def _story(found: Found) -> Story:
         searched_logs=found.searched.runs,
         searched_days=len(found.searched.index_days),
     )
+
+
+def _values(asked: Asked, found: Found, row: LakeRow, id: str) -> dict[str, Any]:
+    """The columns of a row that have a value; none of suppressed people."""
+    table = asked.my.table(f"{row.database}.{row.table_name}")
+    named = (f"{key}={{}}" for key in table.entry.partition_keys)
+    layout = "/".join(named)
+    here = [one for one in table.partitions() if layout.format(*one.values) == row.partition]
+    is_it = pc.field(MESSAGE_ID.name(found.source.naming)) == id
+    rows = table.rows_of(here, filter=is_it).to_pylist()
+    return {k: v for k, v in rows[0].items() if v is not None} if rows else {}

@@ -1,11 +1,13 @@
 """Replays: dry run, launch, watch."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from datalake_assets.console.access import audit
 from datalake_assets.console.asked import Asked, BadRequest, Elsewhere
+from datalake_assets.console.pages.runs import RunningLine, running
 from eventlake.rules.clock import now, parse_range
 from eventlake.rules.errors import UsageError, did_you_mean
 from eventlake.settings.models import Source
@@ -36,7 +38,10 @@ class ReplayPage:
     end: str
     chosen: tuple[str, ...]
     tables: tuple[str, ...]
+    first_day: str  # that has rows
+    last_day: str
     job: JobLine | None
+    running: tuple[RunningLine, ...]
     jobs: tuple[JobLine, ...]
 
 
@@ -57,15 +62,21 @@ def replay(asked: Asked, console: "Console") -> ReplayPage | Elsewhere:
     job = next((one for one in jobs if one.id == asked_job), None)
     if asked_job and job is None:
         raise UsageError(f"This console has started no job {asked_job!r}, or has been restarted.")
-    today = now().date()
+    days = sorted(
+        {day for one in asked.my.past.volumes(asked.my.lake, source).values() for day in one}
+    )
+    last = date.fromisoformat(days[-1]) if days else now().date()
     return ReplayPage(
         sources=slugs,
         source=source.slug,
-        first=first or str(today - timedelta(days=1)),
-        end=end or str(today),
+        first=first or str(last),
+        end=end or str(last + timedelta(days=1)),
         chosen=chosen,
         tables=tuple(known),
+        first_day=days[0] if days else "",
+        last_day=days[-1] if days else "",
         job=job,
+        running=tuple(r for r in running(asked, source) if r.kind == "replay"),
         jobs=tuple(jobs),
     )
 
@@ -80,8 +91,8 @@ def _started_job(
     audit(asked.user, "dry run" if dry_run else "replay", command=" ".join(words))
     words += ["--dry-run", "--json"] if dry_run else ["--json"]
     job = console.replays.start(words, asked.user.name, source.slug, dry_run)
-    tables = "".join(f"&table={one}" for one in chosen[:1])
-    return Elsewhere(f"/replay?source={source.slug}&from={first}&to={end}{tables}&job={job.id}")
+    query = {"source": source.slug, "from": first, "to": end, "job": job.id}
+    return Elsewhere(f"/replay?{urlencode(query)}")
 
 
 def _job_line(job: Any) -> JobLine:

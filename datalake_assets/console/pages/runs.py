@@ -3,6 +3,7 @@
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from statistics import median
 from typing import TYPE_CHECKING
 
 from datalake_assets.console.asked import Asked
@@ -11,6 +12,7 @@ from eventlake.rules import paths
 from eventlake.rules.clock import now
 from eventlake.rules.errors import LakeError
 from eventlake.rules.text import headline, plural
+from eventlake.runs.open_runs import committed
 from eventlake.runs.report_history import RunReport, read_reports
 from eventlake.settings.models import Source
 from eventlake.status import RunInProgress, runs_in_progress
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 PERIODS = ("7", "30", "90")
 _RUNS = 50
+_RECENT = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +85,18 @@ class RunningLine:
     since: datetime
     days_done: int
     days: int
+    rows: int  # published so far
+    usual_seconds: float | None  # of the last runs of its kind
     dagster_run_id: str
 
+    @property
+    def seconds(self) -> float:
+        return (now() - self.since).total_seconds()
+
     @classmethod
-    def of(cls, source: Source, run: RunInProgress) -> "RunningLine":
-        facts = run.run.run
+    def of(cls, asked: Asked, source: Source, run: RunInProgress) -> "RunningLine":
+        facts, my = run.run.run, asked.my
+        storage = my.lake.for_source(source).storage
         return cls(
             facts.run_id,
             source.slug,
@@ -95,8 +105,18 @@ class RunningLine:
             facts.start_time,
             run.days_done,
             run.days,
+            committed(storage, facts, run.run.after_manifest).row_count,
+            _usual(asked, source) if run.kind == "sync" else None,
             facts.dagster_run_id,
         )
+
+
+def _usual(asked: Asked, source: Source) -> float | None:
+    """The median duration of the last syncs that had rows."""
+    my, last = asked.my, now().date()
+    runs = my.past.runs(my.lake, source, last - timedelta(days=13), last)
+    took = [r.seconds for r in runs if r.finished_well and not r.is_replay and r.source.rows_in]
+    return median(took[:_RECENT]) if took else None
 
 
 def slugs_of(asked: Asked) -> dict[str, str]:
@@ -136,7 +156,7 @@ def history(asked: Asked, console: "Console") -> History:
     found.sort(key=started, reverse=True)
     shown = found[(page - 1) * _RUNS : page * _RUNS]
     return History(
-        running=tuple(line for one in chosen for line in _running(asked, one)),
+        running=tuple(line for one in chosen for line in running(asked, one)),
         runs=tuple(RunLine.of(run, slugs) for run in shown),
         sources=tuple(slugs.values()),
         source=source or "",
@@ -149,11 +169,11 @@ def history(asked: Asked, console: "Console") -> History:
     )
 
 
-def _running(asked: Asked, source: Source) -> list[RunningLine]:
+def running(asked: Asked, source: Source) -> list[RunningLine]:
     my = asked.my
     lake = my.lake.for_source(source)
     runs = runs_in_progress(lake, source, my.past.state(lake, source))
-    return [RunningLine.of(source, run) for run in runs]
+    return [RunningLine.of(asked, source, run) for run in runs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,9 +213,9 @@ class Run:
 def run(asked: Asked, console: "Console") -> Run:
     run_id = asked.path["run"]
     for source in asked.my.sources:
-        for line in _running(asked, source):
-            if run_id in (line.run_id, line.dagster_run_id):
-                return _of_running(line)
+        for line in running(asked, source):
+            if run_id and run_id in (line.run_id, line.dagster_run_id):
+                return _of_open(line)
     report = _report(asked, run_id)
     source_line, tables = report.source, report.tables
     with_log = False
@@ -223,7 +243,7 @@ def run(asked: Asked, console: "Console") -> Run:
     )
 
 
-def _of_running(line: RunningLine) -> Run:
+def _of_open(line: RunningLine) -> Run:
     counts = 0, 0, 0, 0, "", ""
     return Run(line.run_id, None, line, "", "", (), *counts, line.dagster_run_id, False, ())
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
 from datalake_assets.console.asked import Asked
 from datalake_assets.instance.schedules import switched_off
 from eventlake.api.health import Change, Counts, Level, OpenAlert, SourceHealth, change
 from eventlake.api.past import Volume
+from eventlake.rules.clock import now
 from eventlake.rules.text import headline, plural
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def overview(asked: Asked, console: "Console") -> Overview:
     health = asked.my.health(days=_SPARK_DAYS)
     slugs = slugs_of(asked)
     off = switched_off(asked.my.lake)
-    lines = tuple(_source_line(one, slugs, one.source.id in off) for one in health.sources)
+    lines = tuple(_source_line(asked, one, slugs, one.source.id in off) for one in health.sources)
     bad = [one for one in lines if one.level in (Level.FAILING, Level.WARNING)]
     runs = sorted((r for one in health.sources for r in one.runs), key=started, reverse=True)
     day = [one.last_day for one in health.sources]
@@ -77,11 +78,11 @@ def overview(asked: Asked, console: "Console") -> Overview:
 
 def _sentence(sources: int, bad: int) -> str:
     if not bad:
-        return "Everything is up to date." if sources == 1 else f"All {sources} sources are fine."
+        return "The source is healthy." if sources == 1 else f"All {sources} sources are healthy."
     return f"{bad} of {plural(sources, 'source')} {'needs' if bad == 1 else 'need'} attention."
 
 
-def _source_line(one: SourceHealth, slugs: dict[str, str], off: bool) -> SourceLine:
+def _source_line(asked: Asked, one: SourceHealth, slugs: dict[str, str], off: bool) -> SourceLine:
     status, waiting = one.status, one.status.waiting
     return SourceLine(
         slug=one.source.slug,
@@ -94,7 +95,7 @@ def _source_line(one: SourceHealth, slugs: dict[str, str], off: bool) -> SourceL
         files_waiting=None if waiting.problem else waiting.files,
         failing_since=status.failing.since if status.failing else None,
         alerts=one.alerts,
-        running=tuple(RunningLine.of(one.source, run) for run in status.open_runs),
+        running=tuple(RunningLine.of(asked, one.source, run) for run in status.open_runs),
         schedule_off=off,
         next_sync=None if off else status.next_sync,
     )
@@ -149,6 +150,8 @@ class SourceTrend:
 @dataclass(frozen=True, slots=True)
 class HealthPage:
     days: int
+    until: str  # the last day
+    is_past: bool  # as the last days have no rows
     source: str
     slugs: tuple[str, ...]
     sources: tuple[SourceTrend, ...]
@@ -156,18 +159,38 @@ class HealthPage:
 
 def health(asked: Asked, console: "Console") -> HealthPage:
     days, source = int(asked.one_of("days", PERIODS, "30")), asked.source()
-    found = asked.my.health(days=days)
-    slugs = tuple(one.source.slug for one in found.sources)
-    trends = (_trend(one) for one in found.sources if source in (None, one.source.slug))
-    return HealthPage(days, source or "", slugs, tuple(trends))
+    until = asked.day("until")
+    found = _health(asked, days, until, source)
+    is_past = until is None and not any(_rows(one) for one in found)
+    if is_past and (newest := max((max(one.volume, default="") for one in found), default="")):
+        until = date.fromisoformat(newest)
+        found = _health(asked, days, until, source)
+    return HealthPage(
+        days,
+        str(until or now().date()),
+        is_past and until is not None,
+        source or "",
+        tuple(one.slug for one in asked.my.sources),
+        tuple(map(_trend, found)),
+    )
+
+
+def _health(
+    asked: Asked, days: int, until: date | None, source: str | None
+) -> tuple[SourceHealth, ...]:
+    found = asked.my.health(days=days, last=until).sources
+    return tuple(one for one in found if source in (None, one.source.slug))
+
+
+def _rows(one: SourceHealth) -> int:
+    return sum(rows_by_day(one.volume, one.days).values())
 
 
 def _trend(one: SourceHealth) -> SourceTrend:
-    by_day, today = one.by_day, one.at.date()
     tables = [_table_trend(name, volume, one) for name, volume in one.tables.items()]
     tables.sort(key=lambda table: (not table.notable, -table.rows, table.name))
     total = Counts.of(run for run in one.runs if not run.is_replay)
-    found = change(one.volume, today)
+    found = one.change
     return SourceTrend(
         slug=one.source.slug,
         level=one.level,
@@ -178,15 +201,15 @@ def _trend(one: SourceHealth) -> SourceTrend:
         notable=found.notable,
         total=total,
         rows_by_day=rows_by_day(one.volume, one.days),
-        rows_by_hour=_last_hours(one.volume, one.at),
-        synced_by_day=by_day,
+        rows_by_hour=_last_hours(one),
+        synced_by_day=one.by_day,
         tables=tuple(tables),
     )
 
 
 def _table_trend(name: str, volume: Volume, one: SourceHealth) -> TableTrend:
     rows = rows_by_day(volume, one.days)
-    found = change(volume, one.at.date())
+    found = change(volume, one.last)
     return TableTrend(name, sum(rows.values()), rows, found, found.ratio, found.notable)
 
 
@@ -194,11 +217,12 @@ def rows_by_day(volume: Volume, days: Iterable[str]) -> dict[str, int]:
     return {day: volume[day].rows if day in volume else 0 for day in days}
 
 
-def _last_hours(volume: Volume, at: datetime, hours: int = 48) -> dict[str, int]:
+def _last_hours(one: SourceHealth, hours: int = 48) -> dict[str, int]:
     """The last two days by hour; none for tables that are partitioned by day."""
     found: dict[str, int] = {}
+    end = one.at if one.last >= one.at.date() else datetime.combine(one.last, time(23))
     for n in reversed(range(hours)):
-        hour = at - timedelta(hours=n)
-        day = volume.get(f"{hour:%Y-%m-%d}")
+        hour = end - timedelta(hours=n)
+        day = one.volume.get(f"{hour:%Y-%m-%d}")
         found[f"{hour:%Y-%m-%d %H}:00"] = day.hours[hour.hour] if day and day.hours else 0
     return found if any(found.values()) else {}
