@@ -10,7 +10,7 @@ from datalake_assets.assets.keys import SOURCE_TAG, Names, reports, table
 from datalake_assets.assets.running import as_dagster_failure, lake_of, op_job
 from eventlake.checks.freshness import check_freshness
 from eventlake.checks.published import TableChecks
-from eventlake.checks.view import SOURCE_RULES, TABLE_RULES
+from eventlake.checks.view import SOURCE_RULES, table_rules
 from eventlake.lake import Lake
 from eventlake.rules.types import TableSchema
 from eventlake.runs.context import now
@@ -25,7 +25,7 @@ def table_checks(
     specs = [
         dg.AssetCheckSpec(name, asset=key, description=rule)
         for key in keys
-        for name, rule in TABLE_RULES.items()
+        for name, rule in table_rules(source).items()
     ]
     specs += [
         dg.AssetCheckSpec(name, asset=names.key(reports(source)), description=rule)

@@ -14,10 +14,10 @@ from dagster_webserver.webserver import DagsterWebserver
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Mount
 
-from datalake_assets.console.access import CONSOLE_VARIABLE
 from datalake_assets.console.app import open_console
 from datalake_assets.guard import Guard, own_names
 from datalake_assets.instance.dagster_private import run_dev, run_webserver
+from datalake_assets.instance.links import CONSOLE_VARIABLE
 from datalake_assets.sensors.reload import WEBSERVER_VARIABLE
 from eventlake.rules.errors import LakeError
 

@@ -18,7 +18,8 @@ def open(
     """Open the lake of a settings file; nothing is read or written but this file.
 
     Without a file, it is that of the command line: $DATALAKE_CONFIG, else ./lake.yaml. Syncs and
-    replays need a launcher; `datalake_assets.open` opens a lake with the one of the command line.
+    replays are Dagster runs, like those of the command line; a launcher of your own starts them
+    otherwise.
 
     >>> import eventlake
     >>> my = eventlake.open("lake.yaml")

@@ -21,7 +21,7 @@ from datalake_assets.instance.dagster_private import latest_evaluations
 from eventlake.catalog.base import CatalogPartition, Days
 from eventlake.checks.freshness import check_freshness
 from eventlake.checks.published import PARTIAL_CHECKS, Loaded, TableChecks
-from eventlake.checks.view import SOURCE_RULES, TABLE_RULES
+from eventlake.checks.view import OPTIONAL_RULES, SOURCE_RULES, TABLE_RULES
 from eventlake.lake import Lake
 from eventlake.rules.clock import now
 from eventlake.rules.counts import TableReport, UnitReport
@@ -35,7 +35,7 @@ from eventlake.state.report import RunFacts
 from eventlake.state.source_state import read_state
 
 _DAY = timedelta(days=1)
-_RULES = CHECKS | TABLE_RULES | SOURCE_RULES
+_RULES = CHECKS | TABLE_RULES | OPTIONAL_RULES | SOURCE_RULES
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class RunEvents:
         )
 
     def report_metadata(self, run: RunFacts, done: UnitReport) -> metadata.Metadata:
-        return metadata.report_totals(run, done, self.lake.storage)
+        return metadata.report_totals(self.source, run, done, self.lake.storage)
 
     def of_published_checks(
         self, context: dg.OpExecutionContext | dg.AssetExecutionContext, loaded: Loaded

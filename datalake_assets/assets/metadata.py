@@ -8,6 +8,7 @@ from typing import Any
 
 import dagster as dg
 
+from datalake_assets.instance.links import console_url
 from eventlake.rules import paths
 from eventlake.rules.counts import TableReport, UnitReport
 from eventlake.rules.names import snake
@@ -55,7 +56,13 @@ def table_definition(source: Source, schema: TableSchema, storage: Storage) -> M
         "dagster/table_name": schema.key,
         "dagster/uri": storage.full(folder),
         "dagster/column_schema": column_schema(schema),
+        **_console(source, f"tables/{schema.database}/{schema.name}"),
     }
+
+
+def _console(source: Source, page: str) -> Metadata:
+    url = console_url(source)
+    return {"console": dg.MetadataValue.url(f"{url}/{page}")} if url else {}
 
 
 def table_day(
@@ -103,7 +110,7 @@ def schema_version(
     }
 
 
-def report_totals(run: RunFacts, done: UnitReport, storage: Storage) -> Metadata:
+def report_totals(source: Source, run: RunFacts, done: UnitReport, storage: Storage) -> Metadata:
     """The totals of a sync report, as numbers that the UI plots."""
     path = paths.report(run.source_id, run.day, run.run_id)
     return {
@@ -117,6 +124,7 @@ def report_totals(run: RunFacts, done: UnitReport, storage: Storage) -> Metadata
         "tables": len(done.tables),
         "run_id": run.run_id,
         "report": dg.MetadataValue.path(storage.full(path)),
+        **_console(source, f"history/{run.run_id}"),
     }
 
 

@@ -13,9 +13,9 @@ import typer
 
 from datalake_assets.cli.invocation import Invocation, invocation
 from datalake_assets.cli.output import note, say, warn
-from datalake_assets.console.access import CONSOLE_VARIABLE
 from datalake_assets.instance.dagster_private import DAEMON_MODULE
 from datalake_assets.instance.home import claim, ensure_home, leave_home, opened_instance
+from datalake_assets.instance.links import CONSOLE_VARIABLE
 from datalake_assets.jobs import SCHEDULES_VARIABLE
 from datalake_assets.sensors.reload import WEBSERVER_VARIABLE
 from eventlake.rules.errors import LakeError, UsageError

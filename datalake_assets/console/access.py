@@ -11,6 +11,7 @@ from hashlib import sha256
 
 from starlette.requests import Request
 
+from datalake_assets.instance.links import LOCAL
 from eventlake.rules import clock
 from eventlake.rules.errors import UsageError
 
@@ -19,10 +20,7 @@ VIEW_TOKEN_VARIABLE = "DATALAKE_CONSOLE_VIEW_TOKEN"
 USER_HEADER_VARIABLE = "DATALAKE_CONSOLE_USER_HEADER"
 PROXIES_VARIABLE = "DATALAKE_CONSOLE_PROXIES"
 OPERATORS_VARIABLE = "DATALAKE_CONSOLE_OPERATORS"
-CONSOLE_VARIABLE = "DATALAKE_CONSOLE_HOST"
-"""Where Dagster's webserver listens, if it shows the console below /console."""
 COOKIE = "datalake_console"
-LOCAL = ("127.0.0.1", "::1", "localhost")
 _SHORTEST = 16  # characters of a token
 
 _audit = logging.getLogger("datalake.console.audit")

@@ -21,6 +21,7 @@ from datalake_assets.assets.keys import (
     upkeep,
 )
 from datalake_assets.assets.running import RunError, run_error
+from datalake_assets.instance.links import console_url
 from datalake_assets.sensors.reload import WEBSERVER_VARIABLE
 from eventlake.alerts.delivery import Evaluation
 from eventlake.alerts.run_status import CheckRun, EndedRun, Outcome, RunStatus, Verdict
@@ -245,7 +246,13 @@ def evaluate(
 
     runs = ended_runs(instance, lake.settings.sources, begun.until, names)
     evaluation = Evaluation(
-        lake, at, os.environ, ui_url(), lambda id: status_of(instance, id), is_time_up
+        lake,
+        at,
+        os.environ,
+        ui_url(),
+        lambda id: status_of(instance, id),
+        is_time_up,
+        console=lambda source: console_url(source, ui_url() or ""),
     )
     lines: list[str] = []
     complete = True

@@ -121,7 +121,7 @@ def never() -> bool:
 
 @dataclass
 class Evaluation:
-    """An evaluation of all sources; `ui` is the URL of Dagster's webserver."""
+    """An evaluation of all sources; with the URLs of Dagster's webserver and the console."""
 
     lake: Lake
     now: datetime
@@ -130,6 +130,7 @@ class Evaluation:
     statuses: StatusLookup = unknown
     is_time_up: Callable[[], bool] = never
     refused: set[str] = field(default_factory=set)
+    console: Callable[[Source], str | None] = lambda source: source.alerts.console_url
 
     def evaluate(
         self,
@@ -144,7 +145,9 @@ class Evaluation:
         if not source.alerts.has_recipients:
             return []
         lake, channels = self.lake.for_source(source), channels_of(source, self.environ)
-        writer = MessageWriter(source, self.now, source.alerts.ui_url or self.ui)
+        writer = MessageWriter(
+            source, self.now, source.alerts.ui_url or self.ui, self.console(source)
+        )
         before = read_alerts(lake.storage, source.id)
         observed = observe(lake, source, before, self.now, self.statuses, failures, check_runs)
 

@@ -26,6 +26,8 @@ from eventlake.settings.alerts import Alerts
 
 FRESHNESS = "freshness"
 """The check of a source that covers the same problem as `no_data_hours`."""
+SILENT_COLUMNS = "silent_columns"
+"""The check that has an alert of its own."""
 STALE_AFTER = timedelta(days=2)
 MARGIN = timedelta(days=1)  # reports are stored by the day on which their run started
 WATCHED = timedelta(days=30)  # longer than any run takes
@@ -214,6 +216,8 @@ def _checks_after(state: AlertState, run: CheckRun, alerts: Alerts) -> dict[str,
 def _is_wanted(verdict: Verdict, alerts: Alerts) -> bool:
     if verdict.check == FRESHNESS and alerts.no_data_hours is not None:
         return False  # `no_data` reports it
+    if verdict.check == SILENT_COLUMNS:
+        return alerts.silent_columns
     return alerts.check_warnings if verdict.warning else alerts.failed_checks
 
 

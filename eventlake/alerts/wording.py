@@ -47,19 +47,22 @@ Lines = tuple[str, ...]
 
 @dataclass(frozen=True)
 class MessageWriter:
-    """Writes the messages about a source; `ui` is the URL of Dagster's webserver."""
+    """Writes the messages about a source; with the URLs of Dagster's webserver and the console."""
 
     source: Source
     now: datetime
     ui: str | None = None
+    console: str | None = None
 
     def message(self, kind: str, trouble: Trouble) -> Message:
         """The message that a problem is open, or over."""
         over = not trouble.points
         title, *lines = _WORDS[kind.partition(":")[0]][over](self, kind, trouble)
         title, link = f"{self.source.slug}: {title}", self._link(trouble.run)
-        text = "\n".join(filter(None, (title, *lines, link and f"Run: {link}")))
-        fields = {**self._fields(trouble, over), "link": link}
+        page = self._page(kind, trouble)
+        more = (link and f"Run: {link}", page and f"Page: {page}")
+        text = "\n".join(filter(None, (title, *lines, *more)))
+        fields = {**self._fields(trouble, over), "link": link, "page": page}
         known = {name: value for name, value in fields.items() if value != ""}
         return Message("", self.source.slug, kind, title, text, self.now, over, known)
 
@@ -80,6 +83,19 @@ class MessageWriter:
             "run_id": run.run_id,
             "dagster_run_id": run.dagster_run_id,
         }
+
+    def _page(self, kind: str, trouble: Trouble) -> str:
+        """The page of the console that explains it."""
+        new = sorted(trouble.points.keys() - set(trouble.reported)) or sorted(trouble.points)
+        if not self.console:
+            return ""
+        if kind.startswith("check:") and new and "." in new[0]:
+            return f"{self.console}/tables/{new[0].replace('.', '/', 1)}"
+        if kind == "rejected":
+            return f"{self.console}/records/{trouble.run.run_id}?status=rejected"
+        if kind != "no_data" and trouble.run.run_id:
+            return f"{self.console}/history/{trouble.run.run_id}"
+        return f"{self.console}/health?source={self.source.slug}"
 
     def _link(self, run: RunRef) -> str:
         if self.ui and run.dagster_run_id:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from importlib.metadata import entry_points
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -29,6 +30,10 @@ from eventlake.status import SourceStatus, source_status
 
 if TYPE_CHECKING:
     from eventlake.sql import SqlLimits
+
+
+LAUNCHERS = "eventlake.launchers"
+"""The entry points of packages that start runs: this package knows neither Dagster nor Spark."""
 
 
 class Launcher(Protocol):
@@ -148,7 +153,7 @@ class EventLake:
 
         >>> (source,) = my.health(days=7).sources
         >>> source.level, source.last_day.duplicates
-        ('healthy', 17)
+        (<Level.OK: 'healthy'>, 19)
         """
         return health(self.lake, self.past, days, at or now(), last)
 
@@ -183,9 +188,13 @@ class EventLake:
         return self.sources if source is None else (self.lake.settings.source(source),)
 
     def _launcher(self) -> Launcher:
-        if self.launcher is None:
-            raise UsageError(
-                "This lake was opened to read only. To start runs from Python, open it with "
-                "`datalake_assets.open`, or pass a launcher to `eventlake.open`."
-            )
-        return self.launcher
+        if self.launcher is not None:
+            return self.launcher
+        for found in entry_points(group=LAUNCHERS):
+            launcher: Launcher = found.load()()
+            return launcher
+        raise UsageError(
+            "No package that starts runs is installed with Eventlake. Install it with its entry "
+            f"points (`{LAUNCHERS}`; in a checkout: `make setup`), or pass a launcher to "
+            "`eventlake.open`."
+        )

@@ -200,9 +200,9 @@ class Table:
     def passport(self, column: str, days: int = 30) -> "Passport":
         """A column: fill rate by day, values and their kinds, what was rescued, its first event.
 
-        >>> found = my.table("web_shop.page").passport("properties_path")
-        >>> found.column.path, found.kinds, found.proposal
-        ('/properties/path', {'text': 35}, None)
+        >>> found = my.table("web_shop.page").passport("name")
+        >>> found.column.path, found.kinds, found.first.library
+        ('/name', {'text': 35}, 'analytics.js npm:next-1.70.0')
         """
         from eventlake.api.passport import passport
 

@@ -8,11 +8,19 @@ from threading import Lock
 import pyarrow.parquet as pq
 
 from eventlake.catalog.base import CatalogPartition, CatalogTable, partition_day
+from eventlake.checks.view import SILENT_COLUMNS, verdict
+from eventlake.rules.text import percent
+from eventlake.runs.verify import CheckResult
 from eventlake.storage import Storage
 
-_FILES = 400  # whose footers are read for one answer, at most: the newest partitions of each day
+_FILES = 400  # partitions whose footers are read, about: the newest of each day
+_CHECKED_DAYS = 14
 _EARLIER_DAYS = 3
 _LATE_DAYS = 2
+_REMEDY = (
+    "Ask the sender whether the field is gone on purpose. If it comes with another type, the page "
+    "of the column in the console shows rescued values; `datalake retype` gives it that type."
+)
 _EXPECTED = 7.0  # values; that none comes by chance is less likely than 1 in 1,000
 
 
@@ -54,15 +62,33 @@ class Fill:
         return sorted(column for column in known if self.is_silent(column))
 
 
+def check_silent_columns(
+    storage: Storage, entry: CatalogTable, partitions: Sequence[CatalogPartition], most: int
+) -> CheckResult:
+    """Columns that had values and have none any more; reads footers only."""
+    fill = read_fill(storage, entry, partitions, _CHECKED_DAYS, most)
+    problems = [
+        f"{name}: {percent(fill.of(name, fill.days[:-_LATE_DAYS]))} of rows until "
+        f"{fill.days[-_LATE_DAYS - 1]}, none since"
+        for name in fill.silent()
+    ]
+    evidence = {"days": len(fill.days), "rows": sum(fill.rows.values())}
+    return verdict(entry.full_name, SILENT_COLUMNS, problems, evidence, _REMEDY)
+
+
 def read_fill(
-    storage: Storage, table: CatalogTable, partitions: Sequence[CatalogPartition], days: int
+    storage: Storage,
+    table: CatalogTable,
+    partitions: Sequence[CatalogPartition],
+    days: int,
+    most: int = _FILES,
 ) -> Fill:
     """The newest days that have rows; of a day with many partitions, the newest ones."""
     by_day: dict[str, list[CatalogPartition]] = {}
     for one in partitions if table.format == "parquet" else ():
         by_day.setdefault(partition_day(table.partition_keys, one.values), []).append(one)
     newest = sorted(by_day)[-days:]
-    each = max(1, _FILES // max(1, len(newest)))
+    each = max(1, most // max(1, len(newest)))
     chosen = [(day, one) for day in newest for one in by_day[day][-each:]]
     rows = dict.fromkeys(newest, 0)
     filled: dict[str, dict[str, int]] = {day: {} for day in newest}

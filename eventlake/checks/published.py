@@ -7,6 +7,7 @@ from datetime import datetime
 
 from eventlake.catalog.base import CatalogPartition, CatalogTable, partition_day
 from eventlake.checks.drift import check_drift, check_schema_change
+from eventlake.checks.fill import check_silent_columns
 from eventlake.checks.freshness import check_freshness
 from eventlake.checks.partitions import (
     ManifestHistory,
@@ -15,6 +16,7 @@ from eventlake.checks.partitions import (
     read_history,
 )
 from eventlake.checks.view import (
+    SILENT_COLUMNS,
     TABLE_RULES,
     PartitionFiles,
     TableView,
@@ -24,6 +26,7 @@ from eventlake.checks.view import (
     sample,
     share_of,
     slices,
+    table_rules,
 )
 from eventlake.columnar.id_hashes import words
 from eventlake.lake import Lake
@@ -93,7 +96,9 @@ class TableChecks:
         """The results of all checks, or of the requested ones."""
         history = self._read()
         for schema in self.tables(history):
-            names = TABLE_RULES.keys() if wanted is None else wanted.get(schema.key, ())
+            names = (
+                table_rules(self.source).keys() if wanted is None else wanted.get(schema.key, ())
+            )
             if names:
                 history, results = self._settled(history, schema, names)
                 yield from results
@@ -155,6 +160,9 @@ class TableChecks:
             )
         if "schema_change" in names:
             yield check_schema_change(schema, history.changes.get(schema.key, ()))
+        if SILENT_COLUMNS in names and view.entry is not None:
+            share = share_of(len(history.state.tables))
+            yield check_silent_columns(self.lake.storage, view.entry, view.published, share)
 
     def _view(self, history: ManifestHistory, schema: TableSchema, with_files: bool) -> TableView:
         state, catalog = history.state, self.lake.catalog

@@ -14,6 +14,7 @@ from eventlake.rules import paths
 from eventlake.rules.partitions import DatePartition
 from eventlake.rules.types import TableSchema
 from eventlake.runs.verify import CheckResult, Severity
+from eventlake.settings.models import Source
 from eventlake.state.source_state import SourceState
 from eventlake.storage import Storage, StoredFile
 
@@ -115,6 +116,18 @@ TABLE_RULES = {
     "schema_change": "No column was added within the last day, except to a new table.",
 }
 """The checks of a table, with descriptions."""
+
+SILENT_COLUMNS = "silent_columns"
+OPTIONAL_RULES = {
+    SILENT_COLUMNS: "No column that had values on earlier days has had none for two days."
+}
+"""The checks of a table that are off by default."""
+
+
+def table_rules(source: Source) -> dict[str, str]:
+    """The checks of the tables of a source."""
+    return TABLE_RULES | (OPTIONAL_RULES if source.alerts.silent_columns else {})
+
 
 SOURCE_RULES = {
     "freshness": "The newest event is not older than usual for the source.",

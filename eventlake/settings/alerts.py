@@ -111,6 +111,11 @@ class Alerts(SettingsGroup):
         AfterValidator(lambda text: text and _web_address(text)),
         Field(description="allowed: https://… (or http://…) of Dagster's pages"),
     ] = None
+    console_url: Annotated[
+        str | None,
+        AfterValidator(lambda text: text and _web_address(text)),
+        Field(description="allowed: https://… (or http://…) of the console"),
+    ] = None
 
     sync_failures: Switch = True
     replay_failures: Switch = True
@@ -124,6 +129,7 @@ class Alerts(SettingsGroup):
     ) = None
     rejected_percent: Percent | None = None
     rescued_percent: Percent | None = None
+    silent_columns: Switch = False
     show_record: Switch = True
 
     @property

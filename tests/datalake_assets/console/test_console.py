@@ -84,7 +84,7 @@ def run(client: Client) -> str:
 
 
 def paths(run: str) -> list[str]:
-    filled = {"{run}": run, "{database}": "web_shop", "{table}": "page"}
+    filled = {"{run}": run, "{database}": "web_shop", "{table}": "page", "{column}": "message_id"}
     return [re.sub(r"{\w+}", lambda m: filled[m[0]], path) for page in PAGES for path in page.paths]
 
 
@@ -395,7 +395,7 @@ def test_a_dry_run_is_started_watched_and_shown(
         waiting: Any = popen(
             [sys.executable, "-c", script, printed], **options | {"stdin": subprocess.PIPE}
         )
-        threading.Thread(target=lambda: (go.wait(), waiting.stdin.close())).start()
+        threading.Thread(target=lambda: (go.wait(), waiting.stdin.close()), daemon=True).start()
         return waiting
 
     monkeypatch.setattr(subprocess, "Popen", fake)
@@ -409,7 +409,7 @@ def test_a_dry_run_is_started_watched_and_shown(
     words = "replay --source web_shop --from 2026-10-01 --to 2026-10-02 --table page --table group"
     assert started == [["--config", "lake.yaml", *words.split(), "--dry-run", "--json"]]
     where = answer.headers["location"]
-    assert 'http-equiv="refresh"' in client.get(where).text
+    assert 'data-live="3"' in client.get(where).text
     assert client.post("/replay", form).status == 422  # one at a time
     go.set()
     (job,) = client.console.replays.jobs.values()
@@ -417,7 +417,7 @@ def test_a_dry_run_is_started_watched_and_shown(
     text = client.get(where).text
     assert "What it would change" in text
     assert "step 1" in text
-    assert 'http-equiv="refresh"' not in text
+    assert "data-live" not in text
 
 
 def test_a_lake_before_its_first_sync_and_one_that_only_fails(tmp_path: Path) -> None:

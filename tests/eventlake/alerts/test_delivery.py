@@ -151,6 +151,7 @@ def test_25_failures_and_a_recovery_are_four_messages_by_every_channel(
         sns_topic_arn=topic,
         webhook="$DATALAKE_WEBHOOK",
         ui_url="https://dagster.example.com/",
+        console_url="https://dagster.example.com/console",
     )
     now = BEGIN
     lake.run(now)
@@ -179,6 +180,7 @@ def test_25_failures_and_a_recovery_are_four_messages_by_every_channel(
         "automatically and continues after what is published.\n"
         "Next message: at the 20th failure in a row and when it recovers.\n"
         "Run: https://dagster.example.com/runs/d4\n"
+        "Page: https://dagster.example.com/console/history/R6\n"
     )
     payload = hook.posts[2]["metadata"]["event_payload"]
     assert (payload["failures"], payload["error_code"]) == (20, "Segment.InsufficientPermissions")

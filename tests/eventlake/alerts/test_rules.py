@@ -251,6 +251,14 @@ def test_warning_checks_have_their_own_switch(settings: dict[str, bool], warned:
     assert titles(state.notifications) == ["check small_files warns of 1 table"] * warned
 
 
+@pytest.mark.parametrize(("settings", "expected"), [({}, 0), ({"silent_columns": True}, 1)])
+def test_a_silent_column_has_a_switch_of_its_own(settings: dict[str, bool], expected: int) -> None:
+    verdict = Verdict("shop.page", "silent_columns", passed=False, warning=True)
+    one = CheckRun("c1", BEGIN + HOUR, (verdict,))
+    state = evaluated(watched_since(), one.ended, (), [one], source_with(**settings))
+    assert titles(state.notifications) == ["check silent_columns warns of 1 table"] * expected
+
+
 def test_silence_alerts_by_the_check_or_by_the_hours_but_not_by_both() -> None:
     verdict = Verdict("shop", "freshness", passed=False, warning=True)
     one, at = CheckRun("c1", BEGIN + 7 * HOUR, (verdict,)), BEGIN + 7 * HOUR

@@ -4,6 +4,7 @@ import doctest
 from collections.abc import Iterator
 from datetime import date, timedelta
 from importlib import import_module
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -12,7 +13,9 @@ import pytest
 
 import eventlake
 from eventlake.api import EventLake
+from eventlake.api import lake as lake_api
 from eventlake.api.health import Change, Level, change
+from eventlake.api.lake import LAUNCHERS
 from eventlake.api.past import DayVolume
 from eventlake.rules.errors import UsageError
 from eventlake.sample import WEB_SHOP, SampleSpec, write_archive
@@ -76,7 +79,6 @@ def test_one_scan_is_the_same_rows_for_every_library(my: EventLake, tmp_path: Pa
         (lambda my: my.table("web_shop.pagee"), "did you mean 'page'"),
         (lambda my: my.table("web_shop.page").scan(["message"]), "has no column 'message'"),
         (lambda my: my.tables("shop"), "There is no database 'shop'"),
-        (lambda my: my.sync(), "opened to read only"),
         (lambda my: my.report("nope"), "No report has the run id 'nope'"),
         (lambda my: my.records("nope"), "No run of web_shop has the id 'nope'"),
     ],
@@ -167,3 +169,32 @@ def test_the_public_names_are_in_the_docs() -> None:
     methods = [name for name in vars(EventLake) if not name.startswith("_")]
     left_out = {"lake", "launcher", "past", "of_file", "sources"}
     assert [name for name in methods if name not in left_out and f".{name}(" not in text] == []
+
+
+def test_runs_are_started_by_the_package_that_can(
+    my: EventLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (launcher,) = entry_points(group=LAUNCHERS)
+    assert launcher.value == "datalake_assets.launch:DagsterLauncher"
+    monkeypatch.setattr(lake_api, "entry_points", lambda group: ())
+    with pytest.raises(UsageError, match="No package that starts runs"):
+        my.sync()
+
+
+def test_records_of_a_user_are_those_of_the_raw_lines(my: EventLake) -> None:
+    records = my.records()
+    rows = my.sql("SELECT user_id, message_id FROM web_shop.identify").to_pylist()
+    user = rows[-1]["user_id"]
+    found = records.of_user(user).to_pylist()
+    payloads = [records.find(one["identifier"])[0][0]["record_payload"] for one in found]
+    assert payloads
+    assert all(f'"{user}"' in payload for payload in payloads)
+    everything = [
+        (record["raw_file"], record["raw_line"])
+        for one in records.arrow()["identifier"].unique().to_pylist()
+        for record in records.find(one)[0]
+        if f'"userId":"{user}"' in (record["record_payload"] or "").replace(": ", ":")
+    ]
+    shown = {(one["raw_file"], one["raw_line"]) for one in found}
+    assert set(everything) <= shown
+    assert records.of_user("nobody").num_rows == 0

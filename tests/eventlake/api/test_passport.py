@@ -7,6 +7,9 @@ import pytest
 
 from eventlake.api import EventLake
 from eventlake.api.tables import Table
+from eventlake.checks.published import TableChecks
+from eventlake.checks.view import SILENT_COLUMNS
+from eventlake.rules.clock import now
 from eventlake.rules.counts import CastCounts
 from eventlake.rules.suppression import IdKind
 from eventlake.rules.types import LakeType
@@ -120,9 +123,26 @@ def test_a_type_is_proposed_only_where_nothing_is_lost(
     assert (proposal.type if proposal else None) is type
 
 
+@pytest.mark.parametrize("on", [True, False])
+def test_silent_columns_are_a_check_that_is_off_by_default(table: Table, on: bool) -> None:
+    assert table.owner is not None
+    source = table.owner.source
+    alerts = source.alerts.model_copy(update={"silent_columns": on})
+    watched = source.model_copy(update={"alerts": alerts})
+    results = [
+        r for r in TableChecks(table.lake, watched, now()).run() if r.check == SILENT_COLUMNS
+    ]
+    assert len(results) == on
+    for result in results:
+        assert not result.passed
+        first, second = result.evidence["first_problems"]
+        assert first.startswith("properties_coupon: 100 % of rows until ")
+        assert second.startswith("properties_quantity: 100 % of rows until ")
+
+
 def test_values_of_suppressed_people_are_in_no_passport(table: Table) -> None:
-    lake, now = table.lake, datetime.now(UTC)
-    change(lake.storage, lambda e: e.with_ids(["u7"], IdKind.USER, WHOLE_LAKE, now), now)
+    lake, at = table.lake, now()
+    change(lake.storage, lambda e: e.with_ids(["u7"], IdKind.USER, WHOLE_LAKE, at), at)
     fresh = EventLake(lake).table(table.name)
     assert fresh.passport("properties_quantity").values.rows == 6 * (ROWS - 1)
     shown = fresh.passport("user_id").frequent + fresh.passport("properties_quantity").frequent

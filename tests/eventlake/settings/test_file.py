@@ -472,7 +472,8 @@ def test_what_is_switched_off_shows_the_default(tmp_path: Path) -> None:
         True,
     )
     chosen["alerts"] = {
-        *("email_to", "email_from", "smtp_port", "smtp_user", "sns_topic_arn", "webhook", "ui_url"),
+        *("email_to", "email_from", "smtp_port", "smtp_user", "sns_topic_arn", "webhook"),
+        *("ui_url", "console_url"),
         *("no_data_hours", "rejected_percent", "rescued_percent"),
     }
     usual, explicit = load(tmp_path, STARTER), load(tmp_path, switched_on(STARTER))
