@@ -44,7 +44,7 @@ def engine_of(settings: Settings) -> SparkEngine:
     Only the engine that is used is imported: PySpark is slow to load, and AWS is optional.
     """
     if settings.engine == "emr":
-        from spark_resources.engines.emr.run import EmrEngine
+        from spark_resources.engines.emr.engine import EmrEngine
 
         return EmrEngine(
             cluster_id=settings.emr_cluster_id,

@@ -1,6 +1,5 @@
 """The calls of EMR that runs need; refusals become errors of the lake."""
 
-import time
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -114,19 +113,3 @@ def _reason(status: Json) -> str:
     for error in status.get("ErrorDetails") or ():
         reasons.append(error.get("ErrorMessage"))
     return " ".join(dict.fromkeys(" ".join(str(text).split()) for text in reasons if text))
-
-
-@dataclass(frozen=True)
-class Pace:
-    """The seconds between calls. There is no time limit for a run."""
-
-    messages_seconds: float = 2.0
-    step_seconds: float = 10.0
-    cluster_seconds: float = 60.0
-    cancel_seconds: float = 20.0  # for a cancelled step to end by itself
-
-    def now(self) -> float:
-        return time.monotonic()
-
-    def sleep(self, seconds: float) -> None:
-        time.sleep(seconds)

@@ -21,8 +21,8 @@ from eventlake.rules import paths
 from eventlake.runs.report_history import newest_reports
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive
 from eventlake.storage import StoredFile
-from spark_resources.engines.emr.client import Pace
-from spark_resources.engines.emr.run import EmrEngine
+from spark_resources.engines.emr.engine import EmrEngine
+from spark_resources.engines.remote.service import Pace
 from tests.support.lakes.jobs import drained, open_lake
 from tests.support.lakes.settings import settings_of
 from tests.support.servers.aws import AwsServer, fresh_sessions

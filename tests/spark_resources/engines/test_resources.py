@@ -11,7 +11,7 @@ from eventlake.settings.models import Settings
 from spark_resources.dataflow.job import LakeJob
 from spark_resources.engines.base import engine_of
 from spark_resources.engines.cluster.engine import ClusterEngine
-from spark_resources.engines.emr.run import EmrEngine
+from spark_resources.engines.emr.engine import EmrEngine
 from tests.support.lakes.settings import settings_of
 
 ON_EMR = {

@@ -12,8 +12,9 @@ from eventlake.rules import paths
 from eventlake.runs.context import Published
 from eventlake.runs.unit import Window
 from eventlake.settings.models import Settings
-from spark_resources.engines.emr.client import Pace
-from spark_resources.engines.emr.run import EmrRun
+from spark_resources.dataflow.job import LakeJob
+from spark_resources.engines.emr.engine import emr_run
+from spark_resources.engines.remote.service import Pace
 from tests.support.servers.emr_cluster import LocalEmr
 from tests.support.servers.emr_node import PYTHON
 
@@ -34,7 +35,7 @@ class Quick(Pace):
     """Steps of tests take seconds. `meanwhile` is done between two looks at them."""
 
     messages_seconds: float = 0.2
-    step_seconds: float = 0.5
+    status_seconds: float = 0.5
     cluster_seconds: float = 1.0
     cancel_seconds: float = 5.0
     meanwhile: Callable[[], None] = lambda: None
@@ -80,7 +81,10 @@ class EmrLake:
         self.lake = Lake.open(Settings.model_validate(before | settings))
 
     def run(self, pace: Pace | None = None, **what: Any) -> Iterator[Published]:
-        return EmrRun(self.job(**what), self.heard, PYTHON, pace or Quick()).units()
+        return self.run_job(self.job(**what), pace)
+
+    def run_job(self, job: LakeJob, pace: Pace | None = None) -> Iterator[Any]:
+        return emr_run(job, self.heard, PYTHON, pace or Quick()).run()
 
     def put_raw(self, day_folder: str, name: str, *lines: bytes) -> None:
         path = f"{paths.raw_root('S1')}/{day_folder}/{name}"

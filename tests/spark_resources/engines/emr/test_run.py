@@ -15,10 +15,9 @@ from eventlake.rules import paths
 from eventlake.rules.errors import InsufficientPermissions, InvalidSetting, LakeError
 from eventlake.runs.open_runs import OpenRun
 from eventlake.storage.documents import decode
-from spark_resources.engines.emr.pipes import StepFailed
-from spark_resources.engines.emr.run import EmrRun
+from spark_resources.engines.remote.following import EndedWithoutReport
 from tests.support.lakes.on_emr import BOTH_DAYS, EmrLake, Quick
-from tests.support.servers.emr_node import PYTHON, gated, shell
+from tests.support.servers.emr_node import gated, shell
 
 
 def test_a_sync_is_a_step_on_the_cluster_of_the_settings(emr_lake: EmrLake) -> None:
@@ -111,7 +110,7 @@ def test_a_run_may_take_as_long_as_it_takes(emr_lake: EmrLake, tmp_path: Path) -
 
         passed: list[float] = field(default_factory=list)
         messages_seconds: float = 10.0
-        step_seconds: float = 10.0
+        status_seconds: float = 10.0
 
         def now(self) -> float:
             return sum(self.passed)
@@ -181,7 +180,7 @@ def test_until_the_job_begins_others_see_that_there_is_a_run(emr_lake: EmrLake) 
             seen.append(decode(emr_lake.lake.storage.read(path) or b"", OpenRun, path))
         emr_lake.emr.kill_all()
 
-    with pytest.raises(StepFailed):
+    with pytest.raises(EndedWithoutReport):
         list(emr_lake.run(Quick(meanwhile=look)))
 
     assert seen[0].holder.alive and seen[0].holder.runs_here
@@ -191,7 +190,7 @@ def test_a_dry_run_shows_what_a_replay_would_do(emr_lake: EmrLake) -> None:
     emr_lake.put_day("2026-10-01", 3)
     emr_lake.put_day("2026-10-02", 4)
     job = emr_lake.job(window=BOTH_DAYS, dry_run=True)
-    first, second = EmrRun(job, emr_lake.heard, PYTHON, Quick()).planned()
+    first, second = emr_lake.run_job(job)
 
     assert (first.report.row_count, second.report.row_count) == (3, 4)
     assert [(p.table, p.values, p.rows_now, p.rows_then) for p in second.partitions] == [
@@ -206,7 +205,7 @@ def test_a_failed_step_is_a_failed_run_with_the_end_of_its_log(emr_lake: EmrLake
     emr_lake.put_day("2026-10-01", 1)
     emr_lake.emr.command = shell("echo no such module >&2; exit 3")
 
-    with pytest.raises(StepFailed, match=r"ended as FAILED .* no such module") as failed:
+    with pytest.raises(EndedWithoutReport, match=r"ended as FAILED .* no such module") as failed:
         list(emr_lake.run())
 
     assert f"s3://lake-bucket/logs/{emr_lake.cluster_id}/steps/" in str(failed.value)
@@ -247,7 +246,7 @@ def test_while_a_job_may_be_at_work_what_it_staged_stays(
     staged = f"{paths.stage('S1', job.run_id)}/rows.parquet"
     emr_lake.lake.storage.write(staged, b"rows")
     with pytest.raises(InsufficientPermissions, match="check the status of an EMR job"):
-        list(EmrRun(job, emr_lake.heard, PYTHON, Quick()).units())
+        list(emr_lake.run_job(job))
 
     [source] = emr_lake.report()
     assert source["error_code"] == "Segment.InsufficientPermissions"
@@ -261,7 +260,7 @@ def test_a_step_without_messages_is_a_failure_whatever_emr_reports(
     emr_lake.put_day("2026-10-01", 1)
     emr_lake.emr.command = shell("exit 0")
 
-    with pytest.raises(StepFailed, match="ended as COMPLETED without reporting"):
+    with pytest.raises(EndedWithoutReport, match="ended as COMPLETED without reporting"):
         list(emr_lake.run())
 
     assert emr_lake.report()[0]["status"] == "failed"
@@ -276,7 +275,7 @@ def test_what_a_job_published_before_it_died_is_in_its_report(
     units = emr_lake.run(window=BOTH_DAYS)
     first = next(units)
     emr_lake.emr.kill_all()
-    with pytest.raises(StepFailed):
+    with pytest.raises(EndedWithoutReport):
         list(units)
 
     [source] = emr_lake.report()

@@ -16,7 +16,7 @@ from eventlake.rules.counts import TableReport, UnitReport
 from eventlake.rules.errors import InsufficientPermissions, LakeError, UsageError
 from eventlake.runs.verify import CheckResult, ChecksFailed
 from eventlake.storage import open_storage
-from spark_resources.engines.emr.pipes import PipesFolder
+from spark_resources.engines.remote.pipes import PipesFolder
 from spark_resources.workers.job_events import (
     JobDone,
     JobFailed,

@@ -1,16 +1,13 @@
-"""The EMR engine, and one run on EMR: submit the job, follow its messages, report how it ended."""
+"""One run of a job on a service: hand over, listen, report how it ended, cancel."""
 
 import os
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
 
 import msgspec
-from pydantic import Field
 
-from eventlake.aws.access import AwsAccess
 from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.errors import LakeError, UsageError
@@ -25,32 +22,10 @@ from eventlake.state.report import RunFacts
 from eventlake.state.source_state import read_state
 from eventlake.storage.documents import decode, encode
 from spark_resources.dataflow.job import LakeJob
-from spark_resources.engines.base import SparkEngine
-from spark_resources.engines.emr.client import EmrClient, Pace
-from spark_resources.engines.emr.cluster import Cluster, Json, cluster_like, slots_of
-from spark_resources.engines.emr.pipes import Following, PipesFolder
-from spark_resources.engines.emr.step import (
-    EmrStep,
-    EmrSteps,
-    refuse_unusable,
-    spark_step,
-    unusable,
-)
-from spark_resources.shipping import Target, machines, ship
+from spark_resources.engines.remote.following import Following
+from spark_resources.engines.remote.pipes import PipesFolder
+from spark_resources.engines.remote.service import Pace, RemoteJob, RemoteService
 from spark_resources.workers.job_events import JobFailed, Message, UnitPlanned, UnitPublished
-
-_ROLE = ("iam_role_arn", "external_id")
-
-
-def job_for_cluster(job: LakeJob, access: AwsAccess) -> LakeJob:
-    """The job without our role, since a cluster has its own, and with the region."""
-    region = access.region_name()
-    settings = {**job.settings_json, "region": region}
-    settings["sources"] = [
-        {**source, "region": region, **dict.fromkeys(_ROLE)} for source in settings["sources"]
-    ]
-    settings.update(dict.fromkeys(_ROLE))
-    return msgspec.structs.replace(job, settings_json=settings)
 
 
 @contextmanager
@@ -102,37 +77,32 @@ def report_left(lake: Lake, run: RunFacts, before: int, error: BaseException) ->
 
 
 @dataclass
-class EmrRun:
-    """One run of a job on EMR."""
+class RemoteRun:
+    """One run of a job on a service."""
 
     job: LakeJob
     listener: Listener
-    python: str
+    service: RemoteService
     pace: Pace
-    emr_step: EmrStep | None = field(default=None, init=False)
+    remote: RemoteJob | None = field(default=None, init=False)
 
     @cached_property
     def lake(self) -> Lake:
         return Lake.open(self.job.settings).for_source(self.job.source)
 
     @cached_property
-    def access(self) -> AwsAccess:
-        return AwsAccess.of(self.job.source)
-
-    @cached_property
     def pipes(self) -> PipesFolder:
         return PipesFolder(self.lake.storage, self.job.run_id)
 
     @cached_property
-    def steps(self) -> EmrSteps:
-        return EmrSteps(EmrClient(self.access), self.pace, self.listener)
-
-    @cached_property
     def following(self) -> Following:
-        return Following(self.pipes, self.steps, self.listener, self.pace)
+        return Following(self.pipes, self.service, self.listener, self.pace)
 
-    def units(self) -> Iterator[Published]:
-        """Each unit of work as soon as the job has published it."""
+    def run(self) -> Iterator[Published] | Iterator[PlannedUnit]:
+        """Each unit of work as soon as the job has published it, or planned it in a dry run."""
+        return self._planned() if self.job.dry_run else self._published()
+
+    def _published(self) -> Iterator[Published]:
         with failure_reported(self.lake.storage, self.lake.catalog, self.job.facts()):
             before = read_state(self.lake.storage, self.job.source.id).manifest
             try:
@@ -145,13 +115,12 @@ class EmrRun:
                             until_begun.close()
                         if isinstance(message, UnitPublished):
                             self.listener.log(str(message))
-                            yield self._published(message)
+                            yield self._from_lake(message)
             except BaseException as error:
                 self._report(error, before)
                 raise
 
-    def planned(self) -> Iterator[PlannedUnit]:
-        """What each unit of work would do. Always a step on the cluster of the settings."""
+    def _planned(self) -> Iterator[PlannedUnit]:
         with closing(self._events()) as events:
             for message in events:
                 if isinstance(message, UnitPlanned):
@@ -163,9 +132,9 @@ class EmrRun:
         Closing the generator before the end cancels the job.
         """
         try:
-            with self._submitted() as emr_step:
-                self.listener.log(f"The job is on {emr_step}")
-                yield from self.following.events(emr_step, self.access)
+            with self._submitted() as remote:
+                self.listener.log(f"The job is on {remote}")
+                yield from self.following.events(remote)
             if isinstance(self.following.ended, JobFailed):
                 raise self.following.ended.error()
         finally:
@@ -173,53 +142,37 @@ class EmrRun:
                 self.pipes.remove()
 
     @contextmanager
-    def _submitted(self) -> Iterator[EmrStep]:
-        standing = self._standing()
-        step = self._step(standing)
-        if self.job.window is None or self.job.dry_run:
-            self._hand_over(standing.id)
-            with self.steps.standing(standing, step) as self.emr_step:
-                yield self.emr_step
+    def _submitted(self) -> Iterator[RemoteJob]:
+        """Submit the job and hand it over; cancel it if the block fails."""
+        remote = self.remote = self.service.submit(self.job, self.pipes.arguments())
+        try:
+            self.job = msgspec.structs.replace(self.job, emr_cluster_id=remote.cluster_id)
+            self.pipes.hand_over(self.service.handed_over(self.job))
+            yield remote
+        except BaseException:
+            with suppress(LakeError):
+                self._cancel(remote)
+            raise
+        finally:
+            try:
+                self.service.release(remote)
+            except LakeError as error:
+                self.listener.warn(str(error))
+
+    def _cancel(self, remote: RemoteJob) -> None:
+        """Interrupt the job, which then reports its error; kill it if it does not end."""
+        if self.service.status(remote).ended:
             return
-        name = f"datalake replay {self.job.source.slug} {self.job.run_id}"
-        tags = {"datalake-source": self.job.source.id, "datalake-run": self.job.run_id}
-        request = cluster_like(standing, name, step, tags)
-        with self.steps.own(standing, request, self._hand_over) as self.emr_step:
-            yield self.emr_step
+        self.listener.log(f"Cancelling the job on {remote}")
+        self.service.cancel(remote, kill=False)
+        until = self.pace.now() + self.pace.cancel_seconds
+        while not self.service.status(remote).ended:
+            if self.pace.now() > until:
+                self.service.cancel(remote, kill=True)
+                return
+            self.pace.sleep(1.0)
 
-    def _hand_over(self, cluster_id: str) -> None:
-        """Write the description of the job, which waits for it, when its cluster is known."""
-        self.job = msgspec.structs.replace(self.job, emr_cluster_id=cluster_id)
-        self.pipes.hand_over(job_for_cluster(self.job, self.access))
-
-    def _standing(self) -> Cluster:
-        cluster_id = self.job.source.emr_cluster_id
-        if cluster_id is None:
-            raise unusable(
-                f"it is missing for source {self.job.source.slug}. Set it at the top of lake.yaml "
-                "or for the source, as j-1A2B3C4D5E6F7."
-            )
-        cluster = self.steps.emr.describe_whole(cluster_id)
-        # A replay uses the cluster only as a template, but an ended one may no longer exist.
-        refuse_unusable(cluster)
-        return cluster
-
-    def _step(self, cluster: Cluster) -> Json:
-        found = set(machines(cluster.instance_types))
-        if len(found) > 1:
-            raise unusable(
-                f"EMR cluster {cluster.id} has nodes with different processors "
-                f"({', '.join(sorted(cluster.instance_types))}). Use one kind of nodes: all "
-                "Graviton, or none."
-            )
-        target = Target(found.pop() if found else "x86_64", self.python)
-        region = self.access.region_name()
-        arguments = [*(("--region", region) if region else ()), *self.pipes.arguments()]
-        name = f"datalake {self.job.kind} {self.job.source.slug} {self.job.run_id}"
-        shipped = ship(self.lake.storage, target, self.listener)
-        return spark_step(name, shipped, self.python, slots_of(cluster), arguments)
-
-    def _published(self, message: UnitPublished) -> Published:
+    def _from_lake(self, message: UnitPublished) -> Published:
         source_id = self.job.source.id
         manifest = read_manifest(self.lake.storage, source_id, message.manifest)
         if manifest is None:
@@ -240,30 +193,6 @@ class EmrRun:
     def _is_over(self) -> bool:
         """Whether the job has ended; False if that is not known."""
         try:
-            return self.emr_step is None or self.steps.has_ended(self.emr_step)
+            return self.remote is None or self.service.status(self.remote).ended
         except LakeError:
             return False
-
-
-class EmrEngine(SparkEngine):
-    """Syncs are steps on the cluster of the settings; each replay has its own cluster."""
-
-    cluster_id: str | None = Field(default=None, description="The cluster of syncs: j-…")
-    region: str | None = Field(default=None, description="AWS region of the cluster.")
-    role_arn: str | None = Field(default=None, description="The role that submits steps.")
-    python: str = Field(default="3.11", description="Version of Python on the cluster.")
-
-    def settings(self) -> dict[str, Any]:
-        return {
-            "emr_cluster_id": self.cluster_id,
-            "region": self.region,
-            "iam_role_arn": self.role_arn,
-        }
-
-    def run(self, job: LakeJob, listener: Listener) -> Iterator[Any]:
-        job = self.configured(job)
-        run = EmrRun(job, listener, self.python, self.pace())
-        return run.planned() if job.dry_run else run.units()
-
-    def pace(self) -> Pace:
-        return Pace()
