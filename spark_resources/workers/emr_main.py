@@ -1,73 +1,43 @@
-"""A job on the EMR driver: reads its description from S3, runs, and reports to Dagster by Pipes."""
+"""A job on EMR: its description and its messages are in the bucket of the lake."""
 
 import argparse
-import os
-import resource
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
-from types import FrameType
-from typing import Any, NoReturn
-from uuid import uuid4
+from typing import Any
 
-import msgspec
 from dagster_pipes import (
     PipesCliArgsParamsLoader,
     PipesParams,
     PipesParamsLoader,
     PipesS3ContextLoader,
-    open_dagster_pipes,
 )
 
 from eventlake.aws.access import AwsAccess
-from eventlake.aws.refusals import as_lake_error, aws_call
-from eventlake.lake import Lake
-from eventlake.runs.context import Dataflow, Listener
-from spark_resources.dataflow.blob_store import BlobStore
-from spark_resources.dataflow.job import LakeJob, run_job
-from spark_resources.dataflow.staged import SparkRunner, StagedDataflow
-from spark_resources.workers.job_events import (
-    JobDone,
-    JobFailed,
-    PatientWriter,
-    PipesListener,
-    UnitPlanned,
-    UnitPublished,
-    report,
-)
-from spark_resources.workers.probe import log_kernels, workers_of
+from eventlake.aws.refusals import aws_call
+from eventlake.runs.context import Dataflow
+from spark_resources.workers.job_events import PatientWriter
+from spark_resources.workers.remote_job import run_remote_job
 
 _TOUCH_SECONDS = 30.0
 # EMR takes a cluster without YARN applications for idle unless this file changes.
 _BUSY = Path("/emr/metricscollector/isbusy")
+# The description of the job is written when the id of its cluster is known.
+_CONTEXT_SECONDS = 600.0
+_SEND_SECONDS = 1.0
 
 
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Stop at once when the step is cancelled: on SIGTERM, or when the JVM that started it ends."""
-
-    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    parent, done = os.getppid(), threading.Event()
-
-    def watch() -> None:
-        while not done.wait(1.0):
-            if os.getppid() != parent:
-                os.kill(os.getpid(), signal.SIGTERM)
-                return
-
-    threading.Thread(target=watch, name="watch the JVM", daemon=True).start()
-    try:
-        yield
-    finally:
-        done.set()
-        signal.signal(signal.SIGTERM, before)
+def main(arguments: list[str], dataflow: Callable[[], Dataflow] | None = None) -> int:
+    """Run the job that the arguments point to; EMR uses the exit code."""
+    region = _parsed(arguments).region
+    s3 = AwsAccess(region=region).client("s3")
+    params: PipesParamsLoader = PipesCliArgsParamsLoader()  # type: ignore[no-untyped-call]
+    _await(s3, params.load_context_params())
+    writer = PatientWriter(client=s3, interval=_SEND_SECONDS)
+    with busy():
+        return run_remote_job(params, PipesS3ContextLoader(client=s3), writer, dataflow)
 
 
 @contextmanager
@@ -84,61 +54,6 @@ def busy() -> Iterator[None]:
         yield
     finally:
         done.set()
-
-
-def peak_mb() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-# The description of the job is written when the id of its cluster is known.
-_CONTEXT_SECONDS = 600.0
-_SEND_SECONDS = 1.0
-
-
-def main(arguments: list[str], dataflow: Callable[[], Dataflow] | None = None) -> int:
-    """Run the job that the arguments point to; EMR uses the exit code."""
-    region = _parsed(arguments).region
-    s3 = AwsAccess(region=region).client("s3")
-    params: PipesParamsLoader = PipesCliArgsParamsLoader()  # type: ignore[no-untyped-call]
-    _await(s3, params.load_context_params())
-    started = time.monotonic()
-    with (
-        interruptible(),
-        busy(),
-        open_dagster_pipes(
-            params_loader=params,
-            context_loader=PipesS3ContextLoader(client=s3),
-            message_writer=PatientWriter(client=s3, interval=_SEND_SECONDS),
-        ) as pipes,
-    ):
-        try:
-            job = msgspec.convert(pipes.extras["job"], LakeJob)
-            listener = PipesListener(pipes)
-            flow = dataflow or spark_dataflow(job, listener)
-            for unit in run_job(job, flow, listener):
-                seconds = time.monotonic() - started
-                report(pipes, UnitPlanned(unit) if job.dry_run else UnitPublished.of(unit, seconds))
-            report(pipes, JobDone(time.monotonic() - started, peak_mb()))
-            return 0
-        except BaseException as error:
-            report(pipes, JobFailed.of(as_lake_error(error) or error))
-            raise
-
-
-def spark_dataflow(job: LakeJob, listener: Listener) -> Callable[[], Dataflow]:
-    """A dataflow on the Spark that the step was submitted to, which starts when it is needed."""
-
-    @cache
-    def start() -> Dataflow:
-        from pyspark import SparkContext
-
-        context = SparkContext.getOrCreate()
-        log_kernels(workers_of(context), listener)
-        storage = Lake.open(job.settings).for_source(job.source).storage
-        folder = f"{job.blob_folder}/{uuid4().hex}"  # a unit may have two at once
-        return StagedDataflow(SparkRunner(context), BlobStore(storage, folder))
-
-    return start
 
 
 def _parsed(arguments: list[str]) -> argparse.Namespace:

@@ -1,9 +1,10 @@
-"""The program that a step on EMR runs: makes code and packages importable, then starts the job.
+"""The program that a job on EMR runs: makes code and packages importable, then starts the job.
 
-Spark unpacks both for executors (`--archives`), but not for a driver in client mode. Until the code
-is there, only the standard library can be imported.
+Spark unpacks both for executors, and for a driver in a container of its own, but not for a driver
+on the master node of a cluster. Until the code is there, only the standard library can be imported.
 """
 
+import base64
 import fcntl
 import json
 import os
@@ -11,36 +12,86 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import traceback
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlparse
 
 _CONTENTS = "contents.json"  # beside the files: size and checksum of each
+_UNPACKED = ("code", "environment")  # by Spark, in the working folder
+_MESSAGES = "--dagster-pipes-messages"
+_PROTOCOL = {"__dagster_pipes_version": "0.1"}
 
 
 def main(arguments: list[str]) -> int:
     """`emr_start.py CODE ENVIRONMENT …`: two URIs, then the arguments of the job."""
     code, environment, *job = arguments
     with tempfile.TemporaryDirectory() as folder:
-        archive = Path(folder) / "code.zip"
-        fetch(code, archive)
-        sys.path.insert(0, str(archive))
-        version = environment.split("/")[-2]
-        sys.path.insert(1, str(unpacked(version, partial(fetch, environment))))
-        from spark_resources.workers.emr_main import main as run
-
+        try:
+            make_importable(code, environment, Path(folder))
+            from spark_resources.workers.emr_main import main as run
+        except Exception as error:
+            report_failure(error, job, Path(folder))
+            raise
         return run(job)
 
 
-def fetch(uri: str, target: Path) -> None:
-    """Copy a file from S3 with the tools and the role that every EMR node has."""
+def make_importable(code: str, environment: str, folder: Path) -> None:
+    """Put our code and its packages on the path, in this order."""
+    if all(os.path.isdir(name) for name in _UNPACKED):
+        sys.path[:0] = map(os.path.abspath, _UNPACKED)
+        return
+    archive = folder / "code.zip"
+    copy(code, str(archive))
+    sys.path.insert(0, str(archive))
+    version = environment.split("/")[-2]
+    fetch = partial(copy, environment)
+    sys.path.insert(1, str(unpacked(version, lambda target: fetch(str(target)))))
+
+
+def copy(source: str, target: str) -> None:
+    """Copy a file from or to S3 with what the machine has, and with its role."""
     if shutil.which("aws"):
-        command = ["aws", "s3", "cp", "--only-show-errors", uri, str(target)]
+        command = ["aws", "s3", "cp", "--only-show-errors", source, target]
+        subprocess.run(command, check=True)
+        return
+    import boto3  # EMR Serverless has it, and no `aws`
+
+    s3 = boto3.client("s3")
+    there = urlparse(source if source.startswith("s3://") else target)
+    if source.startswith("s3://"):
+        s3.download_file(there.netloc, there.path[1:], target)
     else:
-        command = ["hadoop", "fs", "-copyToLocal", uri, str(target)]
-    subprocess.run(command, check=True)
+        s3.upload_file(source, there.netloc, there.path[1:])
+
+
+def report_failure(error: Exception, job: Sequence[str], folder: Path) -> None:
+    """Send the error to Dagster as the job would: what sends its messages may not be there.
+
+    Otherwise, the cause is only in the log, which EMR copies to S3 after minutes.
+    """
+    place = json.loads(zlib.decompress(base64.b64decode(job[job.index(_MESSAGES) + 1])))
+    trace = "".join(traceback.format_exception(error)).rstrip()
+    text = f"the job could not start: {type(error).__name__}: {error}"
+    failed = {"type": "failed", "kind": "StartFailed", "text": text}
+    messages = [
+        _message("log", {"level": "ERROR", "message": trace}),
+        _message("report_custom_message", {"payload": failed}),
+        _message("closed", {}),
+    ]
+    chunk = folder / "1.json"
+    chunk.write_text("\n".join(messages))
+    try:
+        copy(str(chunk), f"s3://{place['bucket']}/{place['key_prefix']}/1.json")
+    except Exception:  # the log has to do
+        traceback.print_exc()
+
+
+def _message(method: str, params: object) -> str:
+    return json.dumps({**_PROTOCOL, "method": method, "params": params})
 
 
 def unpacked(name: str, fetch: Callable[[Path], object]) -> Path:

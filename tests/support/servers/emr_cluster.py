@@ -58,6 +58,7 @@ class LocalEmr:
     server: AwsServer
     node: Node
     command: Command
+    logs_arrive: bool = True
     asked: list[Mapping[str, Any]] = field(default_factory=list)  # clusters, as they were asked for
     cancelled: list[tuple[str, str]] = field(default_factory=list)  # steps, and how
     _running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
@@ -142,7 +143,7 @@ class LocalEmr:
 
     def _end(self, cluster: Cluster, step: Step, code: int) -> None:
         bucket, _, folder = cluster.log_uri.removeprefix("s3://").partition("/")
-        for name in ("stdout", "stderr"):
+        for name in ("stdout", "stderr") if self.logs_arrive else ():
             self.server.client("s3").put_object(
                 Bucket=bucket,
                 Key=f"{folder.strip('/')}/{cluster.id}/steps/{step.id}/{name}.gz",

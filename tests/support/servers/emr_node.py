@@ -22,11 +22,17 @@ import sys
 from urllib.parse import urlparse
 from eventlake.aws.access import AwsAccess
 source, target = sys.argv[-2:]
-place = urlparse(source)
-body = AwsAccess().client("s3").get_object(Bucket=place.netloc, Key=place.path[1:])["Body"]
-with open(target, "wb") as out:
-    for chunk in body.iter_chunks(1 << 20):
-        out.write(chunk)
+s3 = AwsAccess().client("s3")
+if target.startswith("s3://"):
+    place = urlparse(target)
+    with open(source, "rb") as content:
+        s3.put_object(Bucket=place.netloc, Key=place.path[1:], Body=content)
+else:
+    place = urlparse(source)
+    body = s3.get_object(Bucket=place.netloc, Key=place.path[1:])["Body"]
+    with open(target, "wb") as out:
+        for chunk in body.iter_chunks(1 << 20):
+            out.write(chunk)
 """
 
 
@@ -100,6 +106,14 @@ def spark_submit(node: Node, folder: Path, args: list[str]) -> list[str]:
         else:
             command.append(arg)
     raise AssertionError("the step runs no Python file")
+
+
+def bare_start(node: Node, folder: Path, args: list[str]) -> list[str]:
+    """The start of the step by the bare Python of the node."""
+    start = next(n for n, arg in enumerate(args) if arg.endswith("emr_start.py"))
+    python = str(node.folder / "bin" / f"python{PYTHON}")
+    fresh = f"DATALAKE_CACHE={folder / 'cache'}"  # nothing was ever unpacked here
+    return ["env", fresh, python, str(node.localized(args[start])), *args[start + 1 :]]
 
 
 def without_spark(node: Node, folder: Path, args: list[str]) -> list[str]:

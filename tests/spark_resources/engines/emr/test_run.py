@@ -17,7 +17,7 @@ from eventlake.runs.open_runs import OpenRun
 from eventlake.storage.documents import decode
 from spark_resources.engines.remote.following import EndedWithoutReport
 from tests.support.lakes.on_emr import BOTH_DAYS, EmrLake, Quick
-from tests.support.servers.emr_node import gated, shell
+from tests.support.servers.emr_node import bare_start, gated, shell
 
 
 def test_a_sync_is_a_step_on_the_cluster_of_the_settings(emr_lake: EmrLake) -> None:
@@ -213,6 +213,25 @@ def test_a_failed_step_is_a_failed_run_with_the_end_of_its_log(emr_lake: EmrLake
     assert (source["status"], source["error_code"]) == ("failed", "Segment.Internal")
     assert "no such module" in source["error"]
     assert source["emr_cluster_id"] == emr_lake.cluster_id
+    assert emr_lake.files(paths.open_runs("S1")) == []
+
+
+def test_a_job_that_cannot_import_its_packages_reports_it_without_the_log(
+    emr_lake: EmrLake,
+) -> None:
+    """EMR copies logs to S3 some minutes later."""
+    emr_lake.put_day("2026-10-01", 1)
+    emr_lake.emr.command = bare_start  # the archive with packages is empty, see `emr_lake`
+    emr_lake.emr.logs_arrive = False
+
+    with pytest.raises(LakeError, match=r"could not start: BadZipFile: File is not a zip file"):
+        list(emr_lake.run())
+
+    [trace] = [line for line in emr_lake.heard.warnings if "Traceback" in line]
+    assert "emr_start.py" in trace
+    [source] = emr_lake.report()
+    assert "could not start" in source["error"]
+    assert emr_lake.files("segment-stage") == []
     assert emr_lake.files(paths.open_runs("S1")) == []
 
 
