@@ -47,7 +47,7 @@ def dev(
     chosen = or_demo(invocation(context))
     settings = chosen.settings()
     require_free(host, port)
-    if settings.engine != "emr":
+    if not settings.on_emr:
         _warn_without_java()
     home = ensure_home(settings)
     if not claim(home):

@@ -68,6 +68,11 @@ def _engine_findings(lake: Lake, sources: list[Source], readable: bool) -> Itera
 
         yield from cluster_findings(lake, sources)
         return
+    if lake.settings.engine == "emr-serverless":
+        from datalake_assets.preflight.serverless import application_findings
+
+        yield from application_findings(sources)
+        return
     java = java_finding()
     yield java
     if lake.settings.engine.startswith("spark://") and readable and java.error is None:
@@ -78,7 +83,7 @@ def _engine_findings(lake: Lake, sources: list[Source], readable: bool) -> Itera
 
 def before_run(lake: Lake, sources: Iterable[Source]) -> Iterator[Finding]:
     """Checks that are fast; the run itself reports errors of AWS."""
-    if lake.settings.engine != "emr":
+    if not lake.settings.on_emr:
         yield java_finding()
     if "://" in lake.settings.storage_uri:
         return

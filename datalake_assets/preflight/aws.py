@@ -22,7 +22,7 @@ from eventlake.settings.models import Settings, Source
 
 def uses_aws(settings: Settings) -> bool:
     on_s3 = settings.storage_uri.startswith("s3://")
-    return on_s3 or settings.catalog == "glue" or settings.engine == "emr"
+    return on_s3 or settings.catalog == "glue" or settings.on_emr
 
 
 def account_findings(lake: Lake, sources: Sequence[Source]) -> list[tuple[Source, Finding]]:

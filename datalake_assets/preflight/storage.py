@@ -36,7 +36,7 @@ def bucket_findings(lake: Lake) -> Iterator[Finding]:
         return
     for folder in _WRITTEN:
         yield finding_of(folder, partial(probe, storage, folder))
-    if lake.settings.engine == "emr":
+    if lake.settings.on_emr:
         yield finding_of("Pipes messages", lambda: probe(storage, paths.pipes("check")))
     if _staging_stays(storage):
         yield Finding("lifecycle", _NO_RULE, warning=True)

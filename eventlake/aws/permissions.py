@@ -39,7 +39,14 @@ class Operation:
         return SERVICE_NAMES[self.service]
 
 
-SERVICE_NAMES = {"s3": "S3", "elasticmapreduce": "EMR", "glue": "Glue", "sts": "STS", "sns": "SNS"}
+SERVICE_NAMES = {
+    "s3": "S3",
+    "elasticmapreduce": "EMR",
+    "emr-serverless": "EMR Serverless",
+    "glue": "Glue",
+    "sts": "STS",
+    "sns": "SNS",
+}
 # Words, operations, and the IAM action of S3 operations whose action has another name. Operations
 # of the same purpose share their words, because users filter messages by them.
 _TABLE: dict[str, list[tuple[str, str, str]]] = {
@@ -75,6 +82,12 @@ _TABLE: dict[str, list[tuple[str, str, str]]] = {
         ),
         (_START_CLUSTER, "RunJobFlow AddTags", ""),
         ("terminate EMR cluster {resource}", "TerminateJobFlows", ""),
+    ],
+    "emr-serverless": [
+        ("submit an EMR job to application {resource}", "StartJobRun", ""),
+        ("check the status of an EMR job on application {resource}", "GetJobRun", ""),
+        ("cancel an EMR job on application {resource}", "CancelJobRun", ""),
+        ("read EMR Serverless application {resource}", "GetApplication", ""),
     ],
     "glue": [
         (
@@ -142,6 +155,8 @@ def statement(actions: Sequence[str], resources: Sequence[str]) -> dict[str, obj
         made = actions[0] == "elasticmapreduce:RunJobFlow"
         tag = "aws:RequestTag/vendor" if made else "elasticmapreduce:ResourceTag/vendor"
         granted["Condition"] = {"StringEquals": {tag: "segment"}}
+    if actions[0].startswith("emr-serverless:"):
+        granted["Condition"] = {"StringEquals": {"aws:ResourceTag/vendor": "segment"}}
     return granted
 
 
@@ -192,6 +207,8 @@ def _arn(action: str, operation: Operation, bucket: str, key: str, resource: str
         return object_arn(action, bucket, key)
     if operation.service == "elasticmapreduce":
         return f"arn:aws:elasticmapreduce:*:*:cluster/{resource or '*'}"
+    if operation.service == "emr-serverless":
+        return f"arn:aws:emr-serverless:*:*:/applications/{resource or '*'}"
     if operation.service == "glue":
         database, _, table = resource.partition(".")
         if table:
@@ -211,6 +228,9 @@ def _needed(
         return [action, "s3:GetObject"], [grant_arn(arn)]
     if action.startswith("glue:"):
         return [action], _glue_arns(arn, resource)
+    if action.startswith("emr-serverless:"):
+        application = "/".join(arn.split("/")[:3])
+        return [action], [application, f"{application}/jobruns/*"]
     return [action], [grant_arn(arn)]
 
 
@@ -233,4 +253,6 @@ def _remarks(answer: Answer, operation: Operation) -> list[str]:
         remarks.append(f"An explicit deny in a {deny[1].strip()} is in the way: take it out first.")
     if operation.service == "elasticmapreduce" and operation.words != _START_CLUSTER:
         remarks.append("The cluster must be in this account and region, with tag vendor=segment.")
+    if operation.service == "emr-serverless" and answer.action != "iam:PassRole":
+        remarks.append("The application must have the tag vendor=segment.")
     return remarks

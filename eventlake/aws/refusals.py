@@ -59,7 +59,9 @@ def _sent(external_id: str | None, is_set: bool) -> str:
     return f" with external ID {external_id!r}{default}"
 
 
-_ENDPOINT = re.compile(r"\b(s3)://|https://(?:[\w-]+\.)*?(s3|elasticmapreduce|glue|sts|sns)[.-]")
+_ENDPOINT = re.compile(
+    r"\b(s3)://|https://(?:[\w-]+\.)*?(s3|elasticmapreduce|emr-serverless|glue|sts|sns)[.-]"
+)
 _CLUSTER = re.compile(r"j-[A-Z0-9]+")
 _ACCOUNT = re.compile(r"arn:aws[a-z-]*:\w+:[\w-]*:(\d{12}):")
 _REGIONS = re.compile(
@@ -95,6 +97,8 @@ def wrong_setting(
         )
     if operation is not None and operation.service == "elasticmapreduce":
         return _cluster(answer, resource)
+    if operation is not None and operation.service == "emr-serverless":
+        return _application(answer, resource)
     if operation is not None and operation.service == "glue":
         return _catalog(answer)
     return None
@@ -146,6 +150,29 @@ def _cluster(answer: Answer, resource: str) -> InvalidSetting | None:
         return _invalid(
             "emr_cluster_id",
             f"EMR cluster {cluster} has been terminated. Create another, and set its id.",
+        )
+    return None
+
+
+def _application(answer: Answer, resource: str) -> InvalidSetting | None:
+    if answer.plain_code == "resourcenotfound":
+        return _invalid(
+            "emr_serverless_application_id",
+            f"there is no EMR Serverless application {resource} in this account and region. Set "
+            "the id of a Spark application, or create one.",
+        )
+    if "terminated" in answer.said:
+        return _invalid(
+            "emr_serverless_application_id",
+            f"EMR Serverless application {resource} has been deleted. Create another, and set "
+            "its id.",
+        )
+    if "pass role is not allowed" in answer.said or "execution role" in answer.said.lower():
+        return _invalid(
+            "execution_role_arn",
+            f"EMR Serverless cannot use the role ({answer.said.rstrip('.')}). Its trust policy "
+            "must name emr-serverless.amazonaws.com, and it must be in the account of the "
+            "application.",
         )
     return None
 

@@ -4,6 +4,7 @@ import re
 from datetime import UTC, date, datetime, timedelta
 from hashlib import sha256
 
+LOGS = "logs"  # of clusters
 OURS = ("logs", "segment-stage", "segment-data", "segment-logs", "sync_tracking_datasets")
 """The folders of the lake below the root; others are never modified."""
 RAW_SUFFIXES = (".gz", ".json", ".jsonl")

@@ -27,6 +27,7 @@ _IMMATERIAL = {
     *("schedule", "schedule_timezone", "first_sync_hours", "unit_bytes"),
     "suppression",  # the suppressed people have a fingerprint of their own
     *("region", "emr_cluster_id", "glue_catalog_id", "iam_role_arn", "external_id"),
+    *("emr_serverless_application_id", "execution_role_arn"),
     *("raw_role_arn", "raw_external_id", "fail_above_rejected_percent"),
 }
 """Settings without effect on the tables; a change of any other restarts a replay."""

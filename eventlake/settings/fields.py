@@ -20,12 +20,14 @@ _FORMS = {
     "spark.executor.memory": _SIZE,
     "spark.executor.cores": _COUNT,
     "spark.cores.max": _COUNT,
+    "spark.executor.instances": _COUNT,
+    "spark.dynamicAllocation.maxExecutors": _COUNT,
 }
 # Set elsewhere.
 _NOT_HERE = {
     "spark.master": "it is `engine`",
     "spark.pyspark.python": "it is `spark.python`",
-    "spark.submit.deployMode": "the driver always runs with Dagster",
+    "spark.submit.deployMode": "the engine chooses it",
 }
 
 
@@ -56,11 +58,12 @@ def _problem(key: str, text: str) -> str | None:
 
 # Each choice as in `lake.yaml` (for URIs: the prefix), and whether this release supports it.
 CATALOGS: Mapping[str, bool] = {"local": True, "glue": True, "hive": False}
+ON_EMR = frozenset({"emr", "emr-serverless"})
 ENGINES: Mapping[str, bool] = {
     "local": True,
     "spark://": True,
     "emr": True,
-    "emr-serverless": False,
+    "emr-serverless": True,
     "databricks": False,
 }
 # Settings of later releases: reported as such, not as misspelled.
@@ -163,6 +166,9 @@ Region = Annotated[
 ]
 EmrClusterId = Annotated[
     str, _text("allowed: `j-` and capitals or digits, as j-1A2B3C4D5E6F7", r"^j-[A-Z0-9]+$")
+]
+EmrServerlessApplicationId = Annotated[
+    str, _text("allowed: small letters and digits, as 00f1a2b3c4d5e6f7", r"^[0-9a-z]{1,64}$")
 ]
 GlueCatalogId = Annotated[str, _text("allowed: the 12 digits of the AWS account", r"^[0-9]{12}$")]
 RoleArn = Annotated[

@@ -64,7 +64,7 @@ class Compaction(fields.SettingsGroup):
 
 
 class Spark(fields.SettingsGroup):
-    """Settings of a standalone cluster; other engines ignore them."""
+    """Settings of clusters; EMR uses `conf` alone."""
 
     python: fields.Program | None = None  # of the workers; default: the version of this Python
     wait_minutes: fields.Minutes = 10
@@ -76,6 +76,8 @@ class Overridable(fields.SettingsGroup):
 
     region: fields.Region | None = None
     emr_cluster_id: fields.EmrClusterId | None = None
+    emr_serverless_application_id: fields.EmrServerlessApplicationId | None = None
+    execution_role_arn: fields.RoleArn | None = None  # of jobs on EMR Serverless
     glue_catalog_id: fields.GlueCatalogId | None = None
     iam_role_arn: fields.RoleArn | None = None
     external_id: fields.ExternalId | None = None
@@ -223,6 +225,11 @@ class Settings(Overridable):
         """The bucket or container of the lake, else its folder."""
         place = self.storage_uri.partition("://")[2]
         return place.split("/")[0] if place else self.storage_uri
+
+    @property
+    def on_emr(self) -> bool:
+        """Whether jobs run on EMR, with a role of their own."""
+        return self.engine in fields.ON_EMR
 
     def for_jobs(self) -> dict[str, Any]:
         """The settings for jobs on other machines: without alerts, which may contain a secret."""

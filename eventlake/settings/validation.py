@@ -73,30 +73,40 @@ def breaches(content: Mapping[str, Any]) -> Iterator[Breach]:
     yield from _raw_breaches(content, sources)
 
 
+_NEEDED_ON_EMR = {
+    "emr": {"emr_cluster_id": "that of a running cluster"},
+    "emr-serverless": {
+        "emr_serverless_application_id": "that of a Spark application",
+        "execution_role_arn": "the role that its jobs have",
+    },
+}
+
+
 def _emr_breaches(
     content: Mapping[str, Any], sources: list[tuple[int, Mapping[str, Any]]]
 ) -> Iterator[Breach]:
-    """EMR needs the lake on S3 and a cluster id."""
-    if content.get("engine") != "emr":
+    """EMR needs the lake on S3, and to know where jobs run."""
+    engine = content.get("engine")
+    if not isinstance(engine, str) or engine not in _NEEDED_ON_EMR:
         return
     storage = content.get("storage")
     if isinstance(storage, str) and not storage.startswith("s3://"):
         yield Breach(
             ("engine",),
-            f"'emr' cannot reach the lake in {storage!r}",
+            f"{engine!r} cannot reach the lake in {storage!r}",
             "set `storage` to s3://bucket[/prefix], or `engine` to local",
         )
     for index, source in sources:
         if str(source.get("raw") or "").startswith(("/", "~")):
-            seen = f"'emr' cannot reach the archive in {source['raw']!r}"
+            seen = f"{engine!r} cannot reach the archive in {source['raw']!r}"
             yield Breach(("sources", index, "raw"), seen, "set it to s3://bucket[/prefix]")
-    if content.get("emr_cluster_id") is None:
-        for index, source in sources:
-            if source.get("emr_cluster_id") is None:
+    for setting, remedy in _NEEDED_ON_EMR[engine].items():
+        for index, source in sources if content.get(setting) is None else ():
+            if source.get(setting) is None:
                 yield Breach(
-                    ("sources", index, "emr_cluster_id"),
-                    "missing, and `engine` is emr",
-                    "set `emr_cluster_id` to that of a running cluster, here or at the top",
+                    ("sources", index, setting),
+                    f"missing, and `engine` is {engine}",
+                    f"set `{setting}` to {remedy}, here or at the top",
                 )
 
 

@@ -50,6 +50,17 @@ def engine_of(settings: Settings) -> SparkEngine:
             cluster_id=settings.emr_cluster_id,
             region=settings.region,
             role_arn=settings.iam_role_arn,
+            conf=dict(settings.spark.conf),
+        )
+    if settings.engine == "emr-serverless":
+        from spark_resources.engines.emr.serverless import EmrServerlessEngine
+
+        return EmrServerlessEngine(
+            application_id=settings.emr_serverless_application_id,
+            execution_role_arn=settings.execution_role_arn,
+            region=settings.region,
+            role_arn=settings.iam_role_arn,
+            conf=dict(settings.spark.conf),
         )
     if settings.engine.startswith("spark://"):
         from spark_resources.engines.cluster.engine import ClusterEngine

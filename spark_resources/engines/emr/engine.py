@@ -1,6 +1,6 @@
 """The EMR engine: syncs are steps on a standing cluster, each replay has a cluster of its own."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -15,9 +15,15 @@ from eventlake.runs.context import Listener
 from spark_resources.dataflow.job import LakeJob
 from spark_resources.engines.base import SparkEngine
 from spark_resources.engines.emr.client import ENDED_CLUSTER, EmrClient, cluster_reason
-from spark_resources.engines.emr.cluster import Cluster, Json, cluster_like, slots_of
+from spark_resources.engines.emr.cluster import Cluster, Json, cluster_like
 from spark_resources.engines.emr.logs import LogFolder
-from spark_resources.engines.emr.step import refuse_unusable, spark_step, target_of, unusable
+from spark_resources.engines.emr.step import (
+    properties_of,
+    refuse_unusable,
+    spark_step,
+    target_of,
+    unusable,
+)
 from spark_resources.engines.remote.run import RemoteRun
 from spark_resources.engines.remote.service import JobStatus, Pace, RemoteJob, RemoteService
 from spark_resources.shipping import ship
@@ -42,6 +48,7 @@ class Emr(RemoteService):
 
     access: AwsAccess
     python: str
+    conf: Mapping[str, str]
     listener: Listener
     pace: Pace
     name = "EMR"
@@ -131,12 +138,8 @@ class Emr(RemoteService):
         region = self.access.region_name()
         name = f"datalake {job.kind} {job.source.slug} {job.run_id}"
         options = [*(("--region", region) if region else ()), *arguments]
-        return spark_step(name, shipped, self.python, slots_of(cluster), options)
-
-
-def emr_run(job: LakeJob, listener: Listener, python: str, pace: Pace) -> RemoteRun:
-    service = Emr(AwsAccess.of(job.source), python, listener, pace)
-    return RemoteRun(job, listener, service, pace)
+        properties = properties_of(cluster, self.python, self.conf)
+        return spark_step(name, shipped, properties, options)
 
 
 class EmrEngine(SparkEngine):
@@ -146,6 +149,7 @@ class EmrEngine(SparkEngine):
     region: str | None = Field(default=None, description="AWS region of the cluster.")
     role_arn: str | None = Field(default=None, description="The role that submits steps.")
     python: str = Field(default="3.11", description="Version of Python on the cluster.")
+    conf: dict[str, str] = Field(default={}, description="More settings of Spark.")
 
     def settings(self) -> dict[str, Any]:
         return {
@@ -155,7 +159,9 @@ class EmrEngine(SparkEngine):
         }
 
     def run(self, job: LakeJob, listener: Listener) -> Iterator[Any]:
-        return emr_run(self.configured(job), listener, self.python, self.pace()).run()
+        job, pace = self.configured(job), self.pace()
+        service = Emr(AwsAccess.of(job.source), self.python, self.conf, listener, pace)
+        return RemoteRun(job, listener, service, pace).run()
 
     def pace(self) -> Pace:
         return Pace()

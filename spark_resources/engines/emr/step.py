@@ -1,48 +1,59 @@
 """The step that runs a job: how our code is submitted to Spark on a cluster."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from eventlake.rules.errors import InvalidSetting
 from spark_resources.engines.emr.client import ENDED_CLUSTER, cluster_reason
 from spark_resources.engines.emr.cluster import Cluster, Json, is_supported, why_not
-from spark_resources.shipping import (
-    CODE,
-    DAEMON,
-    ENVIRONMENT,
-    PYTHON_PATH,
-    Shipped,
-    Target,
-    machines,
-)
-
-# Two tasks each. Rows are in the memory of Python, not of the JVM.
-_EXECUTORS = {
-    "spark.executor.cores": "2",
-    "spark.executor.memory": "2g",
-    "spark.executor.memoryOverhead": "4g",
-}
+from spark_resources.engines.emr.nodes import LEAST_GB, executors_of, slots_of, worker_types
+from spark_resources.shipping.environment import Target, machines
+from spark_resources.shipping.ship import CODE, DAEMON, ENVIRONMENT, PYTHON_PATH, Shipped
 
 
 def spark_step(
-    name: str, shipped: Shipped, python: str, slots: int, arguments: Sequence[str]
+    name: str, shipped: Shipped, properties: Mapping[str, str], arguments: Sequence[str]
 ) -> Json:
     """In client mode: the step's log is the driver's, and cancelling it reaches the driver."""
-    settings = {
-        **_EXECUTORS,
-        "spark.default.parallelism": str(slots),
-        "spark.pyspark.python": f"python{python}",
-        "spark.python.daemon.module": DAEMON,
-        "spark.executorEnv.PYTHONPATH": PYTHON_PATH,
-    }
     command = ["spark-submit", "--deploy-mode", "client", "--name", name]
-    for key, value in settings.items():
+    for key, value in properties.items():
         command += ["--conf", f"{key}={value}"]
-    command += ["--archives", f"{shipped.environment}#{ENVIRONMENT},{shipped.code}#{CODE}"]
+    command += ["--archives", archives(shipped)]
     command += [shipped.start, shipped.code, shipped.environment, *arguments]
     return {
         "Name": name,
         "ActionOnFailure": "CONTINUE",
         "HadoopJarStep": {"Jar": "command-runner.jar", "Args": command},
+    }
+
+
+def archives(shipped: Shipped) -> str:
+    return f"{shipped.environment}#{ENVIRONMENT},{shipped.code}#{CODE}"
+
+
+def properties_of(cluster: Cluster, python: str, conf: Mapping[str, str]) -> Mapping[str, str]:
+    """Executors by the size of the nodes, unless `conf` says otherwise; our code for all."""
+    executors = executors_of(cluster)
+    if executors is None and "spark.executor.memory" not in conf:
+        kinds = ", ".join(sorted(worker_types(cluster)))
+        raise unusable(
+            f"the nodes of EMR cluster {cluster.id} ({kinds}) are too small: an executor needs "
+            f"{LEAST_GB:g} GB. Take larger ones, such as m5.xlarge, or set "
+            "`spark.executor.memory` under `spark.conf`."
+        )
+    return {
+        **(executors.settings() if executors else {}),
+        "spark.default.parallelism": str(slots_of(cluster)),
+        **conf,
+        **our_properties(python),
+    }
+
+
+def our_properties(python: str) -> dict[str, str]:
+    """How executors find our code and start with it."""
+    return {
+        "spark.pyspark.python": f"python{python}",
+        "spark.python.daemon.module": DAEMON,
+        "spark.executorEnv.PYTHONPATH": PYTHON_PATH,
     }
 
 

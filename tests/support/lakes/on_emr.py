@@ -4,7 +4,10 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from typing import Any
+from typing import Any, Self
+
+from moto.emrserverless.models import JobRun
+from pydantic import PrivateAttr
 
 from datalake_assets.assets.running import new_job
 from eventlake.lake import Lake
@@ -13,10 +16,13 @@ from eventlake.runs.context import Published
 from eventlake.runs.unit import Window
 from eventlake.settings.models import Settings
 from spark_resources.dataflow.job import LakeJob
-from spark_resources.engines.emr.engine import emr_run
+from spark_resources.engines.base import SparkEngine
+from spark_resources.engines.emr.engine import EmrEngine
+from spark_resources.engines.emr.serverless import EmrServerlessEngine
 from spark_resources.engines.remote.service import Pace
 from tests.support.servers.emr_cluster import LocalEmr
 from tests.support.servers.emr_node import PYTHON
+from tests.support.servers.emr_serverless import LocalServerless
 
 SOURCE = {"id": "S1", "slug": "shop"}
 
@@ -45,6 +51,27 @@ class Quick(Pace):
         self.meanwhile()
 
 
+class _Paced(SparkEngine):
+    """An engine with the pace of a test."""
+
+    _pace: Pace = PrivateAttr(default_factory=Quick)
+
+    def at(self, pace: Pace) -> Self:
+        self._pace = pace
+        return self
+
+    def pace(self) -> Pace:
+        return self._pace
+
+
+class PacedEmr(_Paced, EmrEngine):
+    """Steps of tests."""
+
+
+class PacedServerless(_Paced, EmrServerlessEngine):
+    """Job runs of tests."""
+
+
 @dataclass
 class Heard:
     """A listener that remembers."""
@@ -64,13 +91,14 @@ class Heard:
 
 
 @dataclass
-class EmrLake:
-    """Runs of one source on EMR, without Dagster around them."""
+class RemoteLake:
+    """Runs of one source on a service, without Dagster around them."""
 
     lake: Lake
-    emr: LocalEmr
-    cluster_id: str
-    heard: Heard = field(default_factory=Heard)
+    heard: Heard = field(default_factory=Heard, init=False)
+
+    def engine(self, pace: Pace) -> SparkEngine:
+        raise NotImplementedError
 
     def job(self, **what: Any) -> Any:
         return new_job(self.lake.settings, self.lake.settings.sources[0], "dagster-run", **what)
@@ -84,7 +112,7 @@ class EmrLake:
         return self.run_job(self.job(**what), pace)
 
     def run_job(self, job: LakeJob, pace: Pace | None = None) -> Iterator[Any]:
-        return emr_run(job, self.heard, PYTHON, pace or Quick()).run()
+        return self.engine(pace or Quick()).run(job, self.heard)
 
     def put_raw(self, day_folder: str, name: str, *lines: bytes) -> None:
         path = f"{paths.raw_root('S1')}/{day_folder}/{name}"
@@ -102,3 +130,31 @@ class EmrLake:
 
     def files(self, folder: str) -> list[str]:
         return [file.path for file in self.lake.storage.files(folder)]
+
+
+@dataclass
+class EmrLake(RemoteLake):
+    """Runs on a standing cluster, or on one of their own."""
+
+    emr: LocalEmr
+    cluster_id: str
+    conf: dict[str, str] = field(default_factory=dict)
+
+    def engine(self, pace: Pace) -> SparkEngine:
+        return PacedEmr(python=PYTHON, conf=self.conf).at(pace)
+
+
+@dataclass
+class ServerlessLake(RemoteLake):
+    """Runs of an application on EMR Serverless."""
+
+    serverless: LocalServerless
+    application_id: str
+    conf: dict[str, str] = field(default_factory=dict)
+
+    def engine(self, pace: Pace) -> SparkEngine:
+        return PacedServerless(python=PYTHON, conf=self.conf).at(pace)
+
+    @property
+    def runs(self) -> list[JobRun]:
+        return self.serverless.runs(self.application_id)

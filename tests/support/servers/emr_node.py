@@ -1,7 +1,6 @@
 """What an EMR node has, for steps of tests: `aws`, `spark-submit` with S3, a bare Python."""
 
 import os
-import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
@@ -42,16 +41,18 @@ class Node:
 
     folder: Path
     server: AwsServer
+    has_aws: bool = True
 
     def __post_init__(self) -> None:
-        self._script("aws", _AWS)
+        if self.has_aws:
+            self._script("aws", _AWS)
         base = getattr(sys, "_base_executable", sys.executable)
         self._script(f"python{PYTHON}", f'#!/bin/sh\nexec {base} -S "$@"\n')
         (self.folder / "tmp").mkdir()
 
     def _script(self, name: str, content: str) -> None:
         script = self.folder / "bin" / name
-        script.parent.mkdir(exist_ok=True)
+        script.parent.mkdir(parents=True, exist_ok=True)
         script.write_text(content)
         script.chmod(0o755)
 
@@ -68,18 +69,21 @@ class Node:
 
     def localized(self, uri: str) -> Path:
         """A file of S3 on the disk, as Hadoop brings it there."""
-        target = self.folder / "cache" / uri.removeprefix("s3://")
+        bucket, _, key = uri.removeprefix("s3://").partition("/")
+        target = self.folder / "cache" / bucket / key
         if not target.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
-            subprocess.run(
-                [str(self.folder / "bin" / "aws"), uri, str(target)],
-                check=True,
-                env={**os.environ, **self.server.environment},
-            )
+            target.write_bytes(self.server.content(bucket, key)[key])
         return target
 
+    def unpack(self, archives: str, folder: Path) -> None:
+        """Archives as Spark is given them, in a working folder."""
+        for archive in archives.split(","):
+            uri, _, alias = archive.partition("#")
+            (folder / alias).symlink_to(self.unpacked(uri))
+
     def unpacked(self, uri: str) -> Path:
-        """An archive of S3, unpacked, as YARN does it for executors."""
+        """An archive of S3, unpacked, as Spark does it for executors."""
         archive = self.localized(uri)
         folder = archive.with_suffix("")
         if not folder.exists():
@@ -95,9 +99,7 @@ def spark_submit(node: Node, folder: Path, args: list[str]) -> list[str]:
     rest = iter(args[1:])
     for arg in rest:
         if arg == "--archives":
-            for archive in next(rest).split(","):
-                uri, _, alias = archive.partition("#")
-                (folder / alias).symlink_to(node.unpacked(uri))
+            node.unpack(next(rest), folder)
         elif arg.startswith("s3://") and arg.endswith(".py"):
             fewer = ["--conf", "spark.default.parallelism=2"]  # what this machine has
             return [*command, *fewer, str(node.localized(arg)), *rest]
@@ -116,9 +118,12 @@ def bare_start(node: Node, folder: Path, args: list[str]) -> list[str]:
     return ["env", fresh, python, str(node.localized(args[start])), *args[start + 1 :]]
 
 
+IN_PROCESS = "from tests.support.lakes.in_process import InProcess as Flow"
+
+
 def without_spark(node: Node, folder: Path, args: list[str]) -> list[str]:
     """The same job, its tasks one after the other in its own process."""
-    return _plain_python(args, "from tests.support.lakes.in_process import InProcess as Flow")
+    return _plain_python(args, IN_PROCESS)
 
 
 def gated(gate: Path, units: int) -> Command:
@@ -126,7 +131,12 @@ def gated(gate: Path, units: int) -> Command:
 
     After a minute the job fails, so that a broken test does not wait forever.
     """
-    flow = (
+    flow = gated_flow(gate, units)
+    return lambda node, folder, args: _plain_python(args, flow)
+
+
+def gated_flow(gate: Path, units: int) -> str:
+    return (
         "import os, time\n"
         "from tests.support.lakes.in_process import InProcess\n"
         "class Flow(InProcess):\n"
@@ -139,15 +149,19 @@ def gated(gate: Path, units: int) -> Command:
         "            time.sleep(0.05)\n"
         "        return super().stage(job, tasks)"
     )
-    return lambda node, folder, args: _plain_python(args, flow)
 
 
 def _plain_python(args: list[str], flow: str) -> list[str]:
     start = next(n for n, arg in enumerate(args) if arg.endswith("emr_start.py"))
+    return plain_python(args[start + 3 :], flow)
+
+
+def plain_python(arguments: list[str], flow: str) -> list[str]:
+    """The job with these arguments and a dataflow of tests, in the environment of the tests."""
     main = "from spark_resources.workers.emr_main import main"
     path = f"import sys\nsys.path.append({str(ROOT)!r})"
     code = f"{path}\n{flow}\n{main}\nsys.exit(main(sys.argv[1:], Flow))"
-    return [sys.executable, "-c", code, *args[start + 3 :]]
+    return [sys.executable, "-c", code, *arguments]
 
 
 def shell(script: str) -> Command:

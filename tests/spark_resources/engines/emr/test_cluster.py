@@ -6,13 +6,14 @@ import botocore.session
 import pytest
 from botocore.validate import validate_parameters
 
+from eventlake.rules.errors import InvalidSetting
 from spark_resources.engines.emr.cluster import (
     Cluster,
     cluster_like,
     is_supported,
-    processors,
-    slots_of,
 )
+from spark_resources.engines.emr.nodes import executors_on, memory_gb, processors, slots_of
+from spark_resources.engines.emr.step import properties_of
 
 STEP = {
     "Name": "datalake replay",
@@ -190,6 +191,49 @@ def test_tags_are_the_same_less_those_of_aws_and_with_ours() -> None:
 )
 def test_work_is_cut_for_the_cluster_when_it_has_grown(standing: Cluster, slots: int) -> None:
     assert slots_of(standing) == slots
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        # 12 GB for YARN, one of them for its master: two executors, as EMR's own default.
+        ("m5.xlarge", ("2", "2g", "3584m", 2)),
+        ("m5.2xlarge", ("2", "2g", "3840m", 4)),
+        ("r6g.xlarge", ("2", "2g", "9728m", 2)),
+        ("m5.large", ("2", "2g", "3072m", 1)),
+        ("c5.xlarge", ("2", "2g", "3072m", 1)),  # half of its cores, rather than too little memory
+        ("c5.2xlarge", ("2", "2g", "3584m", 2)),
+    ],
+)
+def test_executors_have_the_size_of_their_nodes(
+    kind: str, expected: tuple[str, str, str, int]
+) -> None:
+    found = executors_on(kind)
+    assert found is not None
+    assert (*found.settings().values(), found.per_node) == expected
+    in_all = found.per_node * found.gb
+    assert in_all + 1 <= memory_gb(kind) * 0.75
+
+
+@pytest.mark.parametrize("kind", ["c5.large", "m5.medium", "t3.medium", "c6g.medium"])
+def test_a_node_may_be_too_small_for_an_executor(kind: str) -> None:
+    assert executors_on(kind) is None
+
+
+def test_nodes_that_are_too_small_are_refused_unless_the_settings_give_a_size() -> None:
+    small = Cluster(DESCRIBED, groups=(group("CORE", 2, InstanceType="c5.large"),))
+    with pytest.raises(InvalidSetting, match=r"\(c5.large\) are too small: an executor needs 4 GB"):
+        properties_of(small, "3.11", {})
+    own = {"spark.executor.memory": "1g", "spark.executor.memoryOverhead": "1g"}
+    assert properties_of(small, "3.11", own)["spark.executor.memory"] == "1g"
+
+
+def test_the_settings_win_over_sizes_but_not_over_what_our_code_needs() -> None:
+    conf = {"spark.executor.memoryOverhead": "5g", "spark.executorEnv.PYTHONPATH": "elsewhere"}
+    found = properties_of(GROUPS, "3.11", conf)
+    assert found["spark.executor.memoryOverhead"] == "5g"
+    assert found["spark.executor.memory"] == "2g"
+    assert found["spark.executorEnv.PYTHONPATH"] == "./code:./environment"
 
 
 @pytest.mark.parametrize(
