@@ -50,7 +50,7 @@ def _refuse_untagged(application: Application) -> None:
     key, value = VENDOR_TAG["Key"], VENDOR_TAG["Value"]
     if application.described.get("tags", {}).get(key) != value:
         raise InvalidSetting(
-            "Data lake has invalid configuration for `emr_serverless_application_id`: EMR "
+            "Eventlake has invalid configuration for `emr_serverless_application_id`: EMR "
             f"Serverless application {application.id} lacks the tag {key}={value}, without which "
             "the role of docs/aws.md may not use it. Run `aws emr-serverless tag-resource "
             f"--resource-arn {application.described['arn']} --tags {key}={value}`."

@@ -6,7 +6,7 @@ that mistake. Permissions to start and to terminate clusters, for replays, canno
 A standalone cluster is tested by an application of its own, as runs use it; it takes seconds.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,7 @@ from spark_resources.engines.cluster.engine import ClusterSession
 from spark_resources.engines.cluster.executors import NoExecutors
 from spark_resources.engines.emr.client import EmrClient
 from spark_resources.engines.emr.cluster import VENDOR_TAG, Cluster
-from spark_resources.engines.emr.step import refuse_unusable
+from spark_resources.engines.emr.step import properties_of, refuse_unusable
 
 _READY = ("RUNNING", "WAITING")
 _AT_WORK = ("PENDING", "RUNNING")
@@ -32,17 +32,19 @@ def cluster_findings(lake: Lake, sources: Sequence[Source]) -> Iterator[Finding]
     clusters: dict[str, Source] = {}
     for source in sources:
         clusters.setdefault(source.emr_cluster_id or "", source)  # the settings require one
+    conf = lake.settings.spark.conf
     for cluster_id, source in clusters.items():
         access = AwsAccess.of(source)
-        found = finding_of(f"cluster {cluster_id}", partial(_cluster, access, cluster_id))
+        found = finding_of(f"cluster {cluster_id}", partial(_cluster, access, cluster_id, conf))
         yield found
         if found.error is None:
             yield finding_of(f"steps of {cluster_id}", partial(_steps, access, cluster_id))
 
 
-def _cluster(access: AwsAccess, cluster_id: str) -> str:
-    cluster = EmrClient(access).describe(cluster_id)
+def _cluster(access: AwsAccess, cluster_id: str, conf: Mapping[str, str]) -> str:
+    cluster = EmrClient(access).describe_nodes(cluster_id)
     refuse_unusable(cluster)
+    properties_of(cluster, "", conf)  # refuses nodes that are too small
     _refuse_untagged(cluster)
     _refuse_other_region(cluster, access.region_name())
     if cluster.state not in _READY:

@@ -1,6 +1,6 @@
 """The calls of EMR that runs need; refusals become errors of the lake."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -43,18 +43,25 @@ class EmrClient:
         with aws_call(cluster_id):
             return Cluster(self._emr.describe_cluster(ClusterId=cluster_id)["Cluster"])
 
-    def describe_whole(self, cluster_id: str) -> Cluster:
-        """A cluster with its nodes and all that a cluster like it needs."""
+    def describe_nodes(self, cluster_id: str) -> Cluster:
+        """The same with its nodes."""
+        cluster = self.describe(cluster_id)
+        fleets = cluster.described.get("InstanceCollectionType") == "INSTANCE_FLEET"
         with aws_call(cluster_id):
-            described = self._emr.describe_cluster(ClusterId=cluster_id)["Cluster"]
-            fleets = described.get("InstanceCollectionType") == "INSTANCE_FLEET"
-            scaling = self._emr.get_managed_scaling_policy(ClusterId=cluster_id)
-            return Cluster(
-                described,
-                () if fleets else self._listed("list_instance_groups", cluster_id),
-                self._listed("list_instance_fleets", cluster_id) if fleets else (),
-                self._listed("list_bootstrap_actions", cluster_id),
-                scaling.get("ManagedScalingPolicy"),
+            if fleets:
+                return replace(cluster, fleets=self._listed("list_instance_fleets", cluster_id))
+            return replace(cluster, groups=self._listed("list_instance_groups", cluster_id))
+
+    def describe_whole(self, cluster_id: str) -> Cluster:
+        """The same with all that a cluster like it needs."""
+        cluster = self.describe_nodes(cluster_id)
+        with aws_call(cluster_id):
+            return replace(
+                cluster,
+                bootstrap_actions=self._listed("list_bootstrap_actions", cluster_id),
+                managed_scaling=self._emr.get_managed_scaling_policy(ClusterId=cluster_id).get(
+                    "ManagedScalingPolicy"
+                ),
             )
 
     def _listed(self, operation: str, cluster_id: str) -> tuple[Json, ...]:

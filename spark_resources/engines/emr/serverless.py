@@ -22,8 +22,7 @@ from spark_resources.engines.emr.logs import LogFolder
 from spark_resources.engines.emr.step import archives, our_properties
 from spark_resources.engines.remote.run import RemoteRun
 from spark_resources.engines.remote.service import JobStatus, Pace, RemoteJob, RemoteService
-from spark_resources.shipping.environment import Target
-from spark_resources.shipping.ship import Shipped, ship
+from spark_resources.shipping import Shipped, Target, ship
 
 _ENDED = frozenset({"SUCCESS", "FAILED", "CANCELLED"})
 _GONE = "TERMINATED"
@@ -85,7 +84,7 @@ class Application:
 
 def unusable(problem: str) -> InvalidSetting:
     return InvalidSetting(
-        "Data lake has invalid configuration for `emr_serverless_application_id`: "
+        "Eventlake has invalid configuration for `emr_serverless_application_id`: "
         f"{problem}, and set its id."
     )
 
@@ -150,7 +149,7 @@ class EmrServerless(RemoteService):
             raise unusable(f"it is missing for source {source.slug}. Create an application")
         if source.execution_role_arn is None:
             raise InvalidSetting(
-                "Data lake has invalid configuration for `execution_role_arn`: it is missing for "
+                "Eventlake has invalid configuration for `execution_role_arn`: it is missing for "
                 f"source {source.slug}. Set it to the role that jobs on EMR Serverless have."
             )
         application = self.client.application(source.emr_serverless_application_id)

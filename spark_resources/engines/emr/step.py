@@ -6,8 +6,15 @@ from eventlake.rules.errors import InvalidSetting
 from spark_resources.engines.emr.client import ENDED_CLUSTER, cluster_reason
 from spark_resources.engines.emr.cluster import Cluster, Json, is_supported, why_not
 from spark_resources.engines.emr.nodes import LEAST_GB, executors_of, slots_of, worker_types
-from spark_resources.shipping.environment import Target, machines
-from spark_resources.shipping.ship import CODE, DAEMON, ENVIRONMENT, PYTHON_PATH, Shipped
+from spark_resources.shipping import (
+    CODE,
+    DAEMON,
+    ENVIRONMENT,
+    PYTHON_PATH,
+    Shipped,
+    Target,
+    machines,
+)
 
 
 def spark_step(

@@ -8,7 +8,7 @@ import pytest
 from datalake_assets.preflight.spark import cluster_findings
 from tests.support.aws.enforced import Become, enforced
 from tests.support.aws.preflight import LAKE, MakeLake, shown
-from tests.support.servers.aws import AwsServer
+from tests.support.servers.aws import REGION, AwsServer
 from tests.support.servers.emr_cluster import start_cluster
 
 NONE = "j-NONESUCH"
@@ -65,6 +65,22 @@ def test_a_cluster_with_a_wrong_setting(
     said = findings_of(cluster)[f"cluster {cluster}"]
     assert said.startswith(sign)
     assert words in said
+
+
+def test_nodes_that_are_too_small(
+    aws: AwsServer, make_lake: MakeLake, findings_of: FindingsOf
+) -> None:
+    nodes = {"InstanceType": "c5.large", "InstanceCount": 1}
+    groups = [{"InstanceRole": role, **nodes} for role in ("MASTER", "CORE")]
+    zone = {"Placement": {"AvailabilityZone": f"{REGION}a"}}
+    instances = {"InstanceGroups": groups, "KeepJobFlowAliveWhenNoSteps": True, **zone}
+    cluster = start_cluster(aws, LAKE, Instances=instances)
+    what = f"cluster {cluster}"
+
+    assert "(c5.large) are too small: an executor needs 4 GB" in findings_of(cluster)[what]
+    conf = {"spark.executor.memory": "1g", "spark.executor.memoryOverhead": "512m"}
+    lake = make_lake(engine="emr", emr_cluster_id=cluster, spark={"conf": conf})
+    assert shown(cluster_findings(lake, lake.settings.sources))[what].startswith("✓")
 
 
 def test_a_cluster_that_was_terminated(aws: AwsServer, findings_of: FindingsOf) -> None:

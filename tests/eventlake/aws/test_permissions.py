@@ -81,6 +81,22 @@ def emr(begins: str, action: str, **params: Any) -> Refused:
     return Refused(CLUSTER, begins, action, EMR_ARN, params, condition=TAGGED)
 
 
+def serverless(begins: str, action: str, **params: Any) -> Refused:
+    begins = f"{NO}{begins} application {APPLICATION}: "
+    arn = f"arn:aws:emr-serverless:*:*:/applications/{APPLICATION}"
+    return Refused(
+        APPLICATION,
+        begins,
+        f"emr-serverless:{action}",
+        arn,
+        {"applicationId": APPLICATION, **params},
+        grants=[arn, f"{arn}/jobruns/*"],
+        condition={"StringEquals": {"aws:ResourceTag/vendor": "segment"}},
+    )
+
+
+JOBS = "arn:aws:iam::123456789012:role/datalake-jobs"
+APPLICATION = "00f1a2b3c4d5e6f7"
 NO = "Eventlake does not have permissions to "
 STAGE = (
     "Eventlake was unable to upload staging data to your S3 Bucket due to a lack of sufficient "
@@ -123,6 +139,10 @@ REFUSALS = [
     emr("cancel an EMR job on cluster", "CancelSteps", **ON_CLUSTER, StepIds=["s-1"]),
     emr("read EMR cluster", "DescribeCluster", **ON_CLUSTER),
     emr("terminate EMR cluster", "TerminateJobFlows", JobFlowIds=[CLUSTER]),
+    serverless("submit an EMR job to", "StartJobRun", executionRoleArn=JOBS),
+    serverless("check the status of an EMR job on", "GetJobRun", jobRunId="00g1"),
+    serverless("cancel an EMR job on", "CancelJobRun", jobRunId="00g1"),
+    serverless("read EMR Serverless", "GetApplication"),
     Refused(
         "",
         f"{NO}start an EMR cluster: ",

@@ -130,7 +130,7 @@ sources:
         "lake.yaml:2 catalog: seen 'glu'; allowed: local | glue | hive (in this release: "
         "local | glue)",
         "lake.yaml:3 engine: seen 'databricks'; not in this release; allowed: "
-        "local | spark://host:port | emr",
+        "local | spark://host:port | emr | emr-serverless",
         "lake.yaml:4 dedup_days: seen 'never'; allowed: a whole number of days from 1 to 3650",
         "lake.yaml:6 limits.depth: seen '0'; allowed: a whole number from 1 to 500",
         "lake.yaml:7 limits.width: unknown setting; allowed: line_bytes, depth, rejected_lines, "
@@ -268,7 +268,8 @@ def test_storage_is_a_folder_or_a_bucket(tmp_path: Path, storage: str, expected:
         ("sources: []", "written twice"),
         # Not in this release.
         ("catalog: hive", "not in this release; allowed: local | glue"),
-        ("engine: emr-serverless", "not in this release; allowed: local | spark://host:port | emr"),
+        ("emr_serverless_application_id: 00-1", "seen '00-1'; allowed: small letters and digits"),
+        ("execution_role_arn: jobs", "seen 'jobs'; allowed: arn:aws:iam::<account>:role/"),
         ("engine: databricks", "not in this release; allowed: local | spark://host:port | emr"),
         ("engine: spark://host", "allowed: local | spark://host:port | emr | "),
         ("azure:", "azure: not in this release; leave it out"),
@@ -442,6 +443,22 @@ def test_a_cluster_must_reach_the_lake_and_be_known(tmp_path: Path) -> None:
     assert [source.emr_cluster_id for source in settings.sources] == ["j-1A", "j-2B"]
 
 
+def test_jobs_on_emr_serverless_need_an_application_and_a_role(tmp_path: Path) -> None:
+    text = ON_EMR.format(storage="./lake").replace("engine: emr", "engine: emr-serverless")
+    application = "emr_serverless_application_id: 00f1a2"
+    only_a = f"  - {{id: A, slug: a, {application}}}\n"
+    text = text.replace("  - {id: A, slug: a}\n", only_a).replace(
+        "emr_cluster_id: j-2B", application
+    )
+    missing = "missing, and `engine` is emr-serverless; set `execution_role_arn` to the role that"
+    assert problems(tmp_path, text) == [
+        "lake.yaml:3 engine: 'emr-serverless' cannot reach the lake in './lake'; set `storage` to "
+        "s3://bucket[/prefix], or `engine` to local",
+        f"lake.yaml:5 sources[0].execution_role_arn: {missing} its jobs have, here or at the top",
+        f"lake.yaml:6 sources[1].execution_role_arn: {missing} its jobs have, here or at the top",
+    ]
+
+
 STARTER = template()
 
 
@@ -467,6 +484,7 @@ def test_what_is_switched_off_shows_the_default(tmp_path: Path) -> None:
     chosen: dict[str, Any] = dict.fromkeys(
         (
             *("table_prefix", "start", "freshness_hours", "region", "emr_cluster_id"),
+            *("emr_serverless_application_id", "execution_role_arn"),
             *("glue_catalog_id", "iam_role_arn", "raw_role_arn", "raw_external_id"),
         ),
         True,

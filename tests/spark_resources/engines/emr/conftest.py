@@ -7,7 +7,7 @@ import pytest
 
 from eventlake.lake import Lake
 from eventlake.rules import paths
-from spark_resources.shipping.environment import Target, environment_version
+from spark_resources.shipping import Target, environment_version
 from tests.support.lakes.on_emr import EmrLake, ServerlessLake
 from tests.support.lakes.settings import settings_of
 from tests.support.servers.aws import ACCOUNT, AwsServer
