@@ -264,7 +264,7 @@ def test_while_a_job_may_be_at_work_what_it_staged_stays(
     job = emr_lake.job()
     staged = f"{paths.stage('S1', job.run_id)}/rows.parquet"
     emr_lake.lake.storage.write(staged, b"rows")
-    with pytest.raises(InsufficientPermissions, match="check the status of an EMR job"):
+    with pytest.raises(InsufficientPermissions, match="check the status of EMR Job"):
         list(emr_lake.run_job(job))
 
     [source] = emr_lake.report()
