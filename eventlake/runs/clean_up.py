@@ -85,8 +85,15 @@ def _and_parents(path: str) -> Iterable[str]:
 
 def with_unused(state: SourceState, manifest: Manifest, made: datetime) -> Manifest:
     """The manifest with its time, and with everything that is unreferenced after it."""
+    after = state.after(manifest)
     moved = {change.location for change in manifest.partitions}
-    gone = state_places(state) - state_places(state.after(manifest)) - moved
+    gone = state_places(state) - state_places(after) - moved
+    # The old files of a partition that was away are in its documented folder.
+    gone |= {
+        after.home(change.table, change.values)
+        for change in manifest.partitions
+        if change.dropped and after.tables[change.table].owns_folder
+    }
     return msgspec.structs.replace(manifest, made=made, unused=tuple(sorted(gone)))
 
 

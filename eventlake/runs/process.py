@@ -44,8 +44,9 @@ def kept_apart(work: UnitWork, resolved: dict[str, ResolvedTable]) -> dict[str, 
         return resolved
     source_id = work.context.source.id
     root = paths.table_folder(source_id, "").rpartition("/")[0]
-    there = set(work.context.storage.folders(root))
-    taken = [t for t in new if paths.table_folder(source_id, t).rpartition("/")[2] in there]
+    storage, there = work.context.storage, set(work.context.storage.folders(root))
+    folders = {table: paths.table_folder(source_id, table) for table in new}
+    taken = [t for t, f in folders.items() if f.rpartition("/")[2] in there and storage.files(f)]
     if taken:
         named = ", ".join(taken[:10]) + (", …" if len(taken) > 10 else "")
         work.context.listener.log(
@@ -84,8 +85,9 @@ def _refuse(work: UnitWork, name: str) -> None:
     raise InvalidSetting(
         f"Table {source.database}.{name} is in the catalog, but was not made by this lake, or by "
         "one whose state is gone: its columns and partitions are not known. It is left as it is. "
-        "Set another `database` or a `table_prefix` for the source, or remove that table from the "
-        "catalog (its files stay)."
+        "If the state of this lake was lost, run `datalake recover --from-data`. Else set another "
+        "`database` or a `table_prefix` for the source, or remove that table from the catalog (its "
+        "files stay)."
     )
 
 

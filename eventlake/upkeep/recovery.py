@@ -86,6 +86,8 @@ def rebuild(lake: Lake, source: Source, waiting: Callable[[Lease], None]) -> Reb
     with held_lease(storage, source.id, run_id, "recovery from data", waiting):
         state = _begin(lake, source)
         folders = _folders(storage, source)
+        for table in _in_catalog(lake, source):
+            folders.setdefault(table, {})
         schemas = {table: _schema(lake, source, state, table, f) for table, f in folders.items()}
         known = {
             schema.key: {p.values: p for p in _known(lake, state, schema)}
@@ -185,6 +187,19 @@ def _folders(storage: Storage, source: Source) -> dict[str, dict[Values, list[_F
     return found
 
 
+def _in_catalog(lake: Lake, source: Source) -> Iterator[str]:
+    """Tables of the catalog: they stay, also without rows."""
+    root = paths.table_folder(source.id, "")
+    for entry in lake.catalog.tables(source.database):
+        table = entry.location.removeprefix(root)
+        if (
+            _is_of(entry, source)
+            and entry.name == source.catalog_table(table)
+            and entry.partition_keys == source.date_partition.keys
+        ):
+            yield table
+
+
 def _read(storage: Storage, file: StoredFile) -> _File:
     try:
         with storage.open_input(file.path) as stream:
@@ -215,6 +230,9 @@ def _schema(
         types = {type.sql: type for type in LakeType}
         columns = tuple(Column(c.name, types[c.type], c.comment) for c in entry.columns)
         return TableSchema(table, source.database, name, entry.comment, columns)
+    files = [file for found in folders.values() for one in found for file in one.files]
+    # All columns that a table has at a time are in each of its files, and new ones come last.
+    last = max(files, key=lambda file: (file.run, len(file.schema)))
     types_of = {type.arrow: type for type in LakeType}
     pointers = {c.name(source.naming): c.pointer for c in STANDARD_COLUMNS}
     columns = tuple(

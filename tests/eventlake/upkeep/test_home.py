@@ -70,6 +70,18 @@ def test_an_emptied_partition_that_is_filled_again_returns_home(runs: Runs) -> N
     assert by_path(runs) == ["m1", "m3"]
 
 
+def test_a_partition_that_is_emptied_while_it_is_away_leaves_its_folder(runs: Runs) -> None:
+    day = runs.archive.day("2026-10-01")
+    day.file("a", order("m1", "2026-10-01T07:00"), order("m2", "2026-10-01T08:00"))
+    runs.sync()
+    runs.replay("2026-10-01", "2026-10-02")
+    day.file("a", order("m1", "2026-10-01T07:00"))
+    runs.replay("2026-10-01", "2026-10-02")
+    assert by_path(runs) == ["m1", "m2"]
+    clean(runs, 25)
+    assert by_path(runs) == ["m1"]
+
+
 def test_files_of_others_keep_a_partition_away_and_are_named(runs: Runs) -> None:
     scattered(runs)
     runs.compact()

@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from eventlake.checks.published import TableChecks
+from eventlake.rules import paths
 from eventlake.rules.clock import now
 from eventlake.upkeep.recovery import Rebuilt, rebuild
 from tests.support.lakes.archive import Line, identify, order, track
 from tests.support.lakes.glue_runs import story
 from tests.support.lakes.retyping import lake_of, request_type
-from tests.support.lakes.runs import Runs
+from tests.support.lakes.runs import SOURCE_ID, Runs
 from tests.support.oracles.invariants import check_invariants, check_sweep
 from tests.support.repo import injected
 
@@ -149,6 +150,24 @@ def test_a_folder_of_other_types_is_left_out_and_named(runs: Runs) -> None:
     [left_out] = recover(runs).left_out
     assert left_out.endswith("/segment_type=track_order/day=2026-10-01/hr=08")
     assert all_that_matters(runs)["rows"] == wanted
+
+
+@pytest.mark.parametrize("lost", [STATE, f"{STATE}/sources"])
+def test_a_table_without_rows_can_be_filled_again(runs: Runs, lost: str) -> None:
+    path = runs.archive.day(DAYS[0]).file("a", order("m1", f"{DAYS[0]}T07:00", n=1))
+    runs.load(DAYS[0], identify("m2", f"{DAYS[0]}T07:00"), name="b")
+    path.unlink()
+    runs.replay(DAYS[0], DAYS[1])
+    check_sweep(runs)
+    columns = runs.columns("track_order")
+    runs.storage.delete_folder(lost)
+    recover(runs)
+    runs.load(DAYS[0], order("m3", f"{DAYS[0]}T07:00", n=1), name="c")
+    assert runs.ids("track_order") == ["m3"]
+    assert runs.columns("track_order") == columns
+    check_sweep(runs)
+    documented = runs.read(paths.table_folder(SOURCE_ID, "track_order"))
+    assert [row["message_id"] for row in documented] == ["m3"]
 
 
 def test_an_empty_lake_has_nothing_to_recover(runs: Runs) -> None:
