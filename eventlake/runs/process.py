@@ -25,7 +25,7 @@ from eventlake.runs.resolve import RESCUED, ResolvedTable, resolve
 from eventlake.runs.retype import Shadows, shadows_of
 from eventlake.runs.unit import UnitWork, micros, tasks
 from eventlake.runs.unit_report import rejections, unit_report
-from eventlake.runs.unknown_files import check_folders
+from eventlake.runs.unknown_files import check_folders, refuse_lost_tables
 from eventlake.runs.verify import CheckResult, ChecksFailed, check_table
 from eventlake.settings.models import Tracking
 from eventlake.state.ledger import LedgerEntry
@@ -36,17 +36,20 @@ from eventlake.state.replays import RawVersion, ReplayStep
 def kept_apart(work: UnitWork, resolved: dict[str, ResolvedTable]) -> dict[str, ResolvedTable]:
     """New tables whose folder was used before do not use its partition folders.
 
-    Another product, or this lake before it was reset, may have left files at the same paths, and
-    readers take all files in a partition folder as part of the partition.
+    Another product may have left files at the same paths, and readers take all files in a partition
+    folder as part of the partition.
     """
     new = [table for table, one in resolved.items() if one.is_new and one.schema.owns_folder]
     if not new:
         return resolved
-    source_id = work.context.source.id
+    source_id, storage = work.context.source.id, work.context.storage
     root = paths.table_folder(source_id, "").rpartition("/")[0]
-    storage, there = work.context.storage, set(work.context.storage.folders(root))
+    there = set(storage.folders(root))
     folders = {table: paths.table_folder(source_id, table) for table in new}
-    taken = [t for t, f in folders.items() if f.rpartition("/")[2] in there and storage.files(f)]
+    held = {t: storage.files(f) for t, f in folders.items() if f.rpartition("/")[2] in there}
+    if work.unit.window is None:  # a replay makes its partitions anew
+        refuse_lost_tables(work, [file for files in held.values() for file in files])
+    taken = [t for t, files in held.items() if not all(paths.is_own_file(f.name) for f in files)]
     if taken:
         named = ", ".join(taken[:10]) + (", …" if len(taken) > 10 else "")
         work.context.listener.log(

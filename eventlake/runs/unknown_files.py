@@ -86,6 +86,22 @@ def check_folders(work: UnitWork, placements: Mapping[str, Placement]) -> None:
         raise _taken_in(work)
 
 
+def refuse_lost_tables(work: UnitWork, files: Iterable[StoredFile]) -> None:
+    """Raise `StateError` if files in the folders of new tables are ours."""
+    context = work.context
+    ours = [file.path for file in files if paths.is_own_file(file.name)]
+    if not ours:
+        return
+    _refuse_if_overtaken(work)
+    raise StateError(
+        f"The state of source {context.source.id} does not have the table of "
+        f"{context.storage.full(min(ours))}: it is older than its data, or lost. Nothing was "
+        "loaded. Restore the newest backup of segment-data/_state, or make the state again from "
+        f"the data files: `datalake recover --from-data --source {context.source.slug}`. To leave "
+        "the files out, move them elsewhere."
+    )
+
+
 def _refuse_if_overtaken(work: UnitWork) -> None:
     """Files of a concurrent commit are not unknown: plan again on top of it."""
     context, number = work.context, work.state.manifest + 1

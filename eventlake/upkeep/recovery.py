@@ -222,16 +222,13 @@ def _schema(
     name = source.catalog_table(table)
     if (known := state.tables.get(f"{source.database}.{name}")) is not None:
         return known
-    files = [file for found in folders.values() for one in found for file in one.files]
-    # Every file has all columns of its time, and new columns come last.
-    last = max(files, key=lambda file: (file.run, len(file.schema)))
     entry = lake.catalog.table(source.database, name)
     if entry is not None:
         types = {type.sql: type for type in LakeType}
         columns = tuple(Column(c.name, types[c.type], c.comment) for c in entry.columns)
         return TableSchema(table, source.database, name, entry.comment, columns)
     files = [file for found in folders.values() for one in found for file in one.files]
-    # All columns that a table has at a time are in each of its files, and new ones come last.
+    # Every file has all columns of its time, and new columns come last.
     last = max(files, key=lambda file: (file.run, len(file.schema)))
     types_of = {type.arrow: type for type in LakeType}
     pointers = {c.name(source.naming): c.pointer for c in STANDARD_COLUMNS}

@@ -9,9 +9,11 @@ import pytest
 from eventlake.rules import paths
 from eventlake.rules.errors import StateError
 from eventlake.sql import LakeSql
+from eventlake.upkeep.rebuild import rebuild
 from tests.support.faults.flows import flow, warned_of_conflict
-from tests.support.lakes.archive import identify, order
+from tests.support.lakes.archive import identify, order, page
 from tests.support.lakes.in_process import InProcess
+from tests.support.lakes.retyping import lake_of, no_lease_is_held
 from tests.support.lakes.runs import SOURCE_ID, Runs
 from tests.support.oracles.invariants import check_invariants, check_sweep
 
@@ -86,6 +88,29 @@ def test_a_lost_sync_of_new_partitions_and_late_copies(runs: Runs) -> None:
     lose(runs, lost)
     runs.sync()
     assert runs.ids("track_order").count("late") == 1
+    check_invariants(runs)
+
+
+@pytest.mark.parametrize("heal", ["recover", "replay"])
+def test_a_table_that_the_state_lost_stops_the_run(runs: Runs, heal: str) -> None:
+    syncs(runs, "a")()
+
+    def lost() -> None:
+        runs.load("2026-10-01", page("p1", "2026-10-01T07:00"), name="b")
+
+    lose(runs, lost)
+    runs.load("2026-10-01", identify("i2", "2026-10-01T07:00"), name="b")
+    runs.archive.day("2026-10-01").file("c", page("p1", "2026-10-01T07:00"))
+    with pytest.raises(StateError, match="datalake recover --from-data --source shop"):
+        runs.sync()
+    if heal == "recover":
+        rebuild(lake_of(runs), runs.source, no_lease_is_held)
+    else:
+        runs.replay("2026-10-01", "2026-10-02")
+        runs.come_home()
+    runs.load("2026-10-01", page("p2", "2026-10-01T07:10"), name="d")
+    documented = runs.read(paths.table_folder(SOURCE_ID, "page"))
+    assert sorted(row["message_id"] for row in documented) == runs.ids("page") == ["p1", "p2"]
     check_invariants(runs)
 
 
