@@ -9,7 +9,7 @@ import pytest
 from eventlake.rules import paths
 from eventlake.rules.errors import StateError
 from eventlake.sql import LakeSql
-from eventlake.upkeep.rebuild import rebuild
+from eventlake.upkeep.recovery import rebuild
 from tests.support.faults.flows import flow, warned_of_conflict
 from tests.support.lakes.archive import identify, order, page
 from tests.support.lakes.in_process import InProcess
