@@ -53,9 +53,10 @@ def sqlite_files_of_run(instance: dg.DagsterInstance, run_id: str) -> list[Path]
 def latest_evaluations(
     instance: dg.DagsterInstance, keys: Iterable[dg.AssetCheckKey]
 ) -> dict[dg.AssetCheckKey, dg.AssetCheckEvaluation]:
-    """The last evaluation of each check that has one."""
+    """The last evaluation of each check that has one, and is not planned by a run in progress."""
     latest = instance.event_log_storage.get_latest_asset_check_execution_by_key([*keys])
-    return {key: record.evaluation for key, record in latest.items() if record.evaluation}
+    evaluations = {key: record.evaluation for key, record in latest.items()}
+    return {k: e for k, e in evaluations.items() if isinstance(e, dg.AssetCheckEvaluation)}
 
 
 def keep_connections(instance: dg.DagsterInstance) -> None:

@@ -3,9 +3,12 @@
 import shutil
 from pathlib import Path
 
+import dagster as dg
 import pytest
 
+from eventlake.checks.view import TABLE_RULES
 from eventlake.runs.failures import REFUSED
+from eventlake.runs.verify import CHECKS
 from tests.support.lakes.archive import Archive, track
 from tests.support.lakes.jobs import SampleLake
 from tests.support.terminal import Result, datalake, everything_below
@@ -31,6 +34,20 @@ def test_a_replayed_day_has_the_same_rows(filled: SampleLake) -> None:
     rows = filled.generated.expected(IOS).rows
     assert report["row_count"] == sum(n for slot, n in rows.items() if slot.day == "2026-10-01")
     assert rows_by_hour("ios_prod.screen") == before
+
+
+def test_a_replay_evaluates_all_checks_of_its_tables_in_one_step(filled: SampleLake) -> None:
+    result = datalake("replay", *DAY, "--table", "screen")
+    assert "not checked" not in result.err
+    with dg.DagsterInstance.local_temp(str(filled.folder / ".dagster")) as instance:
+        [run] = instance.get_runs(limit=1)
+        steps = instance.get_run_step_stats(run.run_id)
+        events = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION)
+    assert [step.step_key for step in steps] == ["replay_ios_prod_tables"]
+    checks = [e.dagster_event.asset_check_evaluation_data for e in events if e.dagster_event]
+    of_table = [one for one in checks if one.asset_key.path[-1] == "screen"]
+    assert {one.check_name for one in of_table} == {*CHECKS, *TABLE_RULES}
+    assert all(one.passed for one in of_table)
 
 
 def test_a_replay_of_some_tables_and_hours(filled: SampleLake) -> None:
