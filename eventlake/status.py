@@ -1,21 +1,23 @@
 """The status of a source: last syncs, waiting files, runs in progress."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 
 from eventlake.alerts.history import current_troubles
 from eventlake.alerts.state import Trouble
+from eventlake.alerts.wording import MessageWriter
 from eventlake.lake import Lake
 from eventlake.rules import paths
 from eventlake.rules.errors import LakeError
 from eventlake.rules.partitions import DatePartition
 from eventlake.rules.schedules import next_due
+from eventlake.rules.text import headline, plural
 from eventlake.rules.types import LakeType
 from eventlake.runs.archive import Ignored, list_archive
 from eventlake.runs.open_runs import OpenRun, open_runs
-from eventlake.runs.plan import freed_warnings, plan_sync
+from eventlake.runs.plan import Changed, freed_warnings, plan_sync, replay_command
 from eventlake.runs.report_history import RunReport, newest_reports
 from eventlake.runs.unit import Window
 from eventlake.settings.models import Source
@@ -41,7 +43,8 @@ class Waiting:
     files: int = 0
     bytes: int = 0
     problem: str | None = None
-    ignored: tuple[Ignored, ...] = ()  # ignored by syncs
+    ignored: tuple[Ignored, ...] = ()  # which no sync will take
+    changed: Changed = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +87,21 @@ class Interrupted:
 
 
 @dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with a source, in a sentence; every screen shows the same ones."""
+
+    kind: str
+    text: str
+    since: datetime | None = None
+    needs_attention: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class SourceStatus:
     """The status of a source."""
 
     source: Source
+    at: datetime
     last_sync: RunReport | None
     last_load: RunReport | None  # the last sync that had rows
     troubles: dict[str, Trouble]  # the open problems by kind, as in `datalake alerts`
@@ -107,9 +121,101 @@ class SourceStatus:
         """Failed syncs in a row."""
         return self.troubles.get("sync_failures")
 
-    def lag(self, now: datetime) -> timedelta | None:
-        """The age of the newest loaded hour; the current hour counts as no lag."""
-        return None if self.loaded_until is None else max(now - self.loaded_until, timedelta())
+    @property
+    def lag(self) -> timedelta | None:
+        """The age of the newest loaded hour; the current hour is no lag."""
+        return None if self.loaded_until is None else max(self.at - self.loaded_until, timedelta())
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """The worst first."""
+        return tuple(_problems(self))
+
+
+def _problems(one: SourceStatus) -> Iterator[Problem]:
+    yield from _troubles(one)
+    waiting, source = one.waiting, one.source
+    if waiting.problem:
+        yield Problem("archive", waiting.problem)
+    yield from (Problem("damaged", text) for text in one.damaged)
+    yield from (Problem("ignored", f"not loaded: {i}") for i in waiting.ignored if not i.expected)
+    if waiting.changed:
+        yield Problem("changed", _changed(source, waiting.changed))
+    yield from (Problem("to_replay", text) for text in one.to_replay)
+    if one.moved:
+        yield Problem("moved", one.moved)
+    yield from (Problem("crashed", _crashed(run)) for run in one.open_runs if not run.alive)
+    yield from (Problem("interrupted", _broken_off(replay)) for replay in one.interrupted)
+    if load := _rejecting(one):
+        yield Problem("rejected_rows", load, needs_attention=False)
+    if one.requested_types:
+        requested = ", ".join(f"{name} {type.sql}" for name, type in one.requested_types.items())
+        text = f"types that wait for a replay of all days of their table: {requested}"
+        yield Problem("requested_types", text, needs_attention=False)
+
+
+def _troubles(one: SourceStatus) -> Iterator[Problem]:
+    """The open problems that `datalake alerts` shows."""
+    if one.failing:
+        run, since = one.failing.run, one.failing.since
+        times = plural(int(one.failing.facts["failures"]), "failure")
+        yield Problem(
+            "sync_failures",
+            f"failing since {_minute(since)}, {times} in a row; {run.error_code}: "
+            f"{headline(run.error)}",
+            since,
+        )
+    writer = MessageWriter(one.source, one.at)
+    for kind, trouble in one.troubles.items():
+        if trouble != one.failing:
+            title = writer.title(kind, trouble).removeprefix(f"{one.source.slug}: ")
+            yield Problem(kind, f"since {_minute(trouble.since)}: {title}", trouble.since)
+
+
+def _changed(source: Source, changed: Changed) -> str:
+    days = {day for found in changed.values() for day in found}
+    return (
+        f"{plural(len(changed), 'raw file')} changed after loading, such as {min(changed)}; what "
+        "was loaded stays. To take the new content, run: "
+        f"{replay_command(source, min(days), max(days))} --accept-changes"
+    )
+
+
+def _crashed(run: RunInProgress) -> str:
+    facts = run.run.run
+    then = "the next run writes its report and continues"
+    progress = f", {run.days_done} of {plural(run.days, 'day')} published" if run.days else ""
+    if run.kind == "upkeep":
+        then = "the next continues"
+    return (
+        f"{run.kind} {facts.run_id}, begun {_minute(facts.start_time)}, crashed{progress}; {then}"
+    )
+
+
+def _broken_off(one: Interrupted) -> str:
+    tables = one.replay.replay.tables
+    of = f" of {', '.join(tables)}" if tables else ""
+    return (
+        f"replay of {one.window}{of} interrupted after {len(one.replay.days)} of "
+        f"{plural(one.days, 'day')} (run {one.last_run}); launch it again to continue"
+    )
+
+
+def _rejecting(one: SourceStatus) -> str | None:
+    """Whether the last sync that had rows rejected one in a hundred of them, or more."""
+    load = one.last_load
+    if load is None or 100 * load.source.rejected < load.source.rows_in:
+        return None
+    share = load.source.rejected / load.source.rows_in
+    return (
+        f"{load.source.rejected:,} of {load.source.rows_in:,} rows ({share:.0%}) rejected by the "
+        f"sync of {_minute(load.started)}; `datalake records --run {load.run_id} --status "
+        "rejected` shows them"
+    )
+
+
+def _minute(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
 def source_status(
@@ -122,6 +228,7 @@ def source_status(
     running = tuple(runs_in_progress(lake, source, state))
     return SourceStatus(
         source=source,
+        at=now,
         last_sync=last_sync,
         last_load=last_load,
         troubles=current_troubles(lake, source, now),
@@ -168,7 +275,9 @@ def _waiting(lake: Lake, source: Source) -> Waiting:
     except LakeError as error:
         return Waiting(problem=str(error))
     files = sum(len(unit.files) for unit in plan.units)
-    return Waiting(files, sum(unit.bytes for unit in plan.units), ignored=plan.ignored)
+    return Waiting(
+        files, sum(unit.bytes for unit in plan.units), ignored=plan.ignored, changed=plan.changed
+    )
 
 
 def damaged_files(lake: Lake, source: Source, state: SourceState) -> tuple[str, ...]:
@@ -204,12 +313,11 @@ def _damaged(lake: Lake, source: Source, state: SourceState) -> Iterator[str]:
     there = {file.path: file.size for file in listed}
     wrong = {path: at for path, (size, at) in held.items() if there.get(path) != size}
     if wrong:
-        days = [at.date() for at in wrong.values()]
-        end = date.fromordinal(min(max(days).toordinal() + 1, date.max.toordinal()))
+        days = [f"{at.date()}" for at in wrong.values()]
         count = f"{len(wrong):,} data {'file is' if len(wrong) == 1 else 'files are'}"
         yield (
             f"{count} gone or damaged, such as {min(wrong)}. To write their rows again, run: "
-            f"datalake replay --source {source.slug} --from {min(days)}T00 --to {end}T00"
+            f"{replay_command(source, min(days), max(days))}"
         )
 
 

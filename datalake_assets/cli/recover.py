@@ -31,7 +31,7 @@ def recover(
 
     The next run of a source does the same, so this is for when you do not want to wait. It leaves
     live runs alone, and replaced files until `retention.replaced_hours` have passed. Repeating it
-    is safe.
+    is safe. Damaged reports are written again from what their runs committed.
 
     With --catalog, it compares all tables and partitions with everything that was ever published
     and registers them again: use it after a check found drift, or if the catalog was lost.
@@ -128,6 +128,10 @@ def _done(done: Recovery) -> list[str]:
         lines.append(f"finished {commits} that readers could not see yet.")
     for run_id in done.closed:
         lines.append(f"run {run_id} crashed without a report; it now has a failed one.")
+    for run_id in done.reports.rewritten:
+        lines.append(f"wrote the damaged report of run {run_id} again.")
+    for run_id in done.reports.removed:
+        lines.append(f"removed the damaged report of run {run_id}: nothing else is known of it.")
     if done.freed:
         lines.append(f"released the lease of {done.freed}.")
     if cleaned.replaced.files:
@@ -151,6 +155,8 @@ def _as_dict(done: Recovery) -> dict[str, Any]:
         "source": done.source.slug,
         "manifests_applied": done.applied,
         "runs_closed": done.closed,
+        "reports_rewritten": done.reports.rewritten,
+        "reports_removed": done.reports.removed,
         "lease_freed": done.freed.run_id if done.freed else None,
         "replaced": cleaned.replaced,
         "abandoned": cleaned.abandoned,

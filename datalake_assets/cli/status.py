@@ -9,7 +9,6 @@ import typer
 from datalake_assets.cli.invocation import AsJson, invocation
 from datalake_assets.cli.output import (
     grid,
-    headline,
     moment,
     note,
     number,
@@ -19,10 +18,9 @@ from datalake_assets.cli.output import (
     span,
 )
 from datalake_assets.instance.schedules import switched_off
-from eventlake.alerts.wording import MessageWriter
 from eventlake.rules import clock
 from eventlake.rules.text import plural
-from eventlake.status import Interrupted, RunInProgress, SourceStatus, source_status
+from eventlake.status import RunInProgress, SourceStatus, source_status
 
 
 def status(
@@ -46,14 +44,14 @@ def status(
         for one in (source_status(lake, source, now) for source in lake.settings.sources)
     ]
     if as_json:
-        return print_json([_as_dict(one, now) for one in found])
+        return print_json([_as_dict(one) for one in found])
     left = ("source", "last sync (UTC)", "status", "next (UTC)")
     right = ("rows", "lag", "files waiting", "size")
-    show(grid([_row(one, now) for one in found], left, right, spare=("size", "rows")))
+    show(grid([_row(one) for one in found], left, right, spare=("size", "rows")))
     for one in found:
         if one.source.id in off:
             note(f"{one.source.slug}: {_SWITCHED_OFF}", style=None)
-        for remark in _remarks(one, now):
+        for remark in _remarks(one):
             note(f"{one.source.slug}: {remark}", style=None)
 
 
@@ -63,8 +61,8 @@ _SWITCHED_OFF = (
 )
 
 
-def _row(one: SourceStatus, now: datetime) -> tuple[object, ...]:
-    last, lag, waiting = one.last_sync, one.lag(now), one.waiting
+def _row(one: SourceStatus) -> tuple[object, ...]:
+    last, lag, waiting = one.last_sync, one.lag, one.waiting
     return (
         one.source.slug,
         moment(last.started) if last else "never",
@@ -77,52 +75,13 @@ def _row(one: SourceStatus, now: datetime) -> tuple[object, ...]:
     )
 
 
-def _remarks(one: SourceStatus, now: datetime) -> list[str]:
+def _remarks(one: SourceStatus) -> list[str]:
     """Facts that do not fit into a row, or matter only if something is wrong."""
     remarks = [] if one.source.is_scheduled else [_unscheduled(one)]
-    if one.failing:
-        run, times = one.failing.run, plural(int(one.failing.facts["failures"]), "failure")
-        remarks.append(
-            f"failing since {moment(one.failing.since)}, {times} in a row; "
-            f"{run.error_code}: {headline(run.error)}"
-        )
-    writer = MessageWriter(one.source, now)
-    others = {kind: trouble for kind, trouble in one.troubles.items() if trouble != one.failing}
-    for kind, trouble in others.items():
-        title = writer.title(kind, trouble).removeprefix(f"{one.source.slug}: ")
-        remarks.append(f"since {moment(trouble.since)}: {title}")
-    if one.waiting.problem:
-        remarks.append(one.waiting.problem)
-    remarks += [f"not loaded: {what}" for what in one.waiting.ignored if not what.expected]
-    if one.moved:
-        remarks.append(one.moved)
-    if load := _rejecting(one):
-        remarks.append(load)
-    remarks += one.to_replay
-    remarks += one.damaged
+    remarks += [problem.text for problem in one.problems]
     if one.lease:
         remarks.append(f"running: {one.lease}")
-    remarks += [_running(run, now) for run in one.open_runs]
-    remarks += [_interrupted(replay) for replay in one.interrupted]
-    if one.requested_types:
-        requested = ", ".join(
-            f"{column} {type.sql}" for column, type in one.requested_types.items()
-        )
-        remarks.append(f"types that wait for a replay of all days of their table: {requested}")
-    return remarks
-
-
-def _rejecting(one: SourceStatus) -> str | None:
-    """Whether the last sync that had rows rejected one in a hundred of them, or more."""
-    load = one.last_load
-    if load is None or 100 * load.source.rejected < load.source.rows_in:
-        return None
-    share = load.source.rejected / load.source.rows_in
-    return (
-        f"{number(load.source.rejected)} of {number(load.source.rows_in)} rows ({share:.0%}) "
-        f"rejected by the sync of {moment(load.started)}; "
-        f"`datalake records --run {load.run_id} --status rejected` shows them"
-    )
+    return remarks + [_running(run, one.at) for run in one.open_runs if run.alive]
 
 
 def _unscheduled(one: SourceStatus) -> str:
@@ -130,33 +89,15 @@ def _unscheduled(one: SourceStatus) -> str:
     return f"{why}: no scheduled syncs"
 
 
-def _interrupted(one: Interrupted) -> str:
-    tables = one.replay.replay.tables
-    of = f" of {', '.join(tables)}" if tables else ""
-    return (
-        f"replay of {one.window}{of} interrupted after {len(one.replay.days)} of "
-        f"{plural(one.days, 'day')} (run {one.last_run}); launch it again to continue"
-    )
-
-
 def _running(run: RunInProgress, now: datetime) -> str:
     facts = run.run.run
     progress = f", {run.days_done} of {plural(run.days, 'day')} published" if run.days else ""
     since = span((now - facts.start_time).total_seconds())
-    if run.alive:
-        return f"{run.kind} {facts.run_id} running for {since} by {run.run.holder}{progress}"
-    if run.kind == "upkeep":
-        return (
-            f"upkeep {facts.run_id}, begun {moment(facts.start_time)}, crashed; the next continues"
-        )
-    return (
-        f"{run.kind} {facts.run_id}, begun {moment(facts.start_time)}, crashed{progress}; the next "
-        "run writes its report and continues"
-    )
+    return f"{run.kind} {facts.run_id} running for {since} by {run.run.holder}{progress}"
 
 
-def _as_dict(one: SourceStatus, now: datetime) -> dict[str, Any]:
-    last, lag, waiting = one.last_sync, one.lag(now), one.waiting
+def _as_dict(one: SourceStatus) -> dict[str, Any]:
+    last, lag, waiting = one.last_sync, one.lag, one.waiting
     return {
         "source": one.source.slug,
         "source_id": one.source.id,
@@ -185,6 +126,7 @@ def _as_dict(one: SourceStatus, now: datetime) -> dict[str, Any]:
         "open_problems": [
             {"kind": kind, "since": trouble.since} for kind, trouble in one.troubles.items()
         ],
+        "problems": one.problems,
         "lease": {"run_id": one.lease.run_id, "work": one.lease.work, "holder": one.lease.holder}
         if one.lease
         else None,

@@ -53,7 +53,7 @@ def findings(
     yield from found
     readable = "://" not in lake.settings.storage_uri or found[0].error is None
     for source in sources if readable else ():
-        yield from archive_findings(lake.for_source(source), source, schedules, sample=True)
+        yield from archive_findings(lake.for_source(source), source, schedules, closely=True)
     yield catalog_finding(lake.for_source(sources[0]))
     if lake.settings.catalog == "glue":
         yield from glue_findings(lake, sources)

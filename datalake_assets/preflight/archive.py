@@ -8,22 +8,25 @@ from datalake_assets.instance.schedules import Schedules
 from datalake_assets.preflight.finding import Finding, Remark, finding_of
 from eventlake.columnar.raw_lines import RawLines
 from eventlake.lake import Lake
+from eventlake.rules.clock import now
 from eventlake.rules.events import Reason, Reject, open_envelope
 from eventlake.rules.parse import parse_line
 from eventlake.rules.text import plural, size
 from eventlake.runs.archive import archive_storage, list_archive
-from eventlake.runs.plan import freed_warnings, plan_sync
+from eventlake.runs.plan import plan_sync
 from eventlake.runs.report_history import newest_reports
 from eventlake.settings.models import Source
 from eventlake.state.source_state import read_state, refuse_changed_layout
+from eventlake.status import source_status
 
 
 def archive_findings(
-    lake: Lake, source: Source, schedules: Schedules | None = None, *, sample: bool = False
+    lake: Lake, source: Source, schedules: Schedules | None = None, *, closely: bool = False
 ) -> Iterator[Finding]:
     """Checks of archive and tables; of syncs and schedules only problems.
 
-    With `sample`, reads some lines of the newest files as a sync would.
+    With `closely`, some lines of the newest files are read as a sync would read them, and all
+    problems are named that `datalake status` shows.
     """
     archive = finding_of(f"archive of {source.slug}", lambda: _archive(lake, source))
     tables = finding_of(f"tables of {source.slug}", lambda: _tables(lake, source))
@@ -31,7 +34,7 @@ def archive_findings(
     yield tables
     if archive.error or tables.error:
         return
-    if sample:
+    if closely:
         read = finding_of(f"lines of {source.slug}", lambda: _sample(lake, source))
         yield from [read] if read.message else []
     if not source.is_scheduled:
@@ -51,9 +54,22 @@ def archive_findings(
             warning=True,
         )
     yield from _last_sync(lake, source)
-    freed = read_state(lake.storage, source.id).freed
-    for warning in freed_warnings(source, freed):
-        yield Finding(f"replay of {source.slug}", warning, warning=True)
+    for problem in source_status(lake, source, now()).problems if closely else ():
+        if problem.kind not in _SHOWN:
+            what = _ABOUT.get(problem.kind, "alert")
+            yield Finding(f"{what} of {source.slug}", problem.text, warning=True)
+
+
+_SHOWN = {"archive", "ignored", "moved", "sync_failures"}  # with more details
+_ABOUT = {
+    "damaged": "data",
+    "changed": "raw files",
+    "to_replay": "replay",
+    "crashed": "run",
+    "interrupted": "replay",
+    "rejected_rows": "last load",
+    "requested_types": "types",
+}
 
 
 def _archive(lake: Lake, source: Source) -> str:

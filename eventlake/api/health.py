@@ -97,18 +97,20 @@ class SourceHealth:
 
     @property
     def level(self) -> Level:
-        status = self.status
-        if status.failing:
+        if self.status.failing:
             return Level.FAILING
-        if self.alerts or status.waiting.problem or status.moved or status.damaged:
+        if any(problem.needs_attention for problem in self.status.problems):
             return Level.WARNING
-        if any(not run.alive for run in status.open_runs):
-            return Level.WARNING
-        return Level.OK if status.last_sync else Level.NEW
+        return Level.OK if self.status.last_sync else Level.NEW
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What `datalake status` says of the source, the worst first."""
+        return tuple(problem.text for problem in self.status.problems)
 
     @property
     def lag(self) -> timedelta | None:
-        return self.status.lag(self.at)
+        return self.status.lag
 
     @property
     def last_day(self) -> Counts:

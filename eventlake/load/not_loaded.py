@@ -112,7 +112,8 @@ def _read(job: LogJob, line: bytes) -> tuple[dict[str, Any] | None, Envelope | N
         event = parse_line(line, job.limits)
         return event, open_envelope(event), None
     except Reject as reject:
-        return event, None, reject
+        # Not `reject` itself: with its traceback it is part of a cycle, and there may be millions.
+        return event, None, Reject(reject.reason, reject.detail)
 
 
 def _message(job: LogJob, reason: str, why: Reject | None) -> str:

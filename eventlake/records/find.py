@@ -16,6 +16,7 @@ from eventlake.columnar.id_hashes import bucket_numbers, hash_id, words
 from eventlake.lake import Lake
 from eventlake.load.record_log import BatchType
 from eventlake.records.logs import RunLog, run_logs, search
+from eventlake.rules.errors import DamagedFile
 from eventlake.rules.names import MESSAGE_ID, RECEIVED_AT, Naming
 from eventlake.rules.partitions import DatePartition
 from eventlake.settings.models import Source
@@ -79,7 +80,7 @@ def lake_rows(
 def _index_times(
     storage: Storage, state: SourceState, message_id: str, days: Collection[str] | None
 ) -> dict[str, list[datetime]]:
-    """The times of the id in the index by day; days with an incomplete index are left out."""
+    """The times of the id in the index by day; days whose index is not whole are left out."""
     asked = pa.array([hash_id(message_id)], pa.binary(16))
     (bucket,), (wanted,) = bucket_numbers(asked).tolist(), words(asked)
     times: dict[str, list[datetime]] = {}
@@ -88,8 +89,8 @@ def _index_times(
             continue
         try:
             found = read_index(storage, files, (bucket, bucket + 1))
-        except FileNotFoundError:
-            continue
+        except (FileNotFoundError, DamagedFile):
+            continue  # all files of the day are searched
         mine = (found.ids == wanted).all(axis=1)
         times[day] = [_moment(us) for us in found.received[mine].tolist()]
     return times

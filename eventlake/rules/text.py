@@ -42,10 +42,11 @@ def size(count: float) -> str:
 
 
 def headline(error: object) -> str:
-    """The first line of an error, or the last one of a stack trace."""
-    lines = [line for line in str(error or "unknown").splitlines() if line.strip()]
-    traced = any(line.startswith("Traceback (most recent call last)") for line in lines)
-    return plain(lines[-1 if traced else 0].strip())
+    """The first line of an error, with the first of what it lists, or the last of a stack trace."""
+    lines = [line.strip() for line in str(error or "unknown").splitlines() if line.strip()]
+    if any(line.startswith("Traceback (most recent call last)") for line in lines):
+        return plain(lines[-1])
+    return plain(" ".join(lines[: 1 + lines[0].endswith(":")]))
 
 
 def number(value: int | None) -> str:

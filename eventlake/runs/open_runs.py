@@ -1,7 +1,8 @@
 """Runs without a report yet. Every run gets a report, however it ends."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
@@ -13,8 +14,15 @@ from eventlake.rules import paths
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import DamagedFile, LakeError
 from eventlake.runs.record_log import write_metadata
+from eventlake.runs.report_history import report_in
 from eventlake.state.lease import Holder, myself, renewed
-from eventlake.state.manifest import note_abandoned, read_manifest
+from eventlake.state.manifest import (
+    Manifest,
+    note_abandoned,
+    read_manifest,
+    read_pruned,
+    whole_manifest,
+)
 from eventlake.state.replays import Replay
 from eventlake.state.report import Failure, RunFacts, report_json, report_lines
 from eventlake.storage import Storage
@@ -163,6 +171,54 @@ def restore_reports(storage: Storage, catalog: Catalog) -> None:
     files = storage.files(paths.reports_root())
     keys = (dict(k.split("=", 1) for k in f.path.split("/") if "=" in k) for f in files)
     _show_reports(catalog, sorted({(key["source"], key["day"]) for key in keys}))
+
+
+@dataclass(frozen=True, slots=True)
+class Healed:
+    """Runs whose damaged reports were written again, and those of which nothing else is known."""
+
+    rewritten: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.rewritten or self.removed)
+
+
+def heal_reports(storage: Storage, source_id: str, last: int) -> Healed:
+    """Write damaged reports again from the manifests up to a number; remove the others."""
+    everywhere = (file.path for file in storage.files(paths.reports_root()))
+    files = [path for path in everywhere if f"/source={source_id}/" in path]
+    found = ((report_in(path, data), path) for path, data in _contents(storage, files))
+    damaged = {report.run_id: path for report, path in found if report.damaged}
+    made: dict[str, bytes] = {}
+    for number in range(read_pruned(storage, source_id) + 1, last + 1) if damaged else ():
+        manifest = whole_manifest(storage, source_id, number)
+        if manifest is not None and manifest.run_id in damaged:
+            made[manifest.run_id] = _report_of(manifest)
+    for run_id, path in damaged.items():
+        if run_id in made:
+            storage.write(path, made[run_id])
+        else:
+            storage.delete(path)
+    return Healed(tuple(sorted(made)), tuple(sorted(damaged.keys() - made.keys())))
+
+
+def _contents(storage: Storage, files: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    contents = zip(files, storage.read_many(files), strict=True)
+    return ((path, data) for path, data in contents if data is not None)
+
+
+_UNKNOWN_END = Failure(
+    "Segment.Internal",
+    "The report of this run was damaged. It counts what the run committed; how the run ended is "
+    "not known.",
+)
+
+
+def _report_of(manifest: Manifest) -> bytes:
+    finish = manifest.finish_time or manifest.made or manifest.run.start_time
+    failure = None if manifest.finish_time else _UNKNOWN_END
+    return report_json(report_lines(manifest.run, manifest.report, finish, failure))
 
 
 def close_upkeep(storage: Storage, run: RunFacts) -> None:

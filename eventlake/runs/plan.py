@@ -1,7 +1,7 @@
 """Plans which raw files a run reads: the archive without the files in the ledger."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import partial
 
@@ -25,6 +25,11 @@ NewFile = tuple[StoredFile, LedgerEntry | None]
 """A file to load, and the ledger entry of a broken file that it replaces."""
 
 
+Changed = Mapping[str, Collection[str]]
+"""Files that changed after they were loaded, and whose new content is not in the lake: each with
+the days to replay."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Units of work in order, the first day of the source, and warnings."""
@@ -33,7 +38,7 @@ class Plan:
     start: date | None = None
     warnings: tuple[str, ...] = ()
     ignored: tuple[Ignored, ...] = ()
-    changed: tuple[str, ...] = ()  # files whose new content is not in the lake
+    changed: Changed = field(default_factory=dict)
 
 
 Log = Callable[[str], None]
@@ -68,12 +73,12 @@ def plan_sync(
         ledger |= _compared(storage, source, archive, ledger, log)
     if moved := state.tables_elsewhere(source):
         warnings.append(f"Source {source.slug!r} has a new place: {moved}.")
-    raw, changed = RawFiles(archive, ledger), list[str]()
-    new = {day: [*_unloaded(files, ledger, changed)] for day, files in wanted.items()}
-    changed = not_replayed(storage, state, raw, changed)
+    other: list[str] = []
+    new = {day: [*_unloaded(files, ledger, other)] for day, files in wanted.items()}
+    changed = _not_replayed(storage, state, RawFiles(archive, ledger), other)
     warnings += [_has_changed(ledger[path], archive.files[path]) for path in changed]
     units = _units({day: files for day, files in new.items() if files}, source.unit_bytes)
-    return Plan(units, start, tuple(warnings), ignored, tuple(changed))
+    return Plan(units, start, tuple(warnings), ignored, changed)
 
 
 def _units(folders: dict[date, list[NewFile]], most: int) -> tuple[Unit, ...]:
@@ -196,22 +201,21 @@ def replayed_versions(
     return found
 
 
-def not_replayed(
-    storage: Storage, state: SourceState, raw: RawFiles, changed: Collection[str]
-) -> list[str]:
-    """Those of the files that changed after loading whose content no replay has taken since."""
-    days = {path: _days_of(raw.ledger[path]) for path in changed}
+def _not_replayed(
+    storage: Storage, state: SourceState, raw: RawFiles, other: Iterable[str]
+) -> Changed:
+    """Those of the files with other content that no replay has taken since."""
+    days = {path: _days_of(raw.ledger[path]) for path in other}
     every = {day for found in days.values() for day in found}
-    if not every:
-        return []
-    replayed = replayed_versions(storage, state, min(every), max(every))
-    return [
-        path
-        for path, found in days.items()
-        if not all(
-            (version := replayed.get(day, {}).get(path)) and raw.has(version) for day in found
-        )
-    ]
+    replayed = replayed_versions(storage, state, min(every), max(every)) if every else {}
+
+    def is_taken(path: str, day: str) -> bool:
+        version = replayed.get(day, {}).get(path)
+        return version is not None and raw.has(version)
+
+    return {
+        path: found for path, found in days.items() if not all(is_taken(path, day) for day in found)
+    }
 
 
 def _days_of(entry: LedgerEntry) -> set[str]:
@@ -311,9 +315,14 @@ def _numbered(files: Iterable[NewFile]) -> tuple[RawFile, ...]:
 def freed_warnings(source: Source, freed: Mapping[str, int]) -> Iterator[str]:
     """The warnings about copies that another replay has to load."""
     for day, copies in sorted(freed.items()):
-        start, end = Window.of_day(day).hours
         yield (
             f"{copies} {'copy' if copies == 1 else 'copies'} of rows that a replay took away "
             f"{'is' if copies == 1 else 'are'} in raw files of {day} and not in the lake. To load "
-            f"them, run: datalake replay --source {source.slug} --from {start} --to {end}"
+            f"them, run: {replay_command(source, day, day)}"
         )
+
+
+def replay_command(source: Source, first: str, last: str) -> str:
+    """The command that replays some days, the last included."""
+    end = date.fromordinal(min(date.fromisoformat(last).toordinal() + 1, date.max.toordinal()))
+    return f"datalake replay --source {source.slug} --from {first}T00 --to {end}T00"

@@ -128,7 +128,7 @@ def report_in(path: str, data: bytes) -> RunReport:
     except (msgspec.MsgspecError, LookupError, ValueError) as error:
         why = (
             f"{path} is not a sync report ({type(error).__name__}: {error}). It was damaged or "
-            "edited; restore the file from a backup, or remove it."
+            "edited: `datalake recover` writes it again."
         )
         return RunReport(_stand_in(path, why))
     return report

@@ -8,7 +8,6 @@ the lake to the state, plans again, and finds duplicates.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date
 
 import msgspec
 import numpy as np
@@ -28,6 +27,7 @@ from eventlake.runs.clean_up import with_unused
 from eventlake.runs.context import now
 from eventlake.runs.dedup import read_ids
 from eventlake.runs.placement import Placement, partition_values
+from eventlake.runs.plan import replay_command
 from eventlake.runs.unit import UnitWork
 from eventlake.state.id_index import read_index, write_index
 from eventlake.state.manifest import IndexFile, Manifest, PartitionChange, RunKind, note_abandoned
@@ -280,9 +280,5 @@ def _full(work: UnitWork, folder: Folder) -> str:
 
 def _remedy(work: UnitWork, folder: Folder) -> str:
     source = work.context.source
-    day = source.date_partition.parse(folder.values).date()
-    end = date.fromordinal(min(day.toordinal() + 1, date.max.toordinal()))
-    return (
-        f"Replay its day from the raw archive: `datalake replay --source {source.slug} --from "
-        f"{day}T00 --to {end}T00`."
-    )
+    day = f"{source.date_partition.parse(folder.values).date()}"
+    return f"Replay its day from the raw archive: `{replay_command(source, day, day)}`."

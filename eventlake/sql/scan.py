@@ -120,8 +120,8 @@ def _batch(path: str, data: bytes, known: dict[str, str], schema: pa.Schema) -> 
         rows = [row | known for row in _LINES.decode_lines(data)]
     except msgspec.MsgspecError as error:
         raise StateError(
-            f"{path} does not have one JSON object per line ({error}). It was damaged or edited; "
-            "restore the file from a backup, or remove it."
+            f"{path} does not have one JSON object per line ({error}). It was damaged or edited: "
+            "`datalake recover` writes it again."
         ) from None
     columns = [_column([row.get(field.name) for row in rows], field.type) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -27,7 +27,7 @@ from eventlake.runs.clean_up import CleanUp, clean_up, with_unused
 from eventlake.runs.context import now
 from eventlake.runs.dead_runs import close_dead_runs
 from eventlake.runs.dedup import read_ids
-from eventlake.runs.open_runs import restore_reports
+from eventlake.runs.open_runs import Healed, heal_reports, restore_reports
 from eventlake.runs.publish import catch_up
 from eventlake.runs.report_history import read_reports
 from eventlake.settings.models import Source
@@ -364,16 +364,17 @@ class Recovery:
     source: Source
     applied: tuple[int, ...]  # manifests that were committed, but not applied
     closed: tuple[str, ...]  # runs without a report
+    reports: Healed
     freed: Lease | None  # the lease of a crashed holder
     cleaned: CleanUp
     at_work: Lease | None
 
     def __bool__(self) -> bool:
-        return bool(self.applied or self.closed or self.freed or self.cleaned)
+        return bool(self.applied or self.closed or self.reports or self.freed or self.cleaned)
 
 
 def recover(lake: Lake, source: Source, now: datetime) -> Recovery:
-    """Apply committed manifests, close crashed runs and remove what is not needed.
+    """Apply committed manifests, close crashed runs, heal reports, remove what is not needed.
 
     Running processes are not affected. Idempotent.
     """
@@ -384,12 +385,14 @@ def recover(lake: Lake, source: Source, now: datetime) -> Recovery:
     applied = tuple(range(before + 1, state.manifest + 1))
     closed = close_dead_runs(storage, catalog, source.id, now)
     state = read_state(storage, source.id)
+    reports = heal_reports(storage, source.id, state.manifest)
     freed = remove_dead_lease(storage, source.id)
     cleaned = clean_up(storage, catalog, source, state, now, _AS_LONG_AS_IT_TAKES)
     return Recovery(
         source=source,
         applied=applied,
         closed=tuple(closed),
+        reports=reports,
         freed=freed,
         cleaned=cleaned,
         at_work=read_lease(storage, source.id),

@@ -11,13 +11,14 @@ import pytest
 from eventlake.audit.audit import audit
 from eventlake.audit.snapshot import FIRST, LAST, Scope
 from eventlake.checks.repair import repair_catalog
+from eventlake.records.find import find
 from eventlake.rules import paths
 from eventlake.rules.errors import LakeError
 from eventlake.runs.context import now
 from eventlake.runs.report_history import newest_reports
 from eventlake.runs.unit import Window
 from eventlake.status import source_status
-from eventlake.upkeep.recovery import rebuild
+from eventlake.upkeep.recovery import rebuild, recover
 from tests.support.lakes.archive import identify, track
 from tests.support.lakes.retyping import lake_of, no_lease_is_held, suppress
 from tests.support.lakes.runs import Runs
@@ -134,6 +135,8 @@ def test_nothing_is_lost_and_nothing_silent(
         if name.endswith("report.json"):
             [one] = [one for one in newest_reports(lake_of(runs)) if one.damaged]
             assert name in str(one.source.error)
+            assert recover(lake_of(runs), runs.source, now()).reports.rewritten == ("R1",)
+            assert path.read_bytes() == (lake / name).read_bytes()
         check_whole(runs)
         return
     if kind.sync_works:
@@ -175,6 +178,29 @@ def test_a_deleted_file_is_named_by_status(
     heal(runs)
     runs.sync()
     check_whole(runs)
+
+
+def test_a_damaged_report_of_a_run_that_committed_nothing_is_removed(
+    lake: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(lake, tmp_path, dirs_exist_ok=True)
+    path = tmp_path / paths.report("S1", "2026-10-19", "R99")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b'{"type":')
+    runs = Runs(tmp_path)
+    assert recover(lake_of(runs), runs.source, now()).reports.removed == ("R99",)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_an_event_is_found_without_its_index(lake: Path, tmp_path: Path, damage: str) -> None:
+    shutil.copytree(lake, tmp_path, dirs_exist_ok=True)
+    for path in tmp_path.glob(f"{SOURCE}/ids/day={DAY}/*.arrow"):
+        path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    runs = Runs(tmp_path)
+    assert [row.table_name for row in find(lake_of(runs), runs.source, "m1").rows] == [
+        "track_order"
+    ]
 
 
 def check_whole(runs: Runs) -> None:

@@ -10,7 +10,7 @@ from datalake_assets.instance.schedules import switched_off
 from eventlake.api.health import Change, Counts, Level, OpenAlert, SourceHealth, change
 from eventlake.api.past import Volume
 from eventlake.rules.clock import now
-from eventlake.rules.text import headline, plural
+from eventlake.rules.text import plural
 
 if TYPE_CHECKING:
     from datalake_assets.console.app import Console
@@ -26,7 +26,7 @@ class SourceLine:
 
     slug: str
     level: Level
-    why: str
+    problems: tuple[str, ...]
     last_sync: RunLine | None
     lag_seconds: float | None
     rows_day: int
@@ -87,7 +87,7 @@ def _source_line(asked: Asked, one: SourceHealth, slugs: dict[str, str], off: bo
     return SourceLine(
         slug=one.source.slug,
         level=one.level,
-        why=_why(one),
+        problems=one.problems,
         last_sync=RunLine.of(status.last_sync, slugs) if status.last_sync else None,
         lag_seconds=one.lag.total_seconds() if one.lag is not None else None,
         rows_day=one.last_day.rows,
@@ -99,24 +99,6 @@ def _source_line(asked: Asked, one: SourceHealth, slugs: dict[str, str], off: bo
         schedule_off=off,
         next_sync=None if off else status.next_sync,
     )
-
-
-def _why(one: SourceHealth) -> str:
-    """What is wrong, in one sentence; nothing if all is well."""
-    status = one.status
-    if status.failing:
-        run = status.failing.run
-        times = plural(int(status.failing.facts["failures"]), "failure")
-        return f"{times} in a row. {run.error_code}: {headline(run.error)}"
-    if status.waiting.problem:
-        return status.waiting.problem
-    if one.alerts:
-        return one.alerts[0].title
-    if crashed := next((run for run in status.open_runs if not run.alive), None):
-        return f"The {crashed.kind} {crashed.run.run.run_id} crashed; the next run continues it."
-    if status.damaged:
-        return status.damaged[0]
-    return status.moved or ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +117,7 @@ class TableTrend:
 class SourceTrend:
     slug: str
     level: Level
-    why: str
+    problems: tuple[str, ...]
     lag_seconds: float | None
     change: Change
     ratio: float | None
@@ -194,7 +176,7 @@ def _trend(one: SourceHealth) -> SourceTrend:
     return SourceTrend(
         slug=one.source.slug,
         level=one.level,
-        why=_why(one),
+        problems=one.problems,
         lag_seconds=one.lag.total_seconds() if one.lag is not None else None,
         change=found,
         ratio=found.ratio,

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from datalake_assets.console.asked import Asked
 from datalake_assets.console.charts import Cell, days_until
 from datalake_assets.console.pages.sources import rows_by_day
@@ -12,6 +14,8 @@ from eventlake.api import Fill, Profile, Table
 from eventlake.api.past import Volume
 from eventlake.catalog.base import CatalogPartition, partition_day
 from eventlake.rules.clock import now
+from eventlake.rules.errors import LakeError
+from eventlake.rules.text import headline
 
 if TYPE_CHECKING:
     from datalake_assets.console.app import Console
@@ -128,6 +132,7 @@ class TablePage:
     sample: tuple[tuple[Any, ...], ...]
     queries: dict[str, str]
     in_dagster: bool  # as an asset
+    problem: str  # why rows and shares are missing: a data file is gone or damaged
 
 
 def table(asked: Asked, console: "Console") -> TablePage:
@@ -135,7 +140,12 @@ def table(asked: Asked, console: "Console") -> TablePage:
     found = asked.my.table(f"{database}.{name}")
     volume = _volumes(asked).get(found.name, {})
     days = days_until(max(volume), max(min(volume), _long_before(max(volume)))) if volume else []
-    seen, fill, size = found.profile(), found.fill(_FILL_DAYS), found.size()
+    size, problem = found.size(), ""
+    seen, fill = Profile(found.schema.empty_table(), {}, {}), Fill({}, {})
+    try:
+        seen, fill = found.profile(), found.fill(_FILL_DAYS)
+    except (LakeError, pa.ArrowException) as error:
+        problem = headline(error)
     partitions = found.partitions()
     newest = max((_day(found, one) for one in partitions), default="")
     sample = seen.rows[:_SAMPLE]
@@ -161,6 +171,7 @@ def table(asked: Asked, console: "Console") -> TablePage:
         sample=tuple(tuple(row.values()) for row in sample.to_pylist()),
         queries=_queries(found, newest),
         in_dagster=counted,
+        problem=problem,
     )
 
 
@@ -196,8 +207,8 @@ def _columns(table: Table, fill: Fill, seen: Profile) -> tuple[ColumnLine, ...]:
             fill=None if one.is_key else fill.of(one.name),
             course=[] if one.is_key else list(fill.by_day(one.name).values()),
             silent=one.name in silent,
-            distinct=seen.columns[one.name].distinct,
-            rescued=seen.columns[one.name].rescued,
+            distinct=seen.columns[one.name].distinct if one.name in seen.columns else 0,
+            rescued=seen.columns[one.name].rescued if one.name in seen.columns else 0,
             first_run=added[one.name].run_id if one.name in added else "",
             first_seen=added[one.name].started if one.name in added else None,
             requested=requested[one.name].sql if one.name in requested else "",

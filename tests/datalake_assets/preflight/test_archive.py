@@ -66,11 +66,11 @@ def test_files_that_wait_and_files_that_are_loaded(tmp_path: Path) -> None:
 )
 def test_a_sample_of_lines_shows_the_rejected_ones(tmp_path: Path, line: Any, why: str) -> None:
     lake = lake_in(tmp_path)
-    found = archive_findings(lake, lake.settings.sources[0], sample=True)
+    found = archive_findings(lake, lake.settings.sources[0], closely=True)
     assert [f.message for f in found][-1] == "1 line of a sample can be loaded"
     raw = Archive(tmp_path / f"segment-logs/{SOURCE_ID}")
     raw.day("2026-10-02").file("b", *[page("m", "2026-10-02T07:00"), "", line] * 3)
-    found = archive_findings(lake, lake.settings.sources[0], sample=True)
+    found = archive_findings(lake, lake.settings.sources[0], closely=True)
     [said] = [finding for finding in found if finding.what == "lines of ios_prod"]
     assert (said.level, said.error) == ("warning", None)
     assert said.message.startswith("3 of 7 lines of a sample would be rejected: 3, the first in ")

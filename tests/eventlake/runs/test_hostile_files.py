@@ -1,5 +1,6 @@
 """A raw file costs only itself, whatever is in it: the others load, in bounded memory."""
 
+import gc
 import gzip
 import tracemalloc
 from collections.abc import Iterator
@@ -58,3 +59,17 @@ def test_a_hostile_file_costs_only_itself(
     assert len(runs.records()) == report.rows_in
     assert tracemalloc.get_traced_memory()[1] < 400 * MEGABYTE
     assert runs.sync().rows_in == 0
+
+
+def test_rejected_lines_leave_nothing_to_collect(runs: Runs) -> None:
+    """Collecting is paused while runs work: 2 million of them once took 4 GB."""
+    runs.set(fail_above_rejected_percent=100)
+    lines = 1_000
+    gc.collect()
+    gc.disable()
+    try:
+        report = runs.load("2026-10-01", *["7", "{", '{"type":"x"}', '{"n":NaN}'] * (lines // 4))
+        assert (report.rejected, len(runs.records())) == (lines, lines)
+        assert gc.collect() < lines
+    finally:
+        gc.enable()

@@ -11,6 +11,7 @@ import pytest
 
 from eventlake.rules import paths
 from eventlake.runs.clean_up import clean_up
+from eventlake.storage import Storage
 from tests.support.faults.cases import scattered
 from tests.support.lakes.archive import order
 from tests.support.lakes.retyping import request_type
@@ -134,9 +135,9 @@ def test_version_folders_of_an_earlier_release_return_home(
 class PathReader(threading.Thread):
     """Globs the documented folder of a table all the time; what is wrong, and for how long."""
 
-    def __init__(self, runs: Runs) -> None:
+    def __init__(self, storage: Storage, hours: int) -> None:
         super().__init__(daemon=True)
-        self.root = runs.root / TABLE
+        self.storage, self.hours = storage, hours
         self.looks = 0
         self.wrong: Counter[str] = Counter()
         self.longest = 0.0
@@ -157,28 +158,29 @@ class PathReader(threading.Thread):
 
     def look(self) -> str | None:
         ids: Counter[str] = Counter()
-        for file in sorted(self.root.rglob("*.parquet")):
+        hours: set[str] = set()
+        for file in self.storage.files(TABLE):
             try:
-                ids.update(pq.read_table(file, columns=["message_id"])["message_id"].to_pylist())
+                with self.storage.open_input(file.path) as stream:
+                    ids.update(pq.read_table(stream, columns=["message_id"])[0].to_pylist())
             except (OSError, pa.ArrowException):
                 return "changed while it was read"
+            hours.add(file.path.rpartition("/")[0])
         if any(times > 1 for times in ids.values()):
             return "rows twice"
-        hours = {file.parent for file in self.root.rglob("*.parquet")}
         return None if len(hours) >= self.hours else "a partition missing"
 
-    hours = 0
 
-
-def test_a_reader_of_paths_sees_every_partition_once(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(
+    "storage", ["folder", pytest.param("bucket", marks=pytest.mark.soak)], indirect=True
+)
+def test_a_reader_of_paths_sees_every_partition_once(anywhere: Runs) -> None:
     """Through syncs, replays, changes of types and compactions, with every homecoming at once."""
+    runs = anywhere
     day = runs.archive.day("2026-10-01")
     day.file("0", *(order(f"0-{n}", f"2026-10-01T{7 + n:02}:00", n=n) for n in range(3)))
     runs.sync()
-    reader = PathReader(runs)
-    reader.hours = 3
+    reader = PathReader(runs.storage, hours=3)
     reader.start()
     steps = [
         lambda: runs.replay("2026-10-01", "2026-10-02"),
