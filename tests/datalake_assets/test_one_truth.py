@@ -60,7 +60,7 @@ class Planted:
     def run(self, slug: str, first: str = "", end: str = "", refused: bool = False) -> None:
         """A sync, or a replay of some days."""
         window = Window(*map(_midnight, (first, end))) if first else None
-        what = {"window": window, "accept_changes": not refused} if window else {}
+        what: dict[str, Any] = {"window": window, "accept_changes": not refused} if window else {}
         drained(self.lake.settings, self.lake.settings.source(slug), **what)
 
     def mixed(self) -> None:
