@@ -161,6 +161,7 @@ def _stage(work: UnitWork, job: StageJob) -> Seen:
         work.context.listener.log(f"{work.unit.label}: reading again, to keep to the limits")
         work.flow.release()
         seen = Seen.merge(work.flow.stage(job, [list(work.unit.files)]))
+    _refuse_mostly_rejected(work, seen)  # also for limits that are known only now
     return seen
 
 

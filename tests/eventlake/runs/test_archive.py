@@ -1,6 +1,7 @@
 """Raw archives: what lies there and is not taken, and archives outside the lake."""
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -291,3 +292,16 @@ def test_days_far_from_the_day_folder_are_limited_and_the_nearest_are_kept(runs:
     assert any("beyond the limit `days`: 2026-09-01T07:00" in text for text in report.warnings)
     assert len(runs.ledger()["a.gz"].hours) == 5
     assert audit(Lake.open(runs.settings), Scope(runs.source, EVERYTHING)).agrees
+
+
+def test_rows_beyond_a_limit_count_for_the_rejected_share(runs: Runs) -> None:
+    runs.set(limits={"days": 10})
+    day = runs.archive.day(DAY)
+    first = utc("2020-01-01")
+    days = [f"{first + timedelta(days=n):%Y-%m-%d}" for n in range(120)]
+    day.file("a", *(order(at, f"{at}T07:00") for at in days))
+    with pytest.raises(CheckFailed, match="beyond the limit `days`"):
+        runs.sync()
+    for name in ("b", "c"):
+        day.file(name, order(name, f"{DAY}T07:00"))
+    assert runs.sync().row_count == 12
