@@ -208,8 +208,8 @@ def _rejecting(one: SourceStatus) -> str | None:
         return None
     share = load.source.rejected / load.source.rows_in
     return (
-        f"{load.source.rejected:,} of {load.source.rows_in:,} rows ({share:.0%}) rejected by the "
-        f"sync of {_minute(load.started)}; `datalake records --run {load.run_id} --status "
+        f"{load.source.rejected:,} of {plural(load.source.rows_in, 'row')} ({share:.0%}) rejected "
+        f"by the sync of {_minute(load.started)}; `datalake records --run {load.run_id} --status "
         "rejected` shows them"
     )
 

@@ -50,7 +50,7 @@ class SeenFile(msgspec.Struct):
     rejected: int = 0  # of them
     hours: set[str] = set()
     broken: str | None = None
-    checksum: str | None = None  # of its bytes, if it was read completely
+    checksum: str | None = None  # of its bytes
 
 
 class RejectedSample(msgspec.Struct):

@@ -42,7 +42,7 @@ from eventlake.load.seen import (
     heads,
     position,
 )
-from eventlake.load.stage_job import Checksum, RawFile, StageJob
+from eventlake.load.stage_job import Checksum, RawFile, StageJob, checksum
 from eventlake.load.staged_lines import line_chunks
 from eventlake.load.table_fields import BatchFields, TableFields
 from eventlake.load.vocabulary import Vocabulary
@@ -186,8 +186,9 @@ class _StageTask:
         for file in files:
             seen = self.account.begin(file.number, file.skip_hours)
             self.skip_lines[file.number] = file.skip_lines
-            checksum = Checksum(partial(self.job.raw.open_stream, file.path))
-            raw = RawLines(checksum.open, self.job.limits.line_bytes)
+            open_stream = partial(self.job.raw.open_stream, file.path)
+            read = Checksum(open_stream)
+            raw = RawLines(read.open, self.job.limits.line_bytes)
             block.begin(file.number, 0)
             for piece in raw.pieces():
                 seen.lines += block.add(piece)
@@ -198,7 +199,7 @@ class _StageTask:
                         break
             reason = Reason.TOO_MANY_REJECTED if seen.broken else Reason.CUT_OFF
             seen.broken = seen.broken or raw.broken
-            seen.checksum = None if seen.broken else checksum.value
+            seen.checksum = checksum(open_stream) if seen.broken else read.value
             seen.lines += block.end(whole=seen.broken is None)
             if seen.broken:
                 self._reject(file.number, seen.lines + 1, Reject(reason, seen.broken), None, None)

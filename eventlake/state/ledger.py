@@ -20,7 +20,7 @@ class LedgerEntry(msgspec.Struct, frozen=True):
     lines: int
     hours: tuple[str, ...]
     broken: str | None = None
-    checksum: str | None = None  # none for files that are broken or loaded by an earlier release
+    checksum: str | None = None  # none for files loaded by an earlier release
     other: str | None = None  # the stamp of other bytes that were found in its place
 
     def matches(self, file: StoredFile) -> bool:

@@ -172,7 +172,9 @@ def test_a_copied_archive_has_not_changed(runs: Runs) -> None:
     day = runs.archive.day("2026-10-01")
     lines = [order(id, "2026-10-01T07:00") for id in ("m1", "m2", "m3")]
     files = [day.file(str(number), line) for number, line in enumerate(lines)]
+    files.append(day.file("cut", order("m4", "2026-10-01T07:00"), keep=0.7))
     runs.sync()
+    runs.warnings.clear()
     runs.replay("2026-10-01", "2026-10-02", accept=False)
     clock = runs.archive.clock
     for file in files:
