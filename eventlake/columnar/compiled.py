@@ -5,25 +5,20 @@ its checksum before use.
 """
 
 import fcntl
-import hashlib
 import json
 import os
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from numba import config, njit
 from numba.core.caching import UserProvidedCacheLocator
 
-from eventlake.columnar.private_folder import is_private, private_folder
+from eventlake.columnar.private_folder import CHECKSUMS, cache_folder
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-_HERE = Path(__file__).parent
-_SOURCES = "**/*.py"
-_CHECKSUMS = "checksums.json"
 _config: Any = config
 _njit: Any = njit
 _locator: Any = UserProvidedCacheLocator
@@ -75,24 +70,6 @@ def _compiled(function: Function, **options: bool) -> Function:
         _config.CACHE_DIR, _config.CACHE_LOCATOR_CLASSES = before
 
 
-@cache
-def cache_folder() -> str | None:
-    """The cache folder of this version of the kernels; None if no folder is writable.
-
-    Numba checks only the file of a function, not the files of the functions it calls. A folder per
-    version keeps new kernels apart from the compiled code of old ones.
-    """
-    try:
-        files = sorted(_HERE.glob(_SOURCES))
-        sources = b"\0".join(path.read_bytes() for path in files)
-    except OSError:
-        return None
-    if not sources:  # shipped without them, or within an archive
-        return None
-    folder = private_folder() / f"kernel-{hashlib.sha256(sources).hexdigest()[:16]}"
-    return str(folder) if is_private(folder) else None
-
-
 @contextmanager
 def checked_cache() -> Iterator[None]:
     """Delete damaged files of the cache; use it around the calls that load or compile all kernels.
@@ -112,9 +89,9 @@ def checked_cache() -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_UN)  # nothing to compile
         yield
         if (found := _checksums(folder)) != listed:
-            draft = folder / f".{_CHECKSUMS}.{os.getpid()}"
+            draft = folder / f".{CHECKSUMS}.{os.getpid()}"
             draft.write_text(json.dumps(found))
-            draft.replace(folder / _CHECKSUMS)
+            draft.replace(folder / CHECKSUMS)
 
 
 def _checksums(folder: Path) -> dict[str, int]:
@@ -123,7 +100,7 @@ def _checksums(folder: Path) -> dict[str, int]:
 
 def _listed(folder: Path) -> dict[str, int]:
     with suppress(OSError, ValueError):
-        return dict(json.loads((folder / _CHECKSUMS).read_bytes()))
+        return dict(json.loads((folder / CHECKSUMS).read_bytes()))
     return {}
 
 

@@ -6,6 +6,7 @@ others. This module imports only the standard library: cluster nodes use it befo
 available.
 """
 
+import hashlib
 import os
 import stat
 import tempfile
@@ -48,3 +49,34 @@ def is_private(folder: Path) -> bool:
         return False
     closed = stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o022
     return closed and found.st_uid == os.getuid() and os.access(folder, os.W_OK)
+
+
+CHECKSUMS = "checksums.json"
+"""The file of a cache of kernels that lists its files; written once all are compiled."""
+
+
+@cache
+def cache_folder() -> str | None:
+    """The cache folder of this version of the kernels; None if no folder is writable.
+
+    Numba checks only the file of a function, not the files of the functions it calls. A folder per
+    version keeps new kernels apart from the compiled code of old ones.
+    """
+    try:
+        files = sorted(Path(__file__).parent.glob("**/*.py"))
+        sources = b"\0".join(path.read_bytes() for path in files)
+    except OSError:
+        return None
+    if not sources:  # shipped without them, or within an archive
+        return None
+    folder = private_folder() / f"kernel-{hashlib.sha256(sources).hexdigest()[:16]}"
+    return str(folder) if is_private(folder) else None
+
+
+def first_start() -> str | None:
+    """What to tell a user who waits while kernels are compiled; None if they are in the cache."""
+    folder = cache_folder()
+    if folder is not None and Path(folder, CHECKSUMS).exists():
+        return None
+    kept = f"once for this version, and keeps the result in {folder}" if folder else "at each start"
+    return f"Compiles its kernels, which takes up to a minute: {kept}"

@@ -12,6 +12,7 @@ from uuid import uuid4
 from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
+from eventlake.columnar.private_folder import first_start
 from eventlake.runs.context import SPARK_UI, Listener
 from eventlake.storage import LocalStorage
 from spark_resources.dataflow.blob_store import BlobStore
@@ -51,6 +52,8 @@ def local_dataflow(session: Callable[[], SparkSession], listener: Listener) -> S
         context = session().sparkContext
     if url := context.uiWebUrl:
         listener.page(SPARK_UI, url)
+    if wait := first_start():
+        listener.log(wait)
     # Spark removes its folder for files at its end.
     store = BlobStore(LocalStorage(SparkFiles.getRootDirectory()), f"blobs-{uuid4().hex}")
     return StagedDataflow(SparkRunner(context), store)

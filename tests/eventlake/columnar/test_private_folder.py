@@ -1,11 +1,14 @@
 """Folders from which code is executed belong to this user alone."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from eventlake.columnar.private_folder import VARIABLE, is_private, private_folder
+from eventlake.columnar.private_folder import CHECKSUMS, VARIABLE, is_private, private_folder
 
 
 @pytest.fixture(autouse=True)
@@ -67,3 +70,20 @@ def test_without_any_usable_folder_a_new_one_serves(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     folder = private_folder()
     assert folder.parent == tmp_path and folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_the_first_start_says_that_it_compiles(tmp_path: Path) -> None:
+    """A program of its own: the kernels of this process are loaded."""
+    environment = {**os.environ, VARIABLE: str(tmp_path / "cache")}
+
+    def first() -> str:
+        code = (
+            "from eventlake.columnar.private_folder import first_start; print(first_start())\n"
+            "import sys; assert 'numba' not in sys.modules"
+        )
+        return subprocess.check_output([sys.executable, "-c", code], env=environment, text=True)
+
+    assert f"keeps the result in {tmp_path}/cache/kernel-" in first()
+    [folder] = (tmp_path / "cache").iterdir()
+    (folder / CHECKSUMS).write_text("{}")
+    assert first() == "None\n"
