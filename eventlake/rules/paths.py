@@ -200,7 +200,13 @@ def is_version_folder(folder: str) -> bool:
     return folder.split("/")[3:4] in (["versions"], ["_v"])
 
 
-_OWN_FILE = re.compile(r"[A-Za-z0-9]+-\d+-\d+\.parquet", re.ASCII)
+_RUN_ID = re.compile(r"\d{19}|R\d+", re.ASCII)
+def is_run_id(name: str) -> bool:
+    """Whether a folder is called as our runs are: nanoseconds since 1970 (tests use R1, R2)."""
+    return _RUN_ID.fullmatch(name) is not None
+
+
+_OWN_FILE = re.compile(rf"({_RUN_ID.pattern})-\d+-\d+\.parquet", re.ASCII)
 
 
 def is_own_file(name: str) -> bool:
@@ -208,13 +214,7 @@ def is_own_file(name: str) -> bool:
     return _OWN_FILE.fullmatch(name) is not None
 
 
-_RUN_ID = re.compile(r"\d{19}|R\d+", re.ASCII)
 _LOG_FILE = re.compile(r"metadata\.json|records_[a-z]+\.\d+\.parquet", re.ASCII)
-
-
-def is_run_id(name: str) -> bool:
-    """Whether a folder is called as our runs are: nanoseconds since 1970 (tests use R1, R2)."""
-    return _RUN_ID.fullmatch(name) is not None
 
 
 def is_removable(path: str) -> bool:
