@@ -201,6 +201,8 @@ def is_version_folder(folder: str) -> bool:
 
 
 _RUN_ID = re.compile(r"\d{19}|R\d+", re.ASCII)
+
+
 def is_run_id(name: str) -> bool:
     """Whether a folder is called as our runs are: nanoseconds since 1970 (tests use R1, R2)."""
     return _RUN_ID.fullmatch(name) is not None
