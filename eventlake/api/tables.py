@@ -301,7 +301,7 @@ class Scan:
     def polars(self) -> Any:
         """A Polars DataFrame, if Polars is installed."""
         try:
-            import polars  # type: ignore[import-not-found, unused-ignore]
+            import polars
         except ImportError:
             raise UsageError(
                 "Polars is not installed. Install it (`pip install polars`), or use `arrow()` or "

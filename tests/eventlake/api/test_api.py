@@ -1,6 +1,7 @@
 """The Python API over a small lake: its docstrings run as written, and what they do not show."""
 
 import doctest
+import sys
 from collections.abc import Iterator
 from datetime import date, timedelta
 from importlib import import_module
@@ -65,11 +66,29 @@ def test_one_scan_is_the_same_rows_for_every_library(my: EventLake, tmp_path: Pa
     assert rows
     assert sorted(scan.duckdb().fetchall()) == rows
     assert sorted(scan.pandas().itertuples(index=False, name=None)) == rows
+    assert sorted(scan.polars().rows()) == rows
     assert sum(map(len, scan.reader())) == len(rows)
     sql = "SELECT message_id, hr FROM web_shop.page WHERE day = '2026-10-02' ORDER BY ALL"
     assert [tuple(row.values()) for row in my.sql(sql).to_pylist()] == rows
     reports = my.table("__segment_datalake.sync_reports").scan(["status", "row_count"])
     assert reports.arrow().num_rows == reports.duckdb().count("*").fetchall()[0][0]
+
+
+def test_polars_has_every_type_of_the_lake(my: EventLake) -> None:
+    scan = my.table("web_shop.track_order_completed").scan()
+    rows = [tuple(row.values()) for row in scan.arrow().to_pylist()]
+    types = {str(kind) for kind in scan.polars().schema.values()}
+    assert {"String", "Int64", "Boolean", "Decimal(precision=38, scale=6)"} <= types
+    assert any(kind.startswith("Datetime") for kind in types)
+    assert scan.polars().rows() == rows
+
+
+def test_without_polars_the_error_says_what_to_do(
+    my: EventLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(UsageError, match="pip install polars"):
+        my.table("web_shop.page").scan().polars()
 
 
 @pytest.mark.parametrize(
