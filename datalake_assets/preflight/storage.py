@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _WRITTEN = ("segment-stage", "segment-data", "sync_tracking_datasets")
-_NO_RULE = (
+_STAGING_STAYS = (
     "no rule of the bucket removes what failed runs leave in segment-stage/; "
     "`datalake aws lifecycle` adds one"
 )
@@ -38,8 +38,7 @@ def bucket_findings(lake: Lake) -> Iterator[Finding]:
         yield finding_of(folder, partial(probe, storage, folder))
     if lake.settings.on_emr:
         yield finding_of("Pipes messages", lambda: probe(storage, paths.pipes("check")))
-    if _staging_stays(storage):
-        yield Finding("lifecycle", _NO_RULE, warning=True)
+    yield from _lifecycle_findings(storage)
 
 
 def _bucket(storage: S3Storage) -> str:
@@ -79,20 +78,33 @@ def bucket_region(storage: S3Storage) -> str:
     return str(region or storage.access.region_name() or "us-east-1")
 
 
-def _staging_stays(storage: S3Storage) -> bool:
-    """Whether no rule of the bucket removes staging; False also without permission to read them."""
-    from eventlake.aws.lifecycle import read_lifecycle
+def _lifecycle_findings(storage: S3Storage) -> Iterator[Finding]:
+    """What the rules of the bucket leave behind; nothing without permission to read them."""
+    from eventlake.aws.lifecycle import LASTING, is_versioned, read_lifecycle
 
-    stage = f"{storage.prefix}/segment-stage/".lstrip("/")
+    # As `datalake aws lifecycle` does: the role of the lake need not see such rules.
+    access = storage.access.without_role()
     try:
-        # As `datalake aws lifecycle` does: the role of the lake need not see such rules.
-        rules = read_lifecycle(storage.access.without_role(), storage.bucket, []).present
+        rules = read_lifecycle(access, storage.bucket, []).present
+        versioned = is_versioned(access, storage.bucket)
     except LakeError:
-        return False
-    return not any(
-        rule["Status"] == "Enabled" and "Expiration" in rule and stage.startswith(_prefix(rule))
-        for rule in rules
-    )
+        return
+
+    def expires(folder: str, action: str) -> bool:
+        path = f"{storage.prefix}/{folder}/".lstrip("/")
+        ours = [rule for rule in rules if path.startswith(_prefix(rule))]
+        return any(action in rule for rule in ours if rule["Status"] == "Enabled")
+
+    if not expires("segment-stage", "Expiration"):
+        yield Finding("lifecycle", _STAGING_STAYS, warning=True)
+    stays = [folder for folder in LASTING if not expires(folder, "NoncurrentVersionExpiration")]
+    if versioned and stays:
+        yield Finding(
+            "versions",
+            f"the bucket keeps versions, and no rule expires them in {' and '.join(stays)}: data "
+            "of removed people survives there; `datalake aws lifecycle` adds such rules",
+            warning=True,
+        )
 
 
 def _prefix(rule: "Rule") -> str:

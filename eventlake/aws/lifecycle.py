@@ -8,23 +8,24 @@ from botocore.exceptions import ClientError
 
 from eventlake.aws.access import AwsAccess
 from eventlake.aws.refusals import aws_call
+from eventlake.rules import paths
 
 Rule: TypeAlias = dict[str, Any]
 
 _UNFINISHED_DAYS = 7  # longer than any upload takes
+# Of versioned buckets: time to undo a mistake, but removed people do not survive there.
+_NONCURRENT_DAYS = 7
+LOG_DAYS = 90
+LASTING = ("segment-data", "sync_tracking_datasets")
+"""Folders with data of people, which must not survive as old versions."""
 
 
 def our_rules(prefix: str, stage_days: int) -> list[Rule]:
-    """Rules that expire staging files and abort incomplete uploads, in the lake's folders only."""
-    stage = _rule(prefix, "segment-stage")
-    stage["Expiration"] = {"Days": stage_days}
-    # Without this, versioned buckets would keep deleted files forever.
-    stage["NoncurrentVersionExpiration"] = {"NoncurrentDays": 1}
-    return [
-        stage,
-        _rule(prefix, "segment-data"),
-        _rule(prefix, "sync_tracking_datasets"),
-    ]
+    """Rules for the lake's folders: staging and logs expire, and so do replaced versions."""
+    unfinished = {"AbortIncompleteMultipartUpload": {"DaysAfterInitiation": _UNFINISHED_DAYS}}
+    stage = _expiring(prefix, "segment-stage", stage_days) | unfinished
+    logs = _expiring(prefix, paths.LOGS, LOG_DAYS)
+    return [stage, *(_versions_expire(prefix, folder) | unfinished for folder in LASTING), logs]
 
 
 def _rule(prefix: str, folder: str) -> Rule:
@@ -32,7 +33,23 @@ def _rule(prefix: str, folder: str) -> Rule:
         "ID": f"datalake-{prefix}{folder}",
         "Status": "Enabled",
         "Filter": {"Prefix": f"{prefix}{folder}/"},
-        "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": _UNFINISHED_DAYS},
+    }
+
+
+def _expiring(prefix: str, folder: str, days: int) -> Rule:
+    return {
+        **_rule(prefix, folder),
+        "Expiration": {"Days": days},
+        # Without this, versioned buckets would keep deleted files forever.
+        "NoncurrentVersionExpiration": {"NoncurrentDays": 1},
+    }
+
+
+def _versions_expire(prefix: str, folder: str) -> Rule:
+    return {
+        **_rule(prefix, folder),
+        "Expiration": {"ExpiredObjectDeleteMarker": True},
+        "NoncurrentVersionExpiration": {"NoncurrentDays": _NONCURRENT_DAYS},
     }
 
 
@@ -74,6 +91,12 @@ def read_lifecycle(access: AwsAccess, bucket: str, ours: Sequence[Rule]) -> Life
     present = found["Rules"]
     size = found.get("TransitionDefaultMinimumObjectSize")
     return Lifecycle(bucket, present, merged(present, ours), size)
+
+
+def is_versioned(access: AwsAccess, bucket: str) -> bool:
+    """Whether the bucket keeps replaced and deleted objects, or used to."""
+    with aws_call(bucket):
+        return "Status" in access.client("s3").get_bucket_versioning(Bucket=bucket)
 
 
 def apply_lifecycle(access: AwsAccess, lifecycle: Lifecycle) -> None:

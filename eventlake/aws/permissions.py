@@ -62,7 +62,7 @@ _TABLE: dict[str, list[tuple[str, str, str]]] = {
         (_DELETE, "AbortMultipartUpload", ""),
         (_LIST, "ListObjects ListObjectsV2 HeadBucket", "ListBucket"),
         (_LIST, "ListMultipartUploads", "ListBucketMultipartUploads"),
-        (_INSPECT_BUCKET, "GetBucketLocation", ""),
+        (_INSPECT_BUCKET, "GetBucketLocation GetBucketVersioning", ""),
         (_INSPECT_BUCKET, "GetBucketLifecycleConfiguration", "GetLifecycleConfiguration"),
         (
             "change the lifecycle of S3 Bucket {bucket}",

@@ -119,7 +119,7 @@ def test_the_page_gives_needed_parameters_and_mentions_existing_ones() -> None:
 
 
 def test_the_stack_of_the_page_can_be_deployed_and_outputs_the_settings(aws: AwsServer) -> None:
-    network = {"VpcId", "SubnetId"}
+    network = {"VpcId", "SubnetIds"}
     given = {k: v for k, v in parameters(DEPLOYS[0]).items() if k not in network}
     stack = deploy(aws, **given)
     (asking,) = [options(words) for words in AWS if words[1] == "describe-stacks"]

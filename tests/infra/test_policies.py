@@ -21,6 +21,8 @@ from tests.support.servers.aws import AwsServer, fresh_sessions
 
 BUCKET = "arn:aws:s3:::lake-bucket"
 CLUSTER = f"arn:aws:elasticmapreduce:{REGION}:123456789012:cluster/j-1A2B3C4D5E6F7"
+APPLICATION = f"arn:aws:emr-serverless:{REGION}:123456789012:/applications/00f1a2b3c4d5e6f7"
+JOB_RUN = f"{APPLICATION}/jobruns/00g1a2b3c4d5e6f7"
 TABLE = f"arn:aws:glue:{REGION}:123456789012:table/ios_prod/identify"
 OURS = {"elasticmapreduce__ResourceTag_S_vendor": "segment"}
 ASKED = {"elasticmapreduce__RequestTag_S_vendor": "segment"}
@@ -34,12 +36,12 @@ def stack(aws_server: AwsServer) -> Any:
             patch.setenv(name, value)
         with fresh_sessions():
             aws_server.reset()
-            deployed = deploy(aws_server)
+            deployed = deploy(aws_server, WithServerless="true")
             roles = [name for name in deployed.resources if name.endswith("Role")]
             yield {role: deployed.role_documents(role) for role in roles}
 
 
-@pytest.mark.parametrize("role", ["LakeRole", "EmrServiceRole", "EmrInstanceRole"])
+@pytest.mark.parametrize("role", ["LakeRole", "EmrServiceRole", "EmrInstanceRole", "JobRole"])
 def test_actions_are_named_one_by_one(stack: dict[str, Any], role: str) -> None:
     granted = actions(stack[role])
     assert granted
@@ -62,6 +64,10 @@ def test_actions_are_named_one_by_one(stack: dict[str, Any], role: str) -> None:
         ("elasticmapreduce:TerminateJobFlows", CLUSTER, OURS),
         ("elasticmapreduce:RunJobFlow", CLUSTER, ASKED),
         ("elasticmapreduce:AddTags", CLUSTER, ASKED),
+        ("emr-serverless:StartJobRun", APPLICATION, {"aws__ResourceTag_S_vendor": "segment"}),
+        ("emr-serverless:TagResource", JOB_RUN, {"aws__RequestTag_S_vendor": "segment"}),
+        ("emr-serverless:GetJobRun", JOB_RUN, {"aws__ResourceTag_S_vendor": "segment"}),
+        ("cloudwatch:PutMetricData", "*", {"cloudwatch__namespace": "Eventlake"}),
     ],
 )
 def test_the_role_may_do_what_a_sync_does(
@@ -90,6 +96,10 @@ def test_the_role_may_do_what_a_sync_does(
         ("elasticmapreduce:TerminateJobFlows", CLUSTER, dict.fromkeys(OURS, "them")),
         ("elasticmapreduce:RunJobFlow", CLUSTER, {}),
         ("elasticmapreduce:AddTags", CLUSTER, {}),
+        ("emr-serverless:StartJobRun", APPLICATION, {}),
+        ("emr-serverless:CancelJobRun", JOB_RUN, {"aws__ResourceTag_S_vendor": "others"}),
+        ("emr-serverless:DeleteApplication", APPLICATION, {"aws__ResourceTag_S_vendor": "segment"}),
+        ("cloudwatch:PutMetricData", "*", {"cloudwatch__namespace": "AWS/Billing"}),
         ("iam:PassRole", DAGSTER, {"iam__PassedToService": "ec2.amazonaws.com"}),
     ],
 )
@@ -109,14 +119,15 @@ def test_the_cluster_may_load_and_log_but_not_make_clusters(stack: dict[str, Any
 
 
 def test_roles_are_passed_to_their_service_alone(aws: AwsServer) -> None:
-    stack = deploy(aws)
+    stack = deploy(aws, WithServerless="true")
     documents = stack.role_documents("LakeRole")
     iam = stack.client("iam")
     arns = {
         role: iam.get_role(RoleName=stack.resources[role])["Role"]["Arn"]
-        for role in ("EmrServiceRole", "EmrInstanceRole")
+        for role in ("EmrServiceRole", "EmrInstanceRole", "JobRole")
     }
-    services = ("elasticmapreduce.amazonaws.com", "ec2.amazonaws.com", "lambda.amazonaws.com")
+    names = ("elasticmapreduce", "ec2", "emr-serverless", "lambda")
+    services = [f"{name}.amazonaws.com" for name in names]
     assert [
         (role, service)
         for role, arn in arns.items()
@@ -125,6 +136,7 @@ def test_roles_are_passed_to_their_service_alone(aws: AwsServer) -> None:
     ] == [
         ("EmrServiceRole", "elasticmapreduce.amazonaws.com"),
         ("EmrInstanceRole", "ec2.amazonaws.com"),
+        ("JobRole", "emr-serverless.amazonaws.com"),
     ]
 
 
@@ -161,7 +173,12 @@ def test_a_wrong_external_id_is_refused(aws: AwsServer, dagster: Stack) -> None:
 
 
 # A client's name, and what the actions of its service begin with.
-SERVICES = {"s3": "s3", "glue": "glue", "emr": "elasticmapreduce"}
+SERVICES = {
+    "s3": "s3",
+    "glue": "glue",
+    "emr": "elasticmapreduce",
+    "emr-serverless": "emr-serverless",
+}
 
 # Done with an administrator's credentials, not with the role.
 NOT_BY_THE_ROLE = {"eventlake/aws/lifecycle.py"}
@@ -175,6 +192,7 @@ TAKES_ALSO = {
         "elasticmapreduce:PutManagedScalingPolicy",
     },
     "copy_object": {"s3:GetObject"},
+    "start_job_run": {"emr-serverless:TagResource"},
 }
 # Granted by the policy that people know from before, whether this release uses it or not.
 GLUE = """
@@ -243,7 +261,7 @@ def test_of_the_bucket_exactly_what_is_used_is_granted(used: set[str], granted: 
     assert of("s3", granted) == of("s3", used)
 
 
-@pytest.mark.parametrize("service", ["glue", "elasticmapreduce"])
+@pytest.mark.parametrize("service", ["glue", "elasticmapreduce", "emr-serverless"])
 def test_every_call_to_glue_and_emr_is_granted(
     service: str, used: set[str], granted: set[str]
 ) -> None:
@@ -253,13 +271,15 @@ def test_every_call_to_glue_and_emr_is_granted(
 
 def test_nothing_is_granted_of_other_services_but_roles_and_alerts(granted: set[str]) -> None:
     others = granted.difference(*(of(service, granted) for service in SERVICES.values()))
-    assert others == {"iam:PassRole", "sns:Publish"}
+    assert others == {"iam:PassRole", "sns:Publish", "cloudwatch:PutMetricData"}
 
 
 def test_the_cluster_may_do_to_bucket_and_catalog_what_the_role_may(stack: dict[str, Any]) -> None:
     role, cluster = actions(stack["LakeRole"]), actions(stack["EmrInstanceRole"])
     assert of("s3", cluster) == of("s3", role)
     assert of("glue", cluster) == of("glue", role) | {"glue:GetUserDefinedFunctions"}
+    jobs = actions(stack["JobRole"])
+    assert jobs == of("s3", role) | of("glue", role)
 
 
 def test_every_call_has_words_for_its_refusal() -> None:

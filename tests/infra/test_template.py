@@ -7,13 +7,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import botocore.session
 import pytest
 import yaml
+from botocore.validate import validate_parameters
 
 from eventlake.aws.lifecycle import our_rules
 from eventlake.rules import paths
 from scripts.aws_policies import TEMPLATE, main, policies, properties, template
-from tests.support.aws.stack import REGION, Stack, default, deploy
+from spark_resources.engines.emr.cluster import SUPPORTED, is_supported
+from spark_resources.engines.emr.nodes import memory_gb
+from tests.support.aws.stack import REGION, Stack, deploy, evaluated
 from tests.support.repo import ROOT
 from tests.support.servers.aws import AwsServer
 
@@ -26,42 +30,147 @@ def test_the_linter_finds_nothing() -> None:
     assert (done.returncode, done.stdout) == (0, "")
 
 
-@pytest.mark.parametrize(
-    ("group", "count"),
-    [("MasterInstanceGroup", 1), ("CoreInstanceGroup", 2), ("TaskInstanceGroups", 2)],
-)
-def test_the_cluster_has_five_nodes_on_demand(group: str, count: int) -> None:
-    found = properties("Cluster")["Instances"][group]
-    (nodes,) = found if isinstance(found, list) else [found]
-    assert nodes["InstanceCount"] == count
-    assert default(nodes["InstanceType"]) == "m5.xlarge"
-    assert nodes["Market"] == "ON_DEMAND"
+NETWORK = {"VpcId": "vpc-1", "SubnetIds": "subnet-1,subnet-2"}
+
+
+def cluster(**parameters: str) -> dict[str, Any]:
+    """The properties of the cluster with these parameters."""
+    found: dict[str, Any] = evaluated(properties("Cluster"), **NETWORK, **parameters)
+    return found
+
+
+def test_the_cluster_has_five_nodes_on_demand() -> None:
+    nodes = cluster()["Instances"]
+    groups = [
+        nodes["MasterInstanceGroup"],
+        nodes["CoreInstanceGroup"],
+        *nodes["TaskInstanceGroups"],
+    ]
+    assert [group["InstanceCount"] for group in groups] == [1, 2, 2]
+    assert {group["InstanceType"] for group in groups} == {"m5.xlarge"}
+    assert {group["Market"] for group in groups} == {"ON_DEMAND"}
+    assert nodes["Ec2SubnetId"] == "subnet-1"
+    assert not any("Fleet" in key for key in nodes)
 
 
 def test_the_cluster_scales_stays_up_and_runs_several_syncs_at_once() -> None:
-    cluster = properties("Cluster")
-    assert cluster["ManagedScalingPolicy"]["ComputeLimits"] == {
+    found = cluster()
+    assert found["ManagedScalingPolicy"]["ComputeLimits"] == {
         "UnitType": "Instances",
         "MinimumCapacityUnits": 2,
         "MaximumCapacityUnits": 8,
         "MaximumOnDemandCapacityUnits": 8,
         "MaximumCoreCapacityUnits": 2,
     }
-    assert "AutoScalingRole" not in cluster  # managed scaling needs none
+    assert "AutoScalingRole" not in found  # managed scaling needs none
     roles = [name for name, r in template()["Resources"].items() if r["Type"] == "AWS::IAM::Role"]
-    assert roles == ["LakeRole", "EmrServiceRole", "EmrInstanceRole"]
-    assert cluster["Instances"]["KeepJobFlowAliveWhenNoSteps"] is True
-    assert default(cluster["StepConcurrencyLevel"]) == 10
-    assert default(cluster["ReleaseLabel"]) == "emr-spark-8.0.0"
+    assert roles == ["LakeRole", "EmrServiceRole", "EmrInstanceRole", "JobRole"]
+    assert found["Instances"]["KeepJobFlowAliveWhenNoSteps"] is True
+    assert found["StepConcurrencyLevel"] == 4
+    assert is_supported(found["ReleaseLabel"])
+    assert found["ReleaseLabel"] == SUPPORTED
+
+
+def test_the_workers_have_room_for_the_application_masters_of_all_syncs() -> None:
+    """By default all of them get a tenth of the memory that YARN has."""
+    found = cluster()
+    [scheduler] = [
+        one["ConfigurationProperties"]
+        for one in found["Configurations"]
+        if one["Classification"] == "capacity-scheduler"
+    ]
+    share = float(scheduler["yarn.scheduler.capacity.maximum-am-resource-percent"])
+    least = found["ManagedScalingPolicy"]["ComputeLimits"]["MinimumCapacityUnits"]
+    for_yarn = least * memory_gb("m5.xlarge") * 0.75
+    assert found["StepConcurrencyLevel"] * 1.0 <= share * for_yarn < for_yarn
+
+
+def test_task_nodes_may_come_from_the_spot_market() -> None:
+    found = cluster(SpotTaskNodes="true")
+    nodes = found["Instances"]
+    assert nodes["TaskInstanceGroups"][0]["Market"] == "SPOT"
+    assert nodes["CoreInstanceGroup"]["Market"] == "ON_DEMAND"
+    limits = found["ManagedScalingPolicy"]["ComputeLimits"]
+    assert limits["MaximumOnDemandCapacityUnits"] == limits["MaximumCoreCapacityUnits"]
+
+
+@pytest.mark.parametrize("spot", ["true", "false"])
+def test_fleets_take_several_types_in_several_subnets(spot: str) -> None:
+    found = cluster(InstanceFleets="true", SpotTaskNodes=spot, ThirdInstanceType="")
+    nodes = found["Instances"]
+    assert nodes["Ec2SubnetIds"] == ["subnet-1", "subnet-2"]
+    assert not any("Group" in key and "Security" not in key for key in nodes)
+    [task] = nodes["TaskInstanceFleets"]
+    types = [one["InstanceType"] for one in task["InstanceTypeConfigs"]]
+    assert types == ["m5.xlarge", "m5a.xlarge"]
+    targets = (task["TargetSpotCapacity"], task["TargetOnDemandCapacity"])
+    assert targets == ((2, 0) if spot == "true" else (0, 2))
+    assert nodes["CoreInstanceFleet"]["TargetOnDemandCapacity"] == 2
+    assert found["ManagedScalingPolicy"]["ComputeLimits"]["UnitType"] == "InstanceFleetUnits"
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"SpotTaskNodes": "true"},
+        {"InstanceFleets": "true", "SpotTaskNodes": "true"},
+        {"WithHive": "true", "KeyPair": "ops"},
+    ],
+    ids=["default", "spot", "fleets", "hive"],
+)
+def test_emr_accepts_the_cluster(parameters: dict[str, str]) -> None:
+    """By the description of `RunJobFlow`, to which CloudFormation turns it."""
+    request = cluster(**parameters)
+    instances = request["Instances"]
+    known = {
+        "InstanceGroups": [
+            {**group, "InstanceRole": role}
+            for role, group in _given(instances, "InstanceGroup").items()
+        ],
+        "InstanceFleets": [
+            {**fleet, "InstanceFleetType": role}
+            for role, fleet in _given(instances, "InstanceFleet").items()
+        ],
+    }
+    rest = {key: value for key, value in instances.items() if "Instance" not in key}
+    request["Instances"] = {**rest, **{key: value for key, value in known.items() if value}}
+    request["Configurations"] = [
+        {"Classification": one["Classification"], "Properties": one["ConfigurationProperties"]}
+        for one in request["Configurations"]
+    ]
+    for name in ("LogUri", "ServiceRole", "JobFlowRole", "Name"):
+        request[name] = "x"  # made of other resources
+    model = botocore.session.get_session().get_service_model("emr").operation_model("RunJobFlow")
+    validate_parameters(request, model.input_shape)
+
+
+def _given(instances: dict[str, Any], kind: str) -> dict[str, dict[str, Any]]:
+    tasks = instances.get(f"Task{kind}s", [])
+    found = {"TASK": tasks[0]} if tasks else {}
+    for role in ("Master", "Core"):
+        if one := instances.get(f"{role}{kind}"):
+            found[role.upper()] = one
+    return found
 
 
 def test_glue_is_the_metastore_of_spark_and_of_hive_where_there_is_hive() -> None:
-    spark, hive = properties("Cluster")["Configurations"]
-    condition, configured, absent = hive["Fn::If"]
-    assert (condition, absent) == ("HasHive", {"Ref": "AWS::NoValue"})
-    for part, name in [(spark, "spark-hive-site"), (configured, "hive-site")]:
-        assert part["Classification"] == name
-        assert part["ConfigurationProperties"] == {"hive.metastore.client.factory.class": GLUE}
+    for hive, expected in [
+        ("false", {"spark-hive-site"}),
+        ("true", {"spark-hive-site", "hive-site"}),
+    ]:
+        found = {
+            one["Classification"]: one["ConfigurationProperties"]
+            for one in cluster(WithHive=hive)["Configurations"]
+        }
+        assert {name for name in found if name.endswith("hive-site")} == expected
+        for name in expected:
+            assert found[name] == {"hive.metastore.client.factory.class": GLUE}
+
+
+def test_there_need_be_neither_cluster_nor_network() -> None:
+    [rule] = template()["Rules"].values()
+    assert rule["RuleCondition"] == {"Fn::Equals": [{"Ref": "WithCluster"}, "true"]}
 
 
 def as_api(rule: dict[str, Any]) -> dict[str, Any]:
@@ -73,11 +182,13 @@ def as_api(rule: dict[str, Any]) -> dict[str, Any]:
     renamed = {"ID": plain.pop("Id"), "Filter": {"Prefix": plain.pop("Prefix")}}
     if days := plain.pop("ExpirationInDays", None):
         renamed["Expiration"] = {"Days": days}
+    if plain.pop("ExpiredObjectDeleteMarker", None):
+        renamed["Expiration"] = {"ExpiredObjectDeleteMarker": True}
     return plain | renamed
 
 
 def test_a_new_bucket_expires_files_like_an_existing_one_is_closed_and_outlives_the_stack() -> None:
-    rules = properties("Bucket")["LifecycleConfiguration"]["Rules"]
+    rules = evaluated(properties("Bucket")["LifecycleConfiguration"]["Rules"])
     assert list(map(as_api, rules)) == our_rules("", 14)
     assert set(properties("Bucket")["PublicAccessBlockConfiguration"].values()) == {True}
     (rule,) = properties("Bucket")["BucketEncryption"]["ServerSideEncryptionConfiguration"]
@@ -85,11 +196,18 @@ def test_a_new_bucket_expires_files_like_an_existing_one_is_closed_and_outlives_
     assert template()["Resources"]["Bucket"]["DeletionPolicy"] == "Retain"
 
 
+def test_files_of_tables_may_move_to_a_colder_storage_class() -> None:
+    rules = properties("Bucket")["LifecycleConfiguration"]["Rules"]
+    *_, cold = evaluated(rules, ColdAfterDays="365", ColdStorageClass="GLACIER_IR")
+    assert cold["Prefix"] == {"Fn::Sub": "${Prefix}segment-data/data/"}
+    assert cold["Transitions"] == [{"StorageClass": "GLACIER_IR", "TransitionInDays": "365"}]
+
+
 def test_the_template_knows_the_folders_of_the_lake() -> None:
     listed = properties("LakeAccess")["PolicyDocument"]["Statement"][2]
     prefixes = listed["Condition"]["StringLike"]["s3:prefix"]
     folders = {entry["Fn::Sub"].removeprefix("${Prefix}").removesuffix("/*") for entry in prefixes}
-    assert default({"Ref": "RawFolder"}) == "segment-logs"
+    assert evaluated({"Ref": "RawFolder"}) == "segment-logs"
     assert folders - {"${RawFolder}"} == set(paths.OURS) - {"segment-logs"}
 
 
@@ -126,7 +244,7 @@ def test_the_stack_has_its_resources_and_the_cluster_its_subnet_roles_logs_and_t
         Filters=[{"Name": "cidr-block", "Values": ["10.0.1.0/24"]}]
     )["Subnets"]
     assert tags["vendor"] == "segment"
-    assert cluster["ReleaseLabel"] == "emr-spark-8.0.0"
+    assert cluster["ReleaseLabel"] == SUPPORTED
     assert cluster["LogUri"] == "s3://lake-bucket/logs/"
     assert cluster["ServiceRole"] == stack.resources["EmrServiceRole"]
     attributes = cluster["Ec2InstanceAttributes"]
@@ -136,6 +254,41 @@ def test_the_stack_has_its_resources_and_the_cluster_its_subnet_roles_logs_and_t
     found = stack.client("s3").get_bucket_encryption(Bucket="lake-bucket")
     (rule,) = found["ServerSideEncryptionConfiguration"]["Rules"]
     assert rule["ApplyServerSideEncryptionByDefault"] == {"SSEAlgorithm": "AES256"}
+
+
+def test_a_stack_without_a_cluster_runs_jobs_on_emr_serverless(aws: AwsServer) -> None:
+    network = {"VpcId": "", "SubnetIds": ""}
+    stack = deploy(aws, WithCluster="false", WithServerless="true", **network)
+    roles = {"LakeRole", "JobRole"}
+    assert stack.resources.keys() == roles | {"Bucket", "LakeAccess", "Application", "AlertsTopic"}
+    application_id = stack.outputs["ApplicationId"]
+    found = stack.client("emr-serverless").get_application(applicationId=application_id)
+    assert found["application"]["releaseLabel"] == SUPPORTED
+    assert found["application"]["tags"] == {"vendor": "segment"}
+    assert yaml.safe_load(stack.outputs["LakeYaml"]) == {
+        "storage": "s3://lake-bucket/",
+        "catalog": "glue",
+        "engine": "emr-serverless",
+        "region": REGION,
+        "emr_serverless_application_id": application_id,
+        "execution_role_arn": stack.outputs["JobRoleArn"],
+        "glue_catalog_id": "123456789012",
+        "iam_role_arn": stack.outputs["LakeRoleArn"],
+    }
+
+
+def test_a_stack_may_have_no_compute_at_all(aws: AwsServer) -> None:
+    stack = deploy(aws, WithCluster="false", VpcId="", SubnetIds="")
+    assert stack.resources.keys() == {"LakeRole", "Bucket", "LakeAccess", "AlertsTopic"}
+    assert yaml.safe_load(stack.outputs["LakeYaml"])["engine"] == "local"
+
+
+def test_a_workgroup_limits_what_queries_scan(aws: AwsServer) -> None:
+    stack = deploy(aws, AthenaScanLimitGB="50", Prefix="events/")
+    name = stack.outputs["AthenaWorkgroup"]
+    found = stack.client("athena").get_work_group(WorkGroup=name)["WorkGroup"]["Configuration"]
+    assert int(found["BytesScannedCutoffPerQuery"]) == 50 * 10**9
+    assert found["ResultConfiguration"]["OutputLocation"] == "s3://lake-bucket/events/logs/athena/"
 
 
 def test_an_existing_bucket_stays_as_it_is(aws: AwsServer) -> None:

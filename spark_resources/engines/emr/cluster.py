@@ -188,7 +188,8 @@ def _given(of: Mapping[str, Any]) -> Json:
     return {name: value for name, value in of.items() if value not in (None, "", [], {})}
 
 
-SUPPORTED = "emr-spark-8.0.0"
+SUPPORTED = "emr-spark-8.1.0"
+"""The release to recommend; any with Spark 4 is usable."""
 _SPARK_RELEASE = re.compile(r"emr-spark-(\d+)\.\d+\.\d+(?:[.-].*)?")
 
 

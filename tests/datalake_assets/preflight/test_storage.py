@@ -7,6 +7,8 @@ import pytest
 from botocore.awsrequest import AWSResponse
 
 from datalake_assets.preflight.storage import bucket_findings, bucket_region
+from eventlake.aws.access import AwsAccess
+from eventlake.aws.lifecycle import apply_lifecycle, our_rules, read_lifecycle
 from eventlake.lake import Lake
 from eventlake.rules.errors import InvalidSetting
 from eventlake.storage import LocalStorage
@@ -14,7 +16,7 @@ from eventlake.storage.base import probe
 from eventlake.storage.s3 import S3Storage
 from tests.support.aws.enforced import Become, Body, enforced
 from tests.support.aws.preflight import LAKE, MakeLake, only_problem, signs
-from tests.support.servers.aws import AwsServer
+from tests.support.servers.aws import REGION, AwsServer
 
 STAGING_EXPIRES = {
     "ID": "any",
@@ -95,6 +97,17 @@ def test_a_missing_permission_is_reported_with_the_statement_to_grant(
 def test_staging_files_that_do_not_expire_are_a_warning(aws: AwsServer, lake: Lake) -> None:
     aws.client("s3").delete_bucket_lifecycle(Bucket=LAKE)
     assert "`datalake aws lifecycle` adds one" in only_problem(bucket_findings(lake), "lifecycle")
+
+
+def test_versions_that_do_not_expire_are_a_warning(aws: AwsServer, lake: Lake) -> None:
+    versioned = {"Status": "Enabled"}
+    aws.client("s3").put_bucket_versioning(Bucket=LAKE, VersioningConfiguration=versioned)
+    said = only_problem(bucket_findings(lake), "versions")
+    assert "no rule expires them in segment-data and sync_tracking_datasets" in said
+
+    access = AwsAccess(REGION)
+    apply_lifecycle(access, read_lifecycle(access, LAKE, our_rules("", 14)))
+    assert set(signs(bucket_findings(lake)).values()) == {"✓"}
 
 
 class Forgetful(LocalStorage):

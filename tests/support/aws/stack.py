@@ -5,17 +5,47 @@ from ast import literal_eval
 from dataclasses import dataclass
 from typing import Any
 
+from moto.core.common_models import CloudFormationModel
+from moto.emrserverless.models import emrserverless_backends
+
 from eventlake.aws.access import AwsAccess
 from scripts.aws_policies import TEMPLATE, template
 from tests.support.servers.aws import AwsServer
+from tests.support.servers.emr_serverless import new_application
 
 REGION = "us-east-1"  # the local EMR looks for the region in host names, and takes this for all
 DAGSTER = "arn:aws:iam::123456789012:role/dagster"
 
 
-def default(value: Any) -> Any:
-    """What a parameter is where nothing is given; all else as it is."""
-    return template()["Parameters"][value["Ref"]]["Default"] if isinstance(value, dict) else value
+_LEFT_OUT: Any = object()
+
+
+def evaluated(value: Any, **parameters: str) -> Any:
+    """A part of the template with these parameters, else the defaults; other functions stay."""
+    if isinstance(value, list):
+        found = [evaluated(one, **parameters) for one in value]
+        return [one for one in found if one is not _LEFT_OUT]
+    if not isinstance(value, dict):
+        return value
+    if value == {"Ref": "AWS::NoValue"}:
+        return _LEFT_OUT
+    match [*value.items()]:
+        case [("Ref", name)] if name in template()["Parameters"]:
+            known = template()["Parameters"][name]
+            given = parameters.get(name, known.get("Default"))
+            return given.split(",") if known["Type"] == "CommaDelimitedList" else given
+        case [("Fn::If", [condition, met, unmet])]:
+            holds = evaluated(template()["Conditions"][condition], **parameters)
+            return evaluated(met if holds else unmet, **parameters)
+        case [("Fn::Equals", sides)]:
+            left, right = evaluated(sides, **parameters)
+            return str(left) == str(right)
+        case [("Fn::Not", [condition])]:
+            return not evaluated(condition, **parameters)
+        case [("Fn::Select", [index, entries])]:
+            return evaluated(entries, **parameters)[index]
+    found = {key: evaluated(one, **parameters) for key, one in value.items()}
+    return {key: one for key, one in found.items() if one is not _LEFT_OUT}
 
 
 @dataclass(frozen=True)
@@ -43,12 +73,46 @@ class Stack:
     def mend_inline_policies(self) -> None:
         """The local CloudFormation stores them as Python prints them, which IAM cannot read."""
         iam = self.client("iam")
-        for role in ("LakeRole", "EmrServiceRole", "EmrInstanceRole"):
-            name = self.resources[role]
+        for name in (name for role, name in self.resources.items() if role.endswith("Role")):
             for policy in iam.list_role_policies(RoleName=name)["PolicyNames"]:
                 found = iam.get_role_policy(RoleName=name, PolicyName=policy)["PolicyDocument"]
                 document = json.dumps(literal_eval(found) if isinstance(found, str) else found)
                 iam.put_role_policy(RoleName=name, PolicyName=policy, PolicyDocument=document)
+
+
+class _Application(CloudFormationModel):
+    """An application of EMR Serverless, which the local CloudFormation does not know."""
+
+    def __init__(self, application_id: str) -> None:
+        self.physical_resource_id = application_id
+
+    @staticmethod
+    def cloudformation_name_type() -> str:
+        return "Name"
+
+    @staticmethod
+    def cloudformation_type() -> str:
+        return "AWS::EMRServerless::Application"
+
+    @classmethod
+    def create_from_cloudformation_json(
+        cls,
+        resource_name: str,
+        cloudformation_json: dict[str, Any],
+        account_id: str,
+        region_name: str,
+        **kwargs: Any,
+    ) -> "_Application":
+        given = cloudformation_json["Properties"]
+        made = new_application(
+            emrserverless_backends[account_id][region_name].create_application,
+            name=given["Name"],
+            release_label=given["ReleaseLabel"],
+            application_type=given["Type"],
+            tags={tag["Key"]: tag["Value"] for tag in given["Tags"]},
+            maximum_capacity={k.lower(): v for k, v in given["MaximumCapacity"].items()},
+        )
+        return cls(made.id)
 
 
 def deploy(aws: AwsServer, **parameters: str) -> Stack:
@@ -57,7 +121,7 @@ def deploy(aws: AwsServer, **parameters: str) -> Stack:
     vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
     subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.1.0/24")["Subnet"]["SubnetId"]
     least = {"BucketName": "lake-bucket", "TrustedPrincipals": DAGSTER}
-    least |= {"ExternalIds": "P3IMS7SBDH,9IP56Shn6", "VpcId": vpc, "SubnetId": subnet}
+    least |= {"ExternalIds": "P3IMS7SBDH,9IP56Shn6", "VpcId": vpc, "SubnetIds": subnet}
     given = least | parameters
     cloud = AwsAccess(REGION).client("cloudformation")
     cloud.create_stack(

@@ -5,6 +5,7 @@ A driver has a container of its own there: its working folder has the unpacked a
 """
 
 import gzip
+import inspect
 import os
 import shlex
 import signal
@@ -18,7 +19,7 @@ from typing import Any
 
 import pyspark
 from moto.core.responses import ActionResult
-from moto.emrserverless.models import JobRun, emrserverless_backends
+from moto.emrserverless.models import Application, JobRun, emrserverless_backends
 from moto.emrserverless.responses import EMRServerlessResponse
 
 from tests.support.servers.aws import ACCOUNT, REGION, AwsServer
@@ -164,11 +165,8 @@ def _taught(serverless: LocalServerless) -> Iterator[None]:
         run.state = "SUBMITTED"
         return run
 
-    def create_application(**request: Any) -> Any:
-        label = request.pop("release_label")
-        made = create(release_label="emr-7.0.0", **request)
-        made.release_label = label
-        return made
+    def create_application(**request: Any) -> Application:
+        return new_application(create, **request)
 
     def cancel_job_run(self: EMRServerlessResponse) -> ActionResult:
         application_id, run_id = self._get_param("applicationId"), self._get_param("jobRunId")
@@ -184,6 +182,15 @@ def _taught(serverless: LocalServerless) -> Iterator[None]:
     finally:
         EMRServerlessResponse.cancel_job_run = known  # type: ignore[method-assign]
         del taught.start_job_run, taught.create_application
+
+
+def new_application(create: Callable[..., Application], **request: Any) -> Application:
+    """moto checks the name of the release, and knows only older ones."""
+    absent = dict.fromkeys(inspect.signature(create).parameters)
+    label = request.pop("release_label")
+    made = create(**absent | request | {"release_label": "emr-7.0.0"})
+    made.release_label = label
+    return made
 
 
 def submitted(run: JobRun) -> tuple[Mapping[str, str], str, list[str]]:
