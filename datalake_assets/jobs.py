@@ -29,7 +29,7 @@ from datalake_assets.instance.dagster_private import (
 from datalake_assets.instance.schedules import Schedules, running_schedules
 from datalake_assets.instance.snapshot import refresh_snapshot
 from datalake_assets.preflight import Finding, findings
-from eventlake.catalog.sync_reports import ensure_reports_table
+from eventlake.catalog.sync_records import ensure_own_tables
 from eventlake.checks.published import Loaded
 from eventlake.lake import Lake
 from eventlake.rules.clock import now, parse_hour, touched_days
@@ -302,7 +302,7 @@ def check_job(lake: Lake, names: Names = NAMES) -> dg.JobDefinition:
         shown = {"findings": dg.MetadataValue.md(as_markdown(found))}
         if wrong:
             raise dg.Failure("\n".join(wrong), shown, allow_retries=False)
-        ensure_reports_table(lake.catalog)
+        ensure_own_tables(lake.catalog)
         context.add_output_metadata(shown)
 
     description = "Whether syncs and replays can work, and why data may be missing."

@@ -16,6 +16,7 @@ from pyarrow import fs
 
 from datalake_assets.cli.demo import STORAGE, fresh_folder
 from eventlake.lake import Lake
+from eventlake.rules.names import Naming, column_name, pointer_path, table_name
 from eventlake.sample import IOS_PROD, SampleSpec, write_archive
 from eventlake.settings.file import load_settings
 from eventlake.settings.models import Settings
@@ -162,3 +163,26 @@ def test_every_block_names_what_runs_it() -> None:
     assert len(re.findall(r"^```(sql|python)$", text, re.MULTILINE)) == len(EXAMPLES)
     [policy] = blocks(text, "json")
     assert json.loads(policy)["Version"] == "2012-10-17"
+
+
+def rows_of(page: str, heading: str) -> list[list[str]]:
+    """The cells of a Markdown table below a heading, without its head."""
+    section = (ROOT / "docs" / page).read_text("utf-8").partition(f"## {heading}\n")[2]
+    lines = [line for line in section.partition("\n## ")[0].splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+@pytest.mark.parametrize("row", rows_of("warehouse.md", "Tables"), ids=lambda row: str(row[0]))
+def test_tables_are_named_as_the_page_on_warehouses_says(row: list[str]) -> None:
+    kind, _, event = row[0].split(",")[0].partition(" ")
+    names = [table_name(kind, event.strip('"') or None, naming) for naming in Naming]
+    assert [cell.strip("`") for cell in row[1:]] == names
+
+
+@pytest.mark.parametrize("row", rows_of("warehouse.md", "Columns"), ids=lambda row: str(row[0]))
+def test_columns_are_named_as_the_page_on_warehouses_says(row: list[str]) -> None:
+    field, event_type, *shown = row
+    path = pointer_path(field.strip("`"))
+    kind = "track" if event_type == "all" else event_type
+    names = [column_name(path, naming, kind) for naming in Naming]
+    assert [None if "rescued_data" in cell else cell.strip("`") for cell in shown] == names

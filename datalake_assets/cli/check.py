@@ -12,7 +12,7 @@ from datalake_assets.cli.invocation import AsJson, chosen_sources, invocation
 from datalake_assets.cli.output import note, out, print_json, say, working
 from datalake_assets.instance.schedules import schedules_of
 from datalake_assets.preflight import Finding, findings
-from eventlake.catalog.sync_reports import ensure_reports_table
+from eventlake.catalog.sync_records import ensure_own_tables
 from eventlake.checks.published import source_checks
 from eventlake.lake import Lake
 from eventlake.rules.errors import LakeError
@@ -69,7 +69,7 @@ def run_check(file: Path, lake: Lake) -> list[Finding]:
     read = Finding("settings", f"{file}, {plural(len(sources), 'source')}")
     found = [read, *findings(lake, sources, schedules_of(lake))]
     if not any(finding.error for finding in found):
-        ensure_reports_table(lake.catalog)
+        ensure_own_tables(lake.catalog)
     return found
 
 

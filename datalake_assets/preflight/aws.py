@@ -14,6 +14,7 @@ from datalake_assets.preflight.finding import Finding, finding_of
 from eventlake.aws.access import AwsAccess
 from eventlake.aws.refusals import role_call
 from eventlake.catalog import sync_reports
+from eventlake.catalog.sync_records import ensure_own_tables
 from eventlake.lake import Lake
 from eventlake.rules.errors import InvalidSetting
 from eventlake.rules.text import plural
@@ -89,7 +90,7 @@ def glue_findings(lake: Lake, sources: Sequence[Source]) -> Iterator[Finding]:
 
 
 def _reports(lake: Lake) -> str:
-    sync_reports.ensure_reports_table(lake.catalog)
+    ensure_own_tables(lake.catalog)
     return _changeable(lake, sync_reports.DATABASE)
 
 

@@ -20,6 +20,10 @@ class CatalogColumn(msgspec.Struct, frozen=True):
     comment: str = ""
 
 
+Format = Literal["parquet", "json", "symlink"]
+"""Of the files in the location of a partition; symlink: they list Parquet files elsewhere."""
+
+
 class CatalogTable(msgspec.Struct, frozen=True):
     """An external table; `location` is relative to the storage's root, keys are all strings."""
 
@@ -28,7 +32,7 @@ class CatalogTable(msgspec.Struct, frozen=True):
     columns: tuple[CatalogColumn, ...]
     partition_keys: tuple[str, ...]
     location: str
-    format: Literal["parquet", "json"] = "parquet"
+    format: Format = "parquet"
     comment: str = ""
     # The number of the manifest that last changed the type of a column; negative during the change,
     # if types and partitions cannot be changed at once.

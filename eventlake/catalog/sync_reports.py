@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from eventlake.catalog.base import Catalog, CatalogColumn, CatalogTable
+from eventlake.catalog.base import CatalogColumn, CatalogTable
 from eventlake.rules import paths
 from eventlake.rules.counts import NewColumn
 
@@ -96,10 +96,3 @@ SYNC_REPORTS = CatalogTable(
     format="json",
     comment="One line per sync or replay, and one per table it touched",
 )
-
-
-def ensure_reports_table(catalog: Catalog) -> None:
-    """Create the table before the first report, so that queries of it do not fail."""
-    catalog.ensure_database(DATABASE)
-    if not catalog.create_table(SYNC_REPORTS):
-        catalog.append_columns(DATABASE, NAME, COLUMNS)

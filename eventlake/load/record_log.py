@@ -11,9 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from eventlake.catalog.sync_records import COLUMNS
 from eventlake.rules.clock import now
 from eventlake.rules.names import Naming
 from eventlake.rules.partitions import DatePartition
+from eventlake.rules.types import LakeType
 from eventlake.settings.models import Limits
 from eventlake.state.suppression import Suppression
 from eventlake.storage import Storage
@@ -45,22 +47,7 @@ _STATUS = {
     BatchType.NULL: "NULL",
 }
 
-SCHEMA = pa.schema(
-    [
-        ("identifier", pa.string()),
-        ("record_payload", pa.string()),
-        ("operation", pa.string()),
-        ("status", pa.string()),
-        ("status_message", pa.string()),
-        ("batch_started_at", pa.timestamp("us", tz="UTC")),
-        ("batch_ended_at", pa.timestamp("us", tz="UTC")),
-        ("raw_file", pa.string()),
-        ("raw_line", pa.int64()),
-        ("table_name", pa.string()),
-        ("partition", pa.string()),
-        ("data_file", pa.string()),
-    ]
-)
+SCHEMA = pa.schema([(column.name, LakeType(column.type).arrow) for column in COLUMNS])
 
 
 class RecordLog:

@@ -19,10 +19,7 @@ SKIPPED, SUPPRESSED = "skipped", "suppressed"
 
 
 class SeenColumn(msgspec.Struct, array_like=True):
-    """A field of the events of a table: its column, first position, and the kinds of its values.
-
-    Kinds are recorded only for new columns.
-    """
+    """A field of the events of a table: its column, first position, and the kinds of its values."""
 
     pointer: str
     column: str

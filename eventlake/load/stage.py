@@ -154,7 +154,6 @@ _KINDS = {
     ARRAY: Kind.ARRAY,
     LOOSE_ARRAY: Kind.ARRAY,
 }
-_NO_KINDS: frozenset[Kind] = frozenset()
 
 
 @cache
@@ -411,7 +410,7 @@ class _StageTask:
         ]
         written = self.writer.write(block, tables, fields, [p.ends for p in of_table], origins)
         for name, which, some, table in zip(names, of_table, fields, written, strict=True):
-            seen = SeenTable(name, "", (0, 0, 0), self._columns(block, name, some, table.facts))
+            seen = SeenTable(name, "", (0, 0, 0), self._columns(block, some, table.facts))
             first = int(rows[which.rows].min())
             seen.original = self.vocabulary.original(int(block.events.name[first]))
             seen.first = (block.files.item(first), block.numbers.item(first), 0)
@@ -426,17 +425,15 @@ class _StageTask:
                 yield Blob(BlobKind.ROWS, key, self.task, total, some.head + data)
 
     def _columns(
-        self, block: CellBlock, table: str, fields: BatchFields, facts: np.ndarray
+        self, block: CellBlock, fields: BatchFields, facts: np.ndarray
     ) -> list[SeenColumn]:
         """The fields that have a column in at least one row."""
         files, lines = block.files, block.numbers
-        is_new = self.tables[table].is_new
         found = []
         for (at, column), (bits, row, place) in zip(fields.fields, facts.tolist(), strict=True):
             if bits and at.startswith("/"):
                 first = files.item(row), lines.item(row), place
-                kinds = _kinds(bits) if is_new(column) else _NO_KINDS
-                found.append(SeenColumn(at, column, first, kinds))
+                found.append(SeenColumn(at, column, first, _kinds(bits)))
         return found
 
     def _ids(self, block: CellBlock, tables: TableRows, origins: Origins) -> Iterator[Blob]:

@@ -30,14 +30,9 @@ class TableFields:
         self._naming, self._limits = job.naming, job.limits
         self._event_type = type_of_table(table, job.naming)
         self._partition_keys = job.date_partition.keys
-        self._known = job.known_columns(table)  # columns that the table has in the lake
         self._columns: dict[Path, str | None] = {}
-        self._have = set(self._known)
+        self._have = set(job.known_columns(table))  # columns that the table has in the lake
         self._batches: dict[bytes, BatchFields] = {}
-
-    def is_new(self, column: str) -> bool:
-        """Whether the lake lacks a column."""
-        return column not in self._known
 
     def take(self, paths: Collection[Path]) -> bool:
         """Assign columns to the fields; False if the table would have too many."""

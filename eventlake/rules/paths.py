@@ -5,7 +5,8 @@ from datetime import UTC, date, datetime, timedelta
 from hashlib import sha256
 
 LOGS = "logs"  # of clusters
-OURS = ("logs", "segment-stage", "segment-data", "segment-logs", "sync_tracking_datasets")
+TRACKED = "sync_tracking_datasets"
+OURS = ("logs", "segment-stage", "segment-data", "segment-logs", TRACKED)
 """The folders of the lake below the root; others are never modified."""
 RAW_SUFFIXES = (".gz", ".json", ".jsonl")
 STATE = "segment-data/_state"
@@ -222,7 +223,7 @@ _LOG_FILE = re.compile(r"metadata\.json|records_[a-z]+\.\d+\.parquet", re.ASCII)
 def is_removable(path: str) -> bool:
     """Whether a file in a folder that is to be removed is ours, by its name."""
     name = path.rpartition("/")[2]
-    if path.startswith("sync_tracking_datasets/"):
+    if path.startswith(f"{TRACKED}/"):
         return _LOG_FILE.fullmatch(name) is not None
     return "segment_type=" not in path or is_own_file(name)
 
@@ -247,8 +248,17 @@ def id_indexes(source_id: str) -> str:
     return f"{source_state(source_id)}/ids"
 
 
+def listed_records() -> str:
+    """The lists of the files of record logs: the table of records reads them."""
+    return "segment-data/sync_records"
+
+
+def listed_run(source_id: str, day: str, run_id: str) -> str:
+    return f"{listed_records()}/source_id={source_id}/day={day}/run_id={run_id}"
+
+
 def tracked_runs(workspace_id: str, source_id: str) -> str:
-    return f"sync_tracking_datasets/{workspace_id}/{source_id}"
+    return f"{TRACKED}/{workspace_id}/{source_id}"
 
 
 def tracking(workspace_id: str, source_id: str, run_id: str) -> str:

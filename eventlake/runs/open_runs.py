@@ -7,13 +7,15 @@ from datetime import datetime
 
 import msgspec
 
+from eventlake.catalog import sync_records
 from eventlake.catalog.base import Catalog, CatalogPartition
 from eventlake.catalog.local import remove_damaged
-from eventlake.catalog.sync_reports import DATABASE, NAME, ensure_reports_table
+from eventlake.catalog.sync_records import ensure_own_tables
+from eventlake.catalog.sync_reports import DATABASE, NAME
 from eventlake.rules import paths
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import DamagedFile, LakeError
-from eventlake.runs.record_log import write_metadata
+from eventlake.runs.record_log import restore_records, show_records, write_metadata
 from eventlake.runs.report_history import report_in
 from eventlake.state.lease import Holder, myself, renewed
 from eventlake.state.manifest import (
@@ -75,7 +77,7 @@ def opened_run(
 
     storage.write(path, content())
     if not upkeep:
-        write_metadata(storage, run, "running")
+        write_metadata(storage, run, "running", {})
     with renewed(lambda: storage.write(path, content()), path):
         yield
     with suppress(LakeError, OSError):  # the run is over and has its report
@@ -151,6 +153,7 @@ def _wind_up(storage: Storage, catalog: Catalog, run: RunFacts, status: str) -> 
         _show_reports(catalog, [(run.source_id, run.day)])
     except DamagedFile:
         restore_reports(storage, catalog)
+    show_records(storage, catalog, run)
     write_metadata(storage, run, status)
     if status == "failed":
         _leave_behind(storage, run)
@@ -160,17 +163,19 @@ def _wind_up(storage: Storage, catalog: Catalog, run: RunFacts, status: str) -> 
 
 def _show_reports(catalog: Catalog, days: Iterable[tuple[str, str]]) -> None:
     """Add partitions (sources and days) to the table of reports."""
-    ensure_reports_table(catalog)
+    ensure_own_tables(catalog)
     partitions = [CatalogPartition(day, paths.reports_folder(*day), version=0) for day in days]
     catalog.put_partitions(DATABASE, NAME, partitions)
 
 
 def restore_reports(storage: Storage, catalog: Catalog) -> None:
-    """Restore the table of reports from the reports."""
-    remove_damaged(storage, paths.catalog_table(DATABASE, NAME))
+    """Restore the tables of reports and of records from their files."""
+    for name in (NAME, sync_records.NAME):
+        remove_damaged(storage, paths.catalog_table(DATABASE, name))
     files = storage.files(paths.reports_root())
     keys = (dict(k.split("=", 1) for k in f.path.split("/") if "=" in k) for f in files)
     _show_reports(catalog, sorted({(key["source"], key["day"]) for key in keys}))
+    restore_records(storage, catalog)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ class Run:
     finished: bool = False
     log_files: dict[str, int] = field(default_factory=dict)
     made_ids: dict[object, tuple[IndexFile, ...]] = field(default_factory=dict)
+    payload_types: dict[str, set[str]] = field(default_factory=dict)
     attempts: int = 0
     warned: dict[str, list[str]] = field(default_factory=dict)  # by kind
     state: SourceState = field(init=False)
@@ -162,6 +163,7 @@ class Run:
             self.suppression,
             self.log_files,
             made_ids=self.made_ids,
+            payload_types=self.payload_types,
         )
         with gc_paused():
             try:

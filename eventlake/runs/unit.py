@@ -169,6 +169,7 @@ class UnitWork:
     log_files: Mapping[str, int] = field(default_factory=dict)  # last number by batch type
     dry: bool = False  # count everything, write only to staging
     made_ids: dict[object, tuple[IndexFile, ...]] = field(default_factory=dict)  # once in a run
+    payload_types: dict[str, set[str]] = field(default_factory=dict)  # of all units of the run
 
     @property
     def tables(self) -> dict[str, TableSchema]:

@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from eventlake.catalog.base import Catalog, CatalogPartition, CatalogTable
+from eventlake.catalog.sync_records import LIST
+from eventlake.rules import paths
 from eventlake.rules.errors import StateError
 from eventlake.rules.text import plural
 from eventlake.rules.types import LakeType
@@ -65,6 +67,17 @@ def partition_files(
         if len(there) < partition.files:
             raise _deleted(table, partition, there)
     return [files[partition.location] for partition in partitions]
+
+
+def _listed_files(
+    storage: Storage, partitions: Sequence[CatalogPartition]
+) -> list[list[StoredFile]]:
+    """The files that partitions list by URI. The lake may have moved since: the end counts."""
+    lists = storage.read_many([f"{partition.location}/{LIST}" for partition in partitions])
+    named = [(data or b"").decode().split("\n")[0] for data in lists]
+    folders = [uri[max(uri.rfind(paths.TRACKED), 0) :].rpartition("/")[0] for uri in named]
+    found = storage.each(lambda folder: storage.files(folder, recursive=False), folders)
+    return [[file for file in files if file.name.endswith(".parquet")] for files in found]
 
 
 def _owner(
@@ -165,7 +178,10 @@ def scan(
     types = column_types(table)
     depth = len(table.partition_keys)
     schema = pa.schema([*list(types)[-depth:], *list(types)[:-depth]])
-    listed = partition_files(storage, table, partitions)
+    if table.format == "symlink":
+        listed = _listed_files(storage, partitions)
+    else:
+        listed = partition_files(storage, table, partitions)
     files = [
         (file, dict(zip(table.partition_keys, partition.values, strict=True)))
         for partition, found in zip(partitions, listed, strict=True)

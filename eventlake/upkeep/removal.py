@@ -23,7 +23,7 @@ from eventlake.runs.clean_up import (
 )
 from eventlake.runs.context import now
 from eventlake.runs.open_runs import open_run_ids, open_runs
-from eventlake.runs.record_log import read_metadata
+from eventlake.runs.record_log import drop_records, read_metadata
 from eventlake.runs.run import Run
 from eventlake.settings.models import Settings, Source
 from eventlake.state.manifest import RunKind, abandoned_runs, note_pruned
@@ -208,9 +208,13 @@ def expired_logs(storage: Storage, settings: Settings, source: Source, at: datet
 
 
 def remove_expired_logs(
-    storage: Storage, settings: Settings, source: Source, at: datetime
+    storage: Storage, catalog: Catalog, settings: Settings, source: Source, at: datetime
 ) -> Removed:
-    return remove_paths(storage, expired_logs(storage, settings, source, at), ())
+    """Take the logs out of the table of records, then remove them."""
+    expired = expired_logs(storage, settings, source, at)
+    runs = {folder.rpartition("/")[2] for folder in expired}
+    drop_records(storage, catalog, source.id, runs)
+    return remove_paths(storage, expired, ())
 
 
 def _began(storage: Storage, folder: str) -> datetime:

@@ -225,7 +225,7 @@ class _Upkeep:
     def _logs(self) -> None:
         context = self.run.context
         self.removed["record log"] = remove_expired_logs(
-            context.storage, context.settings, context.source, self.at
+            context.storage, context.catalog, context.settings, context.source, self.at
         )
 
     def _orphans(self) -> None:

@@ -5,12 +5,12 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from botocore.exceptions import ClientError
 
 from eventlake.aws.refusals import aws_call
-from eventlake.catalog.base import CatalogColumn, CatalogTable, Days
+from eventlake.catalog.base import CatalogColumn, CatalogTable, Days, Format
 from eventlake.catalog.glue.calls import BUSY, NOT_FOUND, Fields, GlueCalls, attempts, code_of
 
 KEPT = "datalake.comment"
@@ -79,11 +79,18 @@ class _Format:
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 
-_FORMATS: Mapping[Literal["parquet", "json"], _Format] = {
+_PARQUET_SERDE = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
+_FORMATS: Mapping[Format, _Format] = {
     "parquet": _Format(
         "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat",
         "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",
-        "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe",
+        _PARQUET_SERDE,
+        {"serialization.format": "1"},
+    ),
+    "symlink": _Format(
+        "org.apache.hadoop.hive.ql.io.SymlinkTextInputFormat",
+        "org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat",
+        _PARQUET_SERDE,
         {"serialization.format": "1"},
     ),
     "json": _Format(
@@ -105,7 +112,7 @@ def new_table(table: CatalogTable, root: Root) -> Fields:
         "PartitionKeys": [{"Name": key, "Type": "string"} for key in table.partition_keys],
         "Parameters": {
             "EXTERNAL": "TRUE",
-            "classification": table.format,
+            "classification": "parquet" if table.format == "symlink" else table.format,
             **kept(table.comment, TABLE_BYTES),
             **({RETYPED: str(table.retyped)} if table.retyped else {}),
         },
@@ -166,8 +173,10 @@ def _read_column(got: Fields) -> CatalogColumn:
     return CatalogColumn(got["Name"], got.get("Type", "string"), comment)
 
 
-def _format_of(storage: Fields) -> Literal["parquet", "json"] | None:
+def _format_of(storage: Fields) -> Format | None:
     serde = storage.get("SerdeInfo", {}).get("SerializationLibrary")
+    if serde == _PARQUET_SERDE and storage.get("InputFormat") == _FORMATS["symlink"].input:
+        return "symlink"
     return next((name for name, how in _FORMATS.items() if how.serde == serde), None)
 
 

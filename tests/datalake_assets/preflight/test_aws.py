@@ -124,7 +124,7 @@ def test_the_check_creates_only_the_table_of_reports(aws: AwsServer, lake: Lake)
     }
     before = everything(aws)
     assert {name: [t["Name"] for t in tables] for name, tables in before.items()} == {
-        "__segment_datalake": ["sync_reports"]
+        "__segment_datalake": ["sync_records", "sync_reports"]
     }
     aws.client("glue").create_database(DatabaseInput={"Name": "ios_prod"})
     assert findings_of(lake)["database ios_prod"] == "✓ tables may be made and changed; there are 0"

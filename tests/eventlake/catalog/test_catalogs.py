@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from eventlake.catalog.base import Catalog, CatalogColumn, CatalogPartition, CatalogTable
 from eventlake.catalog.glue import GlueCatalog
 from eventlake.catalog.local import LocalCatalog
-from eventlake.catalog.sync_reports import COLUMNS, SYNC_REPORTS, ensure_reports_table
+from eventlake.catalog.sync_records import SYNC_RECORDS, ensure_own_tables
+from eventlake.catalog.sync_reports import COLUMNS, SYNC_REPORTS
 from eventlake.rules.errors import StateError
 from eventlake.sql.scan import arrow_type
 from eventlake.storage import LocalStorage
@@ -277,15 +278,15 @@ def test_every_column_of_the_reports_is_of_a_known_type() -> None:
 
 
 def test_it_is_made_once(empty_catalog: Catalog) -> None:
-    ensure_reports_table(empty_catalog)
-    ensure_reports_table(empty_catalog)
+    ensure_own_tables(empty_catalog)
+    ensure_own_tables(empty_catalog)
     assert empty_catalog.databases() == ["__segment_datalake"]
-    assert empty_catalog.tables("__segment_datalake") == [SYNC_REPORTS]
+    assert empty_catalog.tables("__segment_datalake") == [SYNC_RECORDS, SYNC_REPORTS]
 
 
 def test_a_table_of_an_earlier_version_gets_the_new_columns(empty_catalog: Catalog) -> None:
     earlier = msgspec.structs.replace(SYNC_REPORTS, columns=SYNC_REPORTS.columns[:20])
     empty_catalog.ensure_database("__segment_datalake")
     empty_catalog.create_table(earlier)
-    ensure_reports_table(empty_catalog)
+    ensure_own_tables(empty_catalog)
     assert empty_catalog.table("__segment_datalake", "sync_reports") == SYNC_REPORTS

@@ -10,7 +10,8 @@ from moto.core.responses import ActionResult
 from eventlake.aws.access import AwsAccess
 from eventlake.catalog.base import CatalogColumn, CatalogTable
 from eventlake.catalog.glue import GlueCatalog
-from eventlake.catalog.sync_reports import DATABASE, NAME, SYNC_REPORTS, ensure_reports_table
+from eventlake.catalog.sync_records import SYNC_RECORDS, ensure_own_tables
+from eventlake.catalog.sync_reports import DATABASE, NAME, SYNC_REPORTS
 from eventlake.rules.errors import InsufficientPermissions, InvalidSetting
 from eventlake.sql import LakeSql
 from tests.support.catalogs.by_hand import HOUR, ORDERS, at, locations
@@ -90,9 +91,9 @@ def test_a_table_has_what_readers_expect(catalog: GlueCatalog, glue: StrictGlue)
 
 
 def test_the_table_of_reports_is_read_as_json(glue_catalog: GlueCatalog, glue: StrictGlue) -> None:
-    ensure_reports_table(glue_catalog)
-    ensure_reports_table(glue_catalog)
-    assert glue_catalog.tables("__segment_datalake") == [SYNC_REPORTS]
+    ensure_own_tables(glue_catalog)
+    ensure_own_tables(glue_catalog)
+    assert glue_catalog.tables("__segment_datalake") == [SYNC_RECORDS, SYNC_REPORTS]
     made = glue.client.get_table(DatabaseName="__segment_datalake", Name="sync_reports")["Table"]
     stored = made["StorageDescriptor"]
     assert stored["SerdeInfo"]["SerializationLibrary"] == "org.openx.data.jsonserde.JsonSerDe"
@@ -386,7 +387,8 @@ def test_both_catalogs_have_the_same_tables(both: tuple[Runs, GlueRuns], aws: Aw
     story(glue)
     assert catalog_entries(glue) == catalog_entries(folder)
     tables = ("identify", "page", "track_order")
-    names = {"__segment_datalake.sync_reports", *(f"shop.{name}" for name in tables)}
+    names = {f"__segment_datalake.{name}" for name in ("sync_records", "sync_reports")}
+    names |= {f"shop.{name}" for name in tables}
     assert catalog_entries(glue).keys() == names
     for name in tables:
         assert glue.rows(name) == folder.rows(name)
@@ -413,4 +415,10 @@ def test_sql_and_reports_read_what_glue_leads_to(both: tuple[Runs, GlueRuns]) ->
     counts = [tuple(row.values()) for row in by_table.to_pylist()]
     assert counts == [("identify", 1), ("page", 1), ("track_order", 4)]
     listed = sql.query("SHOW ALL TABLES").to_pylist()
-    assert {row["name"] for row in listed} == {"identify", "page", "sync_reports", "track_order"}
+    assert {row["name"] for row in listed} == {
+        "identify",
+        "page",
+        "sync_records",
+        "sync_reports",
+        "track_order",
+    }

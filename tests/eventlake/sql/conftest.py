@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from eventlake.catalog.sync_reports import ensure_reports_table
+from eventlake.catalog.sync_records import ensure_own_tables
 from tests.support.lakes.small_lake import SmallLake
 
 
 @pytest.fixture
 def lake(tmp_path: Path) -> SmallLake:
     lake = SmallLake(tmp_path)
-    ensure_reports_table(lake.catalog)
+    ensure_own_tables(lake.catalog)
     return lake

@@ -110,11 +110,21 @@ def test_nothing_but_reading_is_possible(shop: SmallLake, sql: str, tmp_path: Pa
 
 def test_tables_and_columns_can_be_listed_and_described(shop: SmallLake) -> None:
     shop.table("app", "page")
-    assert shop.ask("SHOW TABLES") == [("page",), ("sync_reports",), ("track_order",)]
+    assert shop.ask("SHOW TABLES") == [
+        ("page",),
+        ("sync_records",),
+        ("sync_reports",),
+        ("track_order",),
+    ]
     assert shop.ask("SHOW TABLES FROM app") == [("page",)]
     assert shop.ask(
         "SELECT table_schema, table_name FROM information_schema.tables ORDER BY ALL"
-    ) == [("__segment_datalake", "sync_reports"), ("app", "page"), ("shop", "track_order")]
+    ) == [
+        ("__segment_datalake", "sync_records"),
+        ("__segment_datalake", "sync_reports"),
+        ("app", "page"),
+        ("shop", "track_order"),
+    ]
     assert shop.ask(
         "SELECT column_name, data_type FROM information_schema.columns "
         "WHERE table_name = 'sync_reports' AND column_name IN ('partitions', 'new_columns')"

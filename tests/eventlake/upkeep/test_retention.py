@@ -112,9 +112,11 @@ def test_record_logs_go_when_their_days_are_over(runs: Runs) -> None:
     assert logs(runs) == ["R1", "R2"]
     early = datetime(2026, 11, 3, tzinfo=UTC)
     for at, left in ((early, ["R1", "R2"]), (early + timedelta(minutes=2), ["R2"])):
-        remove_expired_logs(runs.storage, runs.settings, runs.source, at)
+        remove_expired_logs(runs.storage, runs.catalog, runs.settings, runs.source, at)
         assert logs(runs) == left
-    removed = remove_expired_logs(runs.storage, runs.settings, runs.source, early.replace(day=5))
+    removed = remove_expired_logs(
+        runs.storage, runs.catalog, runs.settings, runs.source, early.replace(day=5)
+    )
     assert (removed.files, logs(runs)) == (2, [])
 
 
@@ -122,7 +124,7 @@ def test_the_log_of_a_running_run_stays(runs: Runs) -> None:
     days(runs, "2026-10-01")
     living = OpenRun(runs.context().facts, 0, myself())
     runs.storage.write(paths.open_run(SOURCE_ID, "R1"), encode(living))
-    remove_expired_logs(runs.storage, runs.settings, runs.source, utc("2027-10-01"))
+    remove_expired_logs(runs.storage, runs.catalog, runs.settings, runs.source, utc("2027-10-01"))
     assert logs(runs) == ["R1"]
 
 
@@ -130,7 +132,7 @@ def test_a_log_without_its_description_goes_by_the_time_of_its_files(runs: Runs)
     runs.storage.write(f"{paths.tracking('W1', SOURCE_ID, 'R1')}/records_loaded.0.parquet", b"x")
     for days, left in ((13, ["R1"]), (15, [])):
         at = datetime.now(UTC) + timedelta(days=days)
-        remove_expired_logs(runs.storage, runs.settings, runs.source, at)
+        remove_expired_logs(runs.storage, runs.catalog, runs.settings, runs.source, at)
         assert logs(runs) == left
 
 
