@@ -214,7 +214,7 @@ def test_the_tables_of_one_database(filled: SampleLake) -> None:
     rows = datalake("tables", "web_shop").rows
     assert {row[0] for row in rows} == {"web_shop"}
     assert ["web_shop", "page"] in [row[:2] for row in rows]
-    [reports] = datalake("tables", "__segment_datalake", "--json").json
+    _, reports = datalake("tables", "__segment_datalake", "--json").json
     assert (reports["table"], reports["rows"]) == (sync_reports.NAME, None)
     keys = len(sync_reports.SYNC_REPORTS.partition_keys)
     assert reports["columns"] == len(sync_reports.COLUMNS) + keys
