@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 from eventlake.catalog import sync_records
 from eventlake.catalog.base import Catalog, CatalogPartition
 from eventlake.catalog.sync_reports import DATABASE
-from eventlake.columnar.kinds import Kind
 from eventlake.load.record_log import DUPLICATE, OTHER_PAYLOAD, LogJob, NotLoaded
 from eventlake.load.seen import Seen, SeenTable
 from eventlake.rules import paths
 from eventlake.rules.errors import ConservationError, StateError
+from eventlake.rules.inference import Kind
 from eventlake.runs.dedup import Duplicates
 from eventlake.runs.unit import UnitWork
 from eventlake.state.manifest import NewFile

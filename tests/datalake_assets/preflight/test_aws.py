@@ -116,7 +116,7 @@ def findings_of(lake: Lake) -> dict[str, str]:
     return shown([catalog_finding(lake), *glue_findings(lake, lake.settings.sources)])
 
 
-def test_the_check_creates_only_the_tables_of_reports_and_records(aws: AwsServer, lake: Lake) -> None:
+def test_the_check_creates_only_its_own_tables(aws: AwsServer, lake: Lake) -> None:
     assert findings_of(lake) == {
         "catalog": "✓ glue, 0 databases, 0 tables",
         REPORTS: "✓ tables may be made and changed; there are 2",
