@@ -28,13 +28,13 @@ from datalake_assets.jobs import (
     upkeep_asset,
 )
 from datalake_assets.resources import LakeResource
-from datalake_assets.schedules import first_syncs, fixed_schedule, sync_schedule
+from datalake_assets.schedules import arrivals, first_syncs, fixed_schedule, sync_schedule
 from datalake_assets.sensors.alerts import alert
 from datalake_assets.sensors.dead_runs import close_dead
 from datalake_assets.sensors.reload import reload_for_new_tables
 from eventlake.lake import Lake
 from eventlake.settings.file import template
-from eventlake.settings.models import Source
+from eventlake.settings.models import Source, SyncTrigger
 from eventlake.storage.documents import decode, encode
 from spark_resources.engines.base import SparkEngine, engine_of
 
@@ -48,7 +48,6 @@ def build(
     lake: Lake,
     snapshot: Snapshot,
     engine: SparkEngine | None = None,
-    schedules_running: bool = False,
     *,
     names: Names | None = None,
     resource: LakeResource | None = None,
@@ -68,8 +67,8 @@ def build(
     of_sources = [_Parts(lake, source, snapshot, names, checks) for source in lake.settings.sources]
     enabled = [parts for parts in of_sources if parts.source.enabled]
     scheduled = [parts for parts in of_sources if parts.source.is_scheduled]
+    on_arrival = [p for p in enabled if p.source.sync is SyncTrigger.ON_ARRIVAL]
     own_upkeep, freshness = dagster_upkeep_job(lake, names), freshness_job(lake, names)
-    running = schedules_running
     return dg.Definitions(
         assets=[asset for parts in of_sources for asset in parts.assets],
         jobs=[
@@ -80,14 +79,14 @@ def build(
         ],
         asset_checks=[parts.checks for parts in of_sources if parts.checks],
         schedules=[
-            *(sync_schedule(lake, s.source, s.sync, running, names) for s in scheduled),
-            *(fixed_schedule(parts.upkeep, NIGHTLY_UPKEEP, running) for parts in enabled),
-            fixed_schedule(own_upkeep, NIGHTLY_UPKEEP, running),
+            *(sync_schedule(lake, s.source, s.sync, names) for s in scheduled),
+            *(fixed_schedule(s.upkeep, NIGHTLY_UPKEEP, s in scheduled) for s in enabled),
+            fixed_schedule(own_upkeep, NIGHTLY_UPKEEP, bool(scheduled)),
             *(
-                fixed_schedule(parts.check_tables, NIGHTLY_CHECKS, running)
-                for parts in (enabled if checks else ())
+                fixed_schedule(s.check_tables, NIGHTLY_CHECKS, s in scheduled)
+                for s in (enabled if checks else ())
             ),
-            *([fixed_schedule(freshness, HOURLY, running)] if checks else ()),
+            *([fixed_schedule(freshness, HOURLY, bool(scheduled))] if checks else ()),
         ]
         if schedules
         else [],
@@ -96,8 +95,13 @@ def build(
             close_dead(lake, names),
             alert(lake, names),
             *(
-                [first_syncs(lake, {s.source.id: s.sync for s in scheduled}, running, names)]
+                [first_syncs(lake, {s.source.id: s.sync for s in scheduled}, names)]
                 if scheduled
+                else ()
+            ),
+            *(
+                [arrivals(lake, {s.source.id: s.sync for s in on_arrival}, names)]
+                if on_arrival
                 else ()
             ),
         ]
@@ -189,7 +193,7 @@ class EventLakeComponent(dg.StateBackedComponent, dg.Model, dg.Resolvable):
         | None
     ) = Field(default=None, description="Changes keys, groups, owners or tags of assets.")
     schedules: bool = Field(default=True, description="Schedules of syncs, upkeep and checks.")
-    sensors: bool = Field(default=True, description="Alerts, dead runs, first syncs, reload.")
+    sensors: bool = Field(default=True, description="Alerts, first syncs, arrivals and others.")
     checks: bool = Field(default=True, description="Asset checks of the event tables.")
     defs_state: ResolvedDefsStateConfig = DefsStateConfigArgs.local_filesystem()
 
@@ -217,14 +221,11 @@ class EventLakeComponent(dg.StateBackedComponent, dg.Model, dg.Resolvable):
         lake = self.resource().open()
         return self.definitions(lake, read_snapshot(lake))
 
-    def definitions(
-        self, lake: Lake, snapshot: Snapshot, *, running: bool = False, alone: bool = False
-    ) -> dg.Definitions:
+    def definitions(self, lake: Lake, snapshot: Snapshot, *, alone: bool = False) -> dg.Definitions:
         """The definitions of the lake with the tables of a snapshot."""
         return build(
             lake,
             snapshot,
-            schedules_running=running,
             names=Names(self.name, self.translation),
             resource=self.resource(),
             schedules=self.schedules,

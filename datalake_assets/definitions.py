@@ -9,7 +9,6 @@ import dagster as dg
 from datalake_assets.component import EventLakeComponent
 from datalake_assets.instance.home import VARIABLE, reserve_names
 from datalake_assets.instance.snapshot import read_snapshot
-from datalake_assets.jobs import SCHEDULES_VARIABLE
 from eventlake.settings.file import FILE_VARIABLE, find_settings
 
 
@@ -23,8 +22,7 @@ def defs() -> dg.Definitions:
     lake = component.resource().open()
     if home := os.environ.get(VARIABLE):
         reserve_names(lake.settings, Path(home))
-    running = os.environ.get(SCHEDULES_VARIABLE) == "on"
-    return component.definitions(lake, read_snapshot(lake), running=running, alone=True)
+    return component.definitions(lake, read_snapshot(lake), alone=True)
 
 
 DEMO = Path("demo/lake.yaml")

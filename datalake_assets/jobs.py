@@ -7,6 +7,7 @@ from typing import Any
 
 import dagster as dg
 
+from datalake_assets.assets.event_tables import freshness_policy
 from datalake_assets.assets.events import RunEvents
 from datalake_assets.assets.keys import NAMES, SOURCE_TAG, Names, raw_archive, run_tags, sync
 from datalake_assets.assets.keys import upkeep as upkeep_of
@@ -26,7 +27,7 @@ from datalake_assets.instance.dagster_private import (
     latest_run_storage_ids,
     sqlite_files_of_run,
 )
-from datalake_assets.instance.schedules import Schedules, running_schedules
+from datalake_assets.instance.schedules import Schedules, stopped_schedules
 from datalake_assets.instance.snapshot import refresh_snapshot
 from datalake_assets.preflight import Finding, findings
 from eventlake.catalog.sync_records import ensure_own_tables
@@ -37,12 +38,9 @@ from eventlake.rules.counts import UnitReport
 from eventlake.rules.text import plural
 from eventlake.runs.failures import failure_reported
 from eventlake.runs.verify import ChecksFailed
-from eventlake.settings.models import Source
+from eventlake.settings.models import FreshnessOf, Source
 from eventlake.upkeep.upkeep import UpkeepFailed, upkeep, upkeep_context
 from spark_resources.engines.base import SparkEngine
-
-SCHEDULES_VARIABLE = "DATALAKE_SCHEDULES"
-"""`on`: schedules run unless they are switched off; `datalake dev --schedules` sets it."""
 
 
 class SyncConfig(dg.Config):
@@ -56,11 +54,12 @@ def sync_asset(source: Source, names: Names) -> dg.AssetsDefinition:
     """Loads the files of the archive that are not in the lake yet."""
     spec = names.spec(
         sync(source),
+        source,
         [raw_archive(source)],
         description=f"Sync of {source.slug}: loads every raw file that is not in the lake yet into "
         "the event tables. Materialize it to start one.",
-        group_name=source.name,
         kinds={"spark"},
+        freshness_policy=freshness_policy(source, FreshnessOf.SYNC, FreshnessOf.TABLES),
     )
 
     @dg.multi_asset(
@@ -132,10 +131,10 @@ def upkeep_asset(source: Source, names: Names) -> dg.AssetsDefinition:
     """Compacts small files and removes what is no longer needed; shows its effect over time."""
     spec = names.spec(
         upkeep_of(source),
+        source,
         [sync(source)],
         description=f"Upkeep of {source.slug}: compacts small files, removes what is not needed. "
         "Shows files and bytes before and after, by kind.",
-        group_name=source.name,
     )
 
     @dg.multi_asset(
@@ -293,7 +292,7 @@ def check_job(lake: Lake, names: Names = NAMES) -> dg.JobDefinition:
     )
     def find_problems(context: dg.OpExecutionContext) -> None:
         lake = lake_of(context, names)
-        schedules = Schedules(lambda: running_schedules(context.instance))
+        schedules = Schedules(lambda: stopped_schedules(context.instance))
         found: list[Finding] = []
         for finding in findings(lake, lake.settings.sources, schedules):
             found.append(finding)

@@ -1,4 +1,4 @@
-"""Schedules: syncs, with the first sync of a new source, and daily or hourly jobs.
+"""What starts runs: schedules of syncs and other jobs, first syncs, arrivals of raw files.
 
 A sync loads everything that is new. So nothing is lost if a tick is missed, and a tick requests no
 run while a sync is queued or running.
@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 import msgspec
 
+from datalake_assets.assets.events import RunEvents
 from datalake_assets.assets.keys import NAMES, Names, sync
 from datalake_assets.assets.running import AssetJob, is_dead
 from eventlake.lake import Lake
@@ -25,8 +26,8 @@ _MAX_CREATION = timedelta(minutes=10)
 """A run that was created longer ago and never queued is left over from a crashed process."""
 
 
-def fixed_schedule(job: AssetJob, cron: str, running: bool = False) -> dg.ScheduleDefinition:
-    """A schedule in UTC; switched on in the UI, or with `datalake dev --schedules`."""
+def fixed_schedule(job: AssetJob, cron: str, running: bool) -> dg.ScheduleDefinition:
+    """A schedule in UTC. It can be switched in the UI."""
     return dg.ScheduleDefinition(
         name=f"{job.name}_schedule",
         job=job,
@@ -45,7 +46,6 @@ def sync_schedule(
     lake: Lake,
     source: Source,
     job: AssetJob,
-    running: bool = False,
     names: Names = NAMES,
 ) -> dg.ScheduleDefinition:
     """Syncs a source by the schedule in its settings."""
@@ -55,7 +55,7 @@ def sync_schedule(
         job=job,
         cron_schedule=source.schedule,
         execution_timezone=source.schedule_timezone,
-        default_status=_schedule_status(running),
+        default_status=_schedule_status(running=True),
         description=f"Loads new raw files of {source.slug}.",
     )
     def schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
@@ -69,17 +69,16 @@ def sync_schedule(
 
 
 def first_syncs(
-    lake: Lake, jobs: Mapping[str, AssetJob], running: bool = False, names: Names = NAMES
+    lake: Lake, jobs: Mapping[str, AssetJob], names: Names = NAMES
 ) -> dg.SensorDefinition:
     """Starts the first sync of new sources, independent of their schedules; `jobs` by id."""
-    status = dg.DefaultSensorStatus
     sources = {source.id: source for source in lake.settings.sources if source.id in jobs}
 
     @dg.sensor(
         name=names.of(FIRST_SYNCS),
         jobs=list(jobs.values()),
         minimum_interval_seconds=60,
-        default_status=status.RUNNING if running else status.STOPPED,
+        default_status=dg.DefaultSensorStatus.RUNNING,
         description="The first sync of a new source: `first_sync_hours` after it was added.",
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
@@ -105,6 +104,53 @@ def first_syncs(
             return dg.SensorResult(run_requests=requests, cursor=cursor)
         skip = " ".join(lines) or "Every source has had its first sync."
         return dg.SensorResult(skip_reason=skip, cursor=cursor)
+
+    return sensor
+
+
+_VERSION = "dagster/data_version"
+
+
+def arrivals(lake: Lake, jobs: Mapping[str, AssetJob], names: Names = NAMES) -> dg.SensorDefinition:
+    """Observes the archives of the sources of `jobs`, by id, and requests a sync of what is new.
+
+    While a sync is queued or running, it waits: that sync may have listed the archive before.
+    """
+    sources = [source for source in lake.settings.sources if source.id in jobs]
+
+    @dg.sensor(
+        name=names.of("arrivals"),
+        jobs=list(jobs.values()),
+        minimum_interval_seconds=60,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Observes raw archives, and syncs a source when files have arrived.",
+    )
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        known = msgspec.json.decode(context.cursor or "{}", type=dict[str, str])
+        requests: list[dg.RunRequest] = []
+        events: list[dg.AssetObservation] = []
+        lines: list[str] = []
+        for source in sources:
+            try:
+                seen = RunEvents(lake, source, names).of_archive()
+            except Exception as error:  # reported by its syncs; the others go on
+                lines.append(f"{source.slug} could not be read: {error}")
+                continue
+            version = seen.tags[_VERSION]
+            if known.get(source.id) == version:
+                continue
+            if busy := under_way(lake, source, context.instance, now(), names):
+                lines.append(busy)
+                continue
+            known[source.id] = version
+            events.append(seen)
+            requests.append(dg.RunRequest(job_name=jobs[source.id].name))
+        return dg.SensorResult(
+            run_requests=requests,
+            asset_events=events,
+            cursor=msgspec.json.encode(known).decode(),
+            skip_reason=None if requests else " ".join(lines) or "No archive has changed.",
+        )
 
     return sensor
 

@@ -38,6 +38,7 @@ from eventlake.checks.published import Loaded, check_published
 from eventlake.lake import Lake
 from eventlake.rules.clock import parse_hour
 from eventlake.rules.counts import UnitReport
+from eventlake.rules.schedules import longest_interval
 from eventlake.rules.types import TableSchema
 from eventlake.runs.archive import archive_storage
 from eventlake.runs.context import Published
@@ -45,7 +46,7 @@ from eventlake.runs.failures import failure_reported
 from eventlake.runs.report_history import newest_reports
 from eventlake.runs.unit import Window
 from eventlake.runs.verify import CHECKS, CheckResult, ChecksFailed
-from eventlake.settings.models import Source
+from eventlake.settings.models import FreshnessOf, Source
 from eventlake.state.report import RunFacts
 from spark_resources.engines.base import SparkEngine
 
@@ -73,9 +74,9 @@ def archive_asset(lake: Lake, source: Source, names: Names) -> dg.AssetsDefiniti
     """The archive; observing it lists its files, as each sync does."""
     spec = names.spec(
         raw_archive(source),
+        source,
         description=f"Raw events of {source.slug}: gzipped JSON by day. An observation lists the "
         "files; its data version changes when files arrive.",
-        group_name=source.name,
         kinds={storage_kind(lake.settings.storage_uri), "json"},
         metadata={"dagster/uri": archive_storage(lake.storage, source).full(source.raw)},
     )
@@ -111,10 +112,10 @@ def schema_assets(
     return [
         names.spec(
             table_schema(one),
+            source,
             [table(one)],
             description=f"The catalog entry of `{one.key}`: its columns, types and location. Syncs "
             "and replays update it.",
-            group_name=source.name,
             kinds={catalog},
             metadata={"dagster/table_name": one.key},
         )
@@ -296,15 +297,24 @@ def _spec(lake: Lake, source: Source, schema: TableSchema, names: Names) -> dg.A
     event = metadata.as_code(schema.original)
     return names.spec(
         table(schema),
+        source,
         [sync(source)],
         description=f"Every {event} event of {source.slug}, one row each. Syncs load new events. "
         "Materializing days here is a replay: it loads these days again from the raw archive and "
         "replaces their rows.",
-        group_name=source.name,
         kinds={"spark", "parquet", storage_kind(lake.settings.storage_uri)},
         metadata=metadata.table_definition(source, schema, lake.storage),
         code_version=CODE_VERSION,
+        freshness_policy=freshness_policy(source, FreshnessOf.TABLES),
     )
+
+
+def freshness_policy(source: Source, *wanted: FreshnessOf) -> dg.FreshnessPolicy | None:
+    """Overdue: two intervals of the schedule without a materialization; a warning before."""
+    interval = longest_interval(source.schedule) if source.enabled else None
+    if interval is None or source.freshness_policy not in wanted:
+        return None
+    return dg.FreshnessPolicy.time_window(fail_window=2 * interval, warn_window=1.5 * interval)
 
 
 def _check_specs(schema: TableSchema, names: Names) -> Iterator[dg.AssetCheckSpec]:
@@ -316,10 +326,10 @@ def _check_specs(schema: TableSchema, names: Names) -> Iterator[dg.AssetCheckSpe
 def _report_spec(source: Source, tables: Iterable[TableSchema], names: Names) -> dg.AssetSpec:
     return names.spec(
         reports(source),
+        source,
         [*map(table, tables)] or [sync(source)],
         description=f"The results of all syncs and replays of {source.slug}, as a table. "
         "Materialized alone, it loads nothing: it counts the reports of the chosen days.",
-        group_name=source.name,
         kinds={"json"},
     )
 

@@ -118,13 +118,20 @@ class Names:
         return self._keys[asset.key]
 
     def spec(
-        self, asset: LakeAsset, deps: Iterable[LakeAsset] = (), **attributes: Any
+        self,
+        asset: LakeAsset,
+        source: Source | None = None,
+        deps: Iterable[LakeAsset] = (),
+        **attributes: Any,
     ) -> dg.AssetSpec:
-        """The definition of an asset."""
+        """The definition of an asset, in the group and with the owners of its source."""
         path = [self.lake, *asset.key.path] if self.lake else asset.key.path
-        group = self.of(attributes.pop("group_name", asset.database))
         spec = dg.AssetSpec(
-            dg.AssetKey(path), deps=[*map(self.key, deps)], group_name=group, **attributes
+            dg.AssetKey(path),
+            deps=[*map(self.key, deps)],
+            group_name=self.of(source.name if source else asset.database),
+            owners=list(source.owners) if source else [],
+            **attributes,
         )
         if self.translation is not None:
             spec = self.translation(spec, asset)

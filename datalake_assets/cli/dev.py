@@ -16,7 +16,6 @@ from datalake_assets.cli.output import note, say, warn
 from datalake_assets.instance.dagster_private import DAEMON_MODULE
 from datalake_assets.instance.home import claim, ensure_home, leave_home, opened_instance
 from datalake_assets.instance.links import CONSOLE_VARIABLE
-from datalake_assets.jobs import SCHEDULES_VARIABLE
 from datalake_assets.sensors.reload import WEBSERVER_VARIABLE
 from eventlake.rules.errors import LakeError, UsageError
 from eventlake.settings.file import FILE_VARIABLE
@@ -31,18 +30,17 @@ def dev(
     context: typer.Context,
     port: Annotated[int, typer.Option(min=1, max=_HIGHEST_PORT, help="Port of the UI.")] = 3000,
     host: Annotated[str, typer.Option(help="Address of the UI.")] = "127.0.0.1",
-    schedules: Annotated[
-        bool, typer.Option("--schedules", help="Switch all schedules on.")
-    ] = False,
 ) -> None:
     """Start the Dagster UI and its daemon for the lake; Ctrl-C stops them.
+
+    Schedules run as lake.yaml says: `schedule: off` switches them off.
 
     Without a lake.yaml, it shows the lake of the demo in ./demo, if there is one.
 
     \b
     Examples:
       datalake dev
-      datalake dev --port 4000 --schedules
+      datalake dev --port 4000
     """
     chosen = or_demo(invocation(context))
     settings = chosen.settings()
@@ -56,7 +54,6 @@ def dev(
         **os.environ,
         FILE_VARIABLE: str(chosen.file()),
         WEBSERVER_VARIABLE: f"{host}:{port}",
-        SCHEDULES_VARIABLE: "on" if schedules else "off",
         CONSOLE_VARIABLE: host,
     }
     workspace = Path(__file__).parent.with_name("workspace.yaml")

@@ -56,8 +56,8 @@ def status(
 
 
 _SWITCHED_OFF = (
-    "its schedule is off in Dagster: no scheduled syncs; switch it on in the UI (Automation), or "
-    "start the UI with `datalake dev --schedules`"
+    "its schedule was switched off in Dagster: no scheduled syncs; switch it on in the UI "
+    "(Automation)"
 )
 
 

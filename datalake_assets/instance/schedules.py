@@ -1,4 +1,7 @@
-"""Which schedules of syncs are switched on, read without Dagster where its database is SQLite."""
+"""Which schedules were switched off, read without Dagster where its database is SQLite.
+
+They run as lake.yaml says, unless a person has stopped one in the UI.
+"""
 
 import os
 import sqlite3
@@ -26,17 +29,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Schedules:
-    """The names of the running schedules and sensors of an instance, read only when it matters."""
+    """The names of the stopped schedules and sensors of an instance, read only when it matters."""
 
-    running: Callable[[], frozenset[str] | None]
+    stopped: Callable[[], frozenset[str]]
 
     def is_on(self, source: Source) -> bool:
-        running = self._running
-        return running is None or sync_schedule_name(source) in running
+        return sync_schedule_name(source) not in self._stopped
 
     @cached_property
-    def _running(self) -> frozenset[str] | None:
-        return self.running()
+    def _stopped(self) -> frozenset[str]:
+        return self.stopped()
 
 
 def sync_job_name(source: Source) -> str:
@@ -52,11 +54,11 @@ def schedules_of(lake: Lake) -> Schedules | None:
     home = home_of(lake.settings)
     if not (home / "dagster.yaml").exists():
         return None
-    return Schedules(lambda: _running_in(home))
+    return Schedules(lambda: _stopped_in(home))
 
 
 def switched_off(lake: Lake) -> set[str]:
-    """Sources with a schedule that does not run in the Dagster instance here."""
+    """Sources with a schedule that was switched off in the Dagster instance here."""
     schedules = schedules_of(lake)
     if schedules is None:
         return set()
@@ -66,19 +68,19 @@ def switched_off(lake: Lake) -> set[str]:
         return set()
 
 
-def running_schedules(instance: "dg.DagsterInstance") -> frozenset[str] | None:
-    """Those that were switched on, by hand or by how the UI was started; None: not known."""
+def stopped_schedules(instance: "dg.DagsterInstance") -> frozenset[str]:
+    """Those that were switched off in the UI."""
     if instance.schedule_storage is None:
-        return None
+        return frozenset()
     states = instance.all_instigator_state()
-    return frozenset(state.instigator_name for state in states if state.is_running)
+    return frozenset(state.instigator_name for state in states if not state.is_running)
 
 
-def _running_in(home: Path) -> frozenset[str] | None:
+def _stopped_in(home: Path) -> frozenset[str]:
     """Loading Dagster takes seconds: its SQLite database is read directly, if it is as expected."""
     if is_in_sqlite(home):
         try:
-            return _running_in_sqlite(home / "schedules" / "schedules.db")
+            return _stopped_in_sqlite(home / "schedules" / "schedules.db")
         except (sqlite3.Error, msgspec.MsgspecError):
             pass  # another release of Dagster
     import dagster as dg
@@ -86,7 +88,7 @@ def _running_in(home: Path) -> frozenset[str] | None:
     os.environ[VARIABLE] = str(home)
     ensure_instance_file(home)
     with dg.DagsterInstance.from_config(str(home)) as instance:
-        return running_schedules(instance)
+        return stopped_schedules(instance)
 
 
 class _Origin(msgspec.Struct):
@@ -97,11 +99,11 @@ class _State(msgspec.Struct):
     origin: _Origin
 
 
-def _running_in_sqlite(file: Path) -> frozenset[str]:
+def _stopped_in_sqlite(file: Path) -> frozenset[str]:
     if not file.exists():
         return frozenset()
     with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as database:
         rows = database.execute(
-            "SELECT instigator_body FROM instigators WHERE status != 'STOPPED'"
+            "SELECT instigator_body FROM instigators WHERE status = 'STOPPED'"
         ).fetchall()
     return frozenset(msgspec.json.decode(body, type=_State).origin.job_name for (body,) in rows)

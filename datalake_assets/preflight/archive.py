@@ -49,8 +49,7 @@ def archive_findings(
     elif schedules is not None and waiting_files(lake, source) and not schedules.is_on(source):
         yield Finding(
             f"schedule of {source.slug}",
-            "off, and files wait: switch it on in the UI (Automation), or start the UI with "
-            "`datalake dev --schedules`",
+            "off, and files wait: switch it on in the UI (Automation)",
             warning=True,
         )
     yield from _last_sync(lake, source)

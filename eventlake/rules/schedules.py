@@ -1,7 +1,8 @@
 """When a source is due: a cron expression in a time zone, evaluated as Dagster evaluates it."""
 
 from datetime import UTC, datetime, timedelta
-from itertools import islice
+from functools import lru_cache
+from itertools import islice, pairwise
 from zoneinfo import ZoneInfo
 
 TWELVE_A_DAY = "0 */2 * * *"
@@ -54,3 +55,17 @@ def next_due(schedule: str, zone: str, after: datetime) -> datetime | None:
         for time in islice(croniter(schedule, start, datetime), 1_000)
     )
     return next((time for time in times if time > after), None)
+
+
+@lru_cache
+def longest_interval(schedule: str) -> timedelta | None:
+    """The longest time between two ticks of a schedule, to the hour; None if it is off."""
+    if schedule == OFF:
+        return None
+    from croniter import croniter
+
+    # Ticks within an hour count as one: a year of them would take seconds.
+    hourly = " ".join(["0", *schedule.split()[1:]])
+    ticks = islice(croniter(hourly, datetime(2001, 1, 1), datetime), 1_000)
+    longest: timedelta = max(later - earlier for earlier, later in pairwise(ticks))
+    return longest

@@ -191,6 +191,13 @@ Schedule = Annotated[
     _unless(schedules.problem),
     Field(description=f"allowed: a cron expression such as `{schedules.TWELVE_A_DAY}`, or off"),
 ]
+Owner = Annotated[
+    str,
+    _text(
+        "allowed: team:<name> or an e-mail address",
+        r"^(team:[A-Za-z0-9_-]+|[^@\s]+@[^@\s]+\.[^@\s]+)$",
+    ),
+]
 TimeZone = Annotated[
     str,
     _unless(_wrong_zone),

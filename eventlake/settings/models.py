@@ -28,6 +28,21 @@ class Tracking(StrEnum):
     ALL = "all"
 
 
+class SyncTrigger(StrEnum):
+    """What starts syncs besides people."""
+
+    SCHEDULE = "schedule"
+    ON_ARRIVAL = "on_arrival"
+
+
+class FreshnessOf(StrEnum):
+    """The assets that have to be materialized as often as the schedule says."""
+
+    SYNC = "sync"
+    TABLES = "tables"
+    OFF = "off"
+
+
 class Limits(fields.SettingsGroup):
     """Limits; beyond one, only the line, column or table concerned is rejected."""
 
@@ -89,7 +104,16 @@ class Overridable(fields.SettingsGroup):
     suppression: Annotated[bool, Field(description="allowed: true | false")] = True
     schedule: fields.Schedule = schedules.TWELVE_A_DAY
     schedule_timezone: fields.TimeZone = "UTC"
+    sync: Annotated[SyncTrigger, Field(description="allowed: schedule | on_arrival")] = (
+        SyncTrigger.SCHEDULE
+    )
     first_sync_hours: fields.HoursFromZero = 2
+    freshness_policy: Annotated[FreshnessOf, Field(description="allowed: sync | tables | off")] = (
+        FreshnessOf.SYNC
+    )
+    owners: Annotated[
+        tuple[fields.Owner, ...], Field(description="allowed: a list of team:<name> or e-mails")
+    ] = ()
     unit_bytes: fields.Count = 1_000_000_000
     limits: Annotated[Limits, Field(description="allowed: a mapping of limits")] = Limits()
     retention: Annotated[Retention, Field(description="allowed: a mapping of days and hours")] = (

@@ -2,10 +2,12 @@
 
 import time
 from collections.abc import Iterable
+from datetime import timedelta
 from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.freshness import TimeWindowFreshnessPolicy
 
 from datalake_assets.assets.event_tables import CODE_VERSION
 from datalake_assets.assets.metadata import as_code, as_text
@@ -103,6 +105,37 @@ def test_a_source_that_is_not_enabled_has_no_schedule(tmp_path: Path) -> None:
     repository = build(Lake.open(settings), Snapshot()).get_repository_def()
     jobs = ("sync_on", "upkeep_on", "upkeep_dagster", "check_tables_on", "check_freshness")
     assert {s.name for s in repository.schedule_defs} == {f"{job}_schedule" for job in jobs}
+
+
+def test_schedules_and_freshness_are_as_the_settings_say(tmp_path: Path) -> None:
+    """A source that is not synced by schedule is not overdue, and nothing runs for it by itself."""
+    sources: list[dict[str, object]] = [
+        {"id": "a", "slug": "usual"},
+        {"id": "b", "slug": "strict", "freshness_policy": "tables", "owners": ["team:data"]},
+        {"id": "c", "slug": "lax", "freshness_policy": "off"},
+        {"id": "d", "slug": "by_hand", "schedule": "off"},
+    ]
+    settings = settings_of(tmp_path, *sources)
+    columns = standard_columns(Naming.NATIVE)
+    known = {source.id: known_tables(source, ("page",), columns) for source in settings.sources}
+    definitions = build(Lake.open(settings), Snapshot(known))
+    graph = definitions.resolve_asset_graph()
+    overdue = {
+        key.to_user_string(): policy.fail_window.to_timedelta()
+        for key in graph.get_all_asset_keys()
+        if isinstance(policy := graph.get(key).freshness_policy, TimeWindowFreshnessPolicy)
+    }
+    assert overdue == dict.fromkeys(
+        ("usual/sync", "strict/sync", "strict/page"), timedelta(hours=4)
+    )
+    owned = [key.to_user_string() for key in graph.get_all_asset_keys() if graph.get(key).owners]
+    of_source = ("raw_archive", "sync", "upkeep", "page", "page_schema")
+    names = {f"strict/{name}" for name in of_source}
+    assert set(owned) == names | {"__segment_datalake/strict_sync_reports"}
+
+    repository = definitions.get_repository_def()
+    stopped = {s.name for s in repository.schedule_defs if s.default_status.value == "STOPPED"}
+    assert stopped == {"upkeep_by_hand_schedule", "check_tables_by_hand_schedule"}
 
 
 def test_text_from_senders_is_text_in_markdown() -> None:

@@ -16,7 +16,6 @@ from botocore import xform_name
 from datalake_assets.cli import dev
 from datalake_assets.cli.app import load
 from datalake_assets.instance.home import URL_VARIABLE, VARIABLE
-from datalake_assets.jobs import SCHEDULES_VARIABLE
 from datalake_assets.sensors.reload import WEBSERVER_VARIABLE
 from eventlake.settings.file import FILE_VARIABLE, load_settings
 from scripts.aws_policies import TEMPLATE, policies, template
@@ -160,7 +159,7 @@ def test_compose_starts_each_part_of_dagster_once_with_the_variables_that_are_re
         assert service["image"] == "datalake"
         assert "deploy" not in service  # one of each: two daemons would do everything twice
     given = COMPOSE["x-datalake"]["environment"]
-    read = {FILE_VARIABLE, VARIABLE, URL_VARIABLE, WEBSERVER_VARIABLE, SCHEDULES_VARIABLE}
+    read = {FILE_VARIABLE, VARIABLE, URL_VARIABLE, WEBSERVER_VARIABLE}
     assert read | {dev.CODE_VARIABLE} == {name for name, value in given.items() if value}
     for variable, part in [(dev.CODE_VARIABLE, "code"), (WEBSERVER_VARIABLE, "webserver")]:
         assert given[variable] == f"{part}:{COMPOSE['services'][part]['command'][-1]}"

@@ -57,7 +57,7 @@ def test_a_port_in_use_is_refused_before_anything_is_written(
 def test_dagster_gets_its_home_the_settings_and_the_address_of_the_ui(
     settings_file: Path, free_port: int, execve: Mock
 ) -> None:
-    result = datalake("dev", "--port", str(free_port), "--schedules")
+    result = datalake("dev", "--port", str(free_port))
     assert f"http://127.0.0.1:{free_port}" in result.out
     assert "warning: the UI works, but no run will: Java was not found" in result.err
     [(_, command, environ)] = [call.args for call in execve.mock_calls]
@@ -69,7 +69,6 @@ def test_dagster_gets_its_home_the_settings_and_the_address_of_the_ui(
         "DAGSTER_HOME": str(home),
         "DATALAKE_CONFIG": str(settings_file),
         "DATALAKE_WEBSERVER": f"127.0.0.1:{free_port}",
-        "DATALAKE_SCHEDULES": "on",
     }
     assert environ.items() >= expected.items()
 
@@ -84,7 +83,6 @@ def test_the_demo_is_shown_only_where_no_settings_are_given(
     assert "showing the demo" in result.err
     environ = execve.call_args.args[2]
     assert environ["DATALAKE_CONFIG"] == f"{tmp_path}/demo/lake.yaml"
-    assert environ["DATALAKE_SCHEDULES"] == "off"
 
     datalake("dev", "--config", "mine.yaml", code=2)
     monkeypatch.setenv("DATALAKE_CONFIG", "mine.yaml")

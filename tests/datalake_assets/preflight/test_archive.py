@@ -7,8 +7,9 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.scheduler.instigation import InstigatorStatus
 
-from datalake_assets.instance.schedules import Schedules, running_schedules
+from datalake_assets.instance.schedules import Schedules, stopped_schedules
 from datalake_assets.preflight.archive import archive_findings
 from eventlake.lake import Lake
 from tests.support.aws.preflight import SOURCE_ID, shown
@@ -103,13 +104,12 @@ def test_a_schedule_that_is_off_while_files_wait(tmp_path: Path) -> None:
     lake = lake_in(tmp_path)
     (tmp_path / "home").mkdir()
     with dg.DagsterInstance.local_temp(str(tmp_path / "home")) as instance:
-        schedules = partial(Schedules, lambda: running_schedules(instance))
+        schedules = partial(Schedules, lambda: stopped_schedules(instance))
+        assert "schedule of ios_prod" not in findings_of(lake, schedules())
+        switched_off = switched_on("sync_ios_prod_schedule").with_status(InstigatorStatus.STOPPED)
+        instance.add_instigator_state(switched_off)
         found = findings_of(lake, schedules())
         assert found["schedule of ios_prod"].startswith("! off, and files wait")
-        instance.add_instigator_state(switched_on("sync_ios_prod_schedule"))
-        assert "schedule of ios_prod" not in findings_of(
-            lake, Schedules(lambda: running_schedules(instance))
-        )
 
 
 def test_dagster_is_not_queried_where_nothing_waits(tmp_path: Path) -> None:

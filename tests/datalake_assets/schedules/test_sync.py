@@ -82,6 +82,18 @@ class Clock:
         jobs = [request.job_name or "" for request in said.run_requests or ()]
         return sorted(jobs), said.skip_message or "", said.cursor or ""
 
+    def arrivals(self, cursor: str | None = None) -> tuple[dg.SensorResult, str]:
+        """What the sensor of arrivals says, and its cursor."""
+        repository = self.repository()
+        context = dg.build_sensor_context(
+            self.instance, cursor=cursor, repository_def=repository, sensor_name="arrivals"
+        )
+        said = repository.get_sensor_def("arrivals").evaluate_tick(context)
+        result = dg.SensorResult(
+            run_requests=said.run_requests, asset_events=said.asset_events, cursor=said.cursor
+        )
+        return result, said.skip_message or ""
+
     def run(self, status: dg.DagsterRunStatus, process: Holder | None = None) -> str:
         """A sync that is in Dagster's books."""
         tags = {} if process is None else {PROCESS_TAG: msgspec.json.encode(process).decode()}
@@ -232,3 +244,30 @@ def test_after_an_outage_of_four_days_one_sync_loads_them_all(clock: Clock) -> N
     for partition in clock.lake.catalog.partitions("shop", "page"):
         rows[partition.values[0]] += partition.rows
     assert rows == Counter([days[0], *days])
+
+
+def test_files_that_arrive_are_observed_and_synced(clock: Clock) -> None:
+    assert "arrivals" not in {s.name for s in clock.repository().sensor_defs}
+    clock.set({"sync": "on_arrival", "schedule": "off"})
+    clock.raw("2026-10-01", "a.gz", "m1")
+
+    def jobs(result: dg.SensorResult) -> list[str | None]:
+        return [request.job_name for request in result.run_requests or ()]
+
+    first, _ = clock.arrivals()
+    assert jobs(first) == ["sync_shop"]
+    [observed] = first.asset_events
+    assert observed.asset_key == dg.AssetKey(["shop", "raw_archive"])
+    assert observed.metadata["files"].value == 1
+
+    same, why = clock.arrivals(first.cursor)
+    assert (jobs(same), why) == ([], "No archive has changed.")
+
+    clock.raw("2026-10-01", "b.gz", "m2")
+    run_id = clock.run(dg.DagsterRunStatus.QUEUED)
+    waiting, why = clock.arrivals(same.cursor)
+    assert jobs(waiting) == [] and f"Sync {run_id[:8]} of shop (queued" in why
+    clock.instance.delete_run(run_id)
+    later, _ = clock.arrivals(waiting.cursor)
+    assert jobs(later) == ["sync_shop"]
+    assert later.asset_events[0].metadata["files"].value == 2

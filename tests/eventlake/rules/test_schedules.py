@@ -1,8 +1,16 @@
 """When a source is due."""
 
+from datetime import timedelta
+
 import pytest
 
-from eventlake.rules.schedules import TWELVE_A_DAY, is_time_zone, next_due, problem
+from eventlake.rules.schedules import (
+    TWELVE_A_DAY,
+    is_time_zone,
+    longest_interval,
+    next_due,
+    problem,
+)
 from tests.support.lakes.runs import utc
 
 
@@ -59,3 +67,18 @@ def test_what_is_wrong_with_a_schedule(schedule: str, told: str | None) -> None:
 def test_time_zones() -> None:
     names = ("UTC", "Europe/Berlin", "Europe/Atlantis", "", "../etc/passwd", "CET/")
     assert [is_time_zone(name) for name in names] == [True, True, False, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "hours"),
+    [
+        ("0 */2 * * *", 2),
+        ("*/5 * * * *", 1),
+        ("15 9-17 * * 1-5", 64),  # from Friday evening to Monday morning
+        ("0 6 1 * *", 31 * 24),
+        ("off", None),
+    ],
+)
+def test_the_longest_interval_of_a_schedule(schedule: str, hours: int | None) -> None:
+    longest = longest_interval(schedule)
+    assert longest == (None if hours is None else timedelta(hours=hours))

@@ -485,7 +485,7 @@ def test_what_is_switched_off_shows_the_default(tmp_path: Path) -> None:
         (
             *("table_prefix", "start", "freshness_hours", "region", "emr_cluster_id"),
             *("emr_serverless_application_id", "execution_role_arn"),
-            *("glue_catalog_id", "iam_role_arn", "raw_role_arn", "raw_external_id"),
+            *("glue_catalog_id", "iam_role_arn", "raw_role_arn", "raw_external_id", "owners"),
         ),
         True,
     )
