@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 
 from datalake_assets.assets.event_tables import freshness_policy
-from datalake_assets.assets.events import RunEvents
+from datalake_assets.assets.events import SYNCED, VERSION, RunEvents, made_from
 from datalake_assets.assets.keys import NAMES, SOURCE_TAG, Names, raw_archive, run_tags, sync
 from datalake_assets.assets.keys import upkeep as upkeep_of
 from datalake_assets.assets.metadata import as_text, upkeep_numbers
@@ -80,7 +80,7 @@ def sync_asset(source: Source, names: Names) -> dg.AssetsDefinition:
             job = new_job(lake.settings, source, context.run.run_id, days=days)
             own = lake.for_source(source)
             with failure_reported(own.storage, own.catalog, job.facts()):
-                yield events.of_archive()
+                yield (archive := events.of_archive())
             done, loaded = UnitReport(), Loaded()
             try:
                 with forwarding_errors(engine.run(job, DagsterListener(context))) as units:
@@ -98,7 +98,13 @@ def sync_asset(source: Source, names: Names) -> dg.AssetsDefinition:
                 yield from events.of_published_checks(context, loaded)
             context.log.info(_summary(done))
             shown = events.report_metadata(job.facts(), done)
-            yield dg.MaterializeResult(asset_key=spec.key, metadata=shown)
+            version = dg.DataVersion(archive.tags[VERSION])
+            yield dg.MaterializeResult(
+                asset_key=spec.key,
+                metadata=shown,
+                data_version=SYNCED,
+                tags=made_from(archive.asset_key, version),
+            )
 
     return load
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 import msgspec
 
-from datalake_assets.assets.events import RunEvents
+from datalake_assets.assets.events import VERSION, RunEvents
 from datalake_assets.assets.keys import NAMES, Names, sync
 from datalake_assets.assets.running import AssetJob, is_dead
 from eventlake.lake import Lake
@@ -108,9 +108,6 @@ def first_syncs(
     return sensor
 
 
-_VERSION = "dagster/data_version"
-
-
 def arrivals(lake: Lake, jobs: Mapping[str, AssetJob], names: Names = NAMES) -> dg.SensorDefinition:
     """Observes the archives of the sources of `jobs`, by id, and requests a sync of what is new.
 
@@ -136,7 +133,7 @@ def arrivals(lake: Lake, jobs: Mapping[str, AssetJob], names: Names = NAMES) -> 
             except Exception as error:  # reported by its syncs; the others go on
                 lines.append(f"{source.slug} could not be read: {error}")
                 continue
-            version = seen.tags[_VERSION]
+            version = seen.tags[VERSION]
             if known.get(source.id) == version:
                 continue
             if busy := under_way(lake, source, context.instance, now(), names):

@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 
 from datalake_assets.assets import metadata
-from datalake_assets.assets.events import RunEvents
+from datalake_assets.assets.events import CODE_VERSION, VERSION, RunEvents
 from datalake_assets.assets.keys import (
     ACCEPT_TAG,
     REPLAY,
@@ -66,10 +66,6 @@ class ReplayConfig(dg.Config):
     accept_changes: bool = False
 
 
-CODE_VERSION = "1"
-"""Of the rules of loading; a higher number marks the event tables as outdated in Dagster."""
-
-
 def archive_asset(lake: Lake, source: Source, names: Names) -> dg.AssetsDefinition:
     """The archive; observing it lists its files, as each sync does."""
     spec = names.spec(
@@ -89,7 +85,7 @@ def archive_asset(lake: Lake, source: Source, names: Names) -> dg.AssetsDefiniti
     def observe(context: dg.AssetExecutionContext) -> Iterator[dg.ObserveResult]:
         with as_dagster_failure():
             seen = RunEvents(lake_of(context, names), source, names).of_archive()
-        version = dg.DataVersion(seen.tags["dagster/data_version"])
+        version = dg.DataVersion(seen.tags[VERSION])
         yield dg.ObserveResult(
             asset_key=seen.asset_key, metadata=seen.metadata, data_version=version
         )
@@ -233,11 +229,12 @@ class _Replayed:
             if expected:
                 self.shown.setdefault(key, {})[touched.day] = touched.metadata
             if not (expected and results_follow):
-                shown = touched.metadata
-                if touched.is_newest and (touched.report.new_columns or not expected):
-                    shown = metadata.with_columns(shown, touched.schema)
+                with_columns = touched.is_newest and bool(
+                    touched.report.new_columns or not expected
+                )
+                names, source = self.events.names, self.events.source
                 # Yielded: an event that is only logged is stored with the next yield.
-                yield dg.AssetMaterialization(key, partition=touched.day, metadata=shown)
+                yield touched.materialization(names, source, with_columns)
         for check in unit.checks:
             # Of several days, the first failure counts, else the last result.
             before = self.checks.get((check.table, check.check))
@@ -264,7 +261,10 @@ class _Replayed:
                 set_partition_metadata(self.context, key, self._all_days(schema))
                 checks = CHECKS if self.with_checks else ()
                 results = [self.events.check_result(self._check(schema, name)) for name in checks]
-                yield dg.MaterializeResult(asset_key=key, check_results=results)
+                version = dg.DataVersion(f"{self.version}")
+                yield dg.MaterializeResult(
+                    asset_key=key, check_results=results, data_version=version
+                )
                 report = self.done.tables.get(schema.key)
                 yield self.events.of_schema(schema, report, self.version)
         report_key = self.events.names.key(reports(self.events.source))
@@ -328,6 +328,8 @@ def _report_spec(source: Source, tables: Iterable[TableSchema], names: Names) ->
         reports(source),
         source,
         [*map(table, tables)] or [sync(source)],
+        # The runs of a day load any days.
+        dg.AllPartitionMapping(),
         description=f"The results of all syncs and replays of {source.slug}, as a table. "
         "Materialized alone, it loads nothing: it counts the reports of the chosen days.",
         kinds={"json"},

@@ -14,6 +14,7 @@ from datalake_assets.assets.keys import (
     checked,
     raw_archive,
     reports,
+    sync,
     table,
     table_schema,
 )
@@ -37,6 +38,14 @@ from eventlake.state.source_state import read_state
 _DAY = timedelta(days=1)
 _RULES = CHECKS | TABLE_RULES | OPTIONAL_RULES | SOURCE_RULES
 
+CODE_VERSION = "1"
+"""Of the rules of loading; a higher number marks the event tables as outdated in Dagster."""
+
+SYNCED = dg.DataVersion("synced")
+"""The data version of every sync: what it has changed are the tables, each with its own."""
+
+VERSION = "dagster/data_version"
+
 
 @dataclass(frozen=True)
 class TableDay:
@@ -47,6 +56,27 @@ class TableDay:
     report: TableReport
     metadata: metadata.Metadata
     is_newest: bool
+    version: dg.DataVersion
+
+    def materialization(
+        self, names: Names, source: Source, with_columns: bool
+    ) -> dg.AssetMaterialization:
+        """Recorded by a run that has no output for the table: with the versions of an output, as
+        Dagster would otherwise show the table as older than its sync."""
+        shown = self.metadata
+        if with_columns:
+            shown = metadata.with_columns(shown, self.schema)
+        return dg.AssetMaterialization(
+            names.key(table(self.schema)),
+            partition=self.day,
+            metadata=shown,
+            tags={
+                VERSION: self.version.value,
+                "dagster/data_version_is_user_provided": "true",
+                "dagster/code_version": CODE_VERSION,
+                **made_from(names.key(sync(source)), SYNCED),
+            },
+        )
 
 
 @dataclass(frozen=True)
@@ -78,7 +108,7 @@ class RunEvents:
                     rows = sum(partition.rows for partition in in_day)
                     shown = metadata.table_day(schema, report, day, rows, total)
                     loaded.add_day(key, day, in_day)
-                    yield TableDay(schema, day, report, shown, day == newest)
+                    yield TableDay(schema, day, report, shown, day == newest, version_after(unit))
 
     def rows_by_day(self, schema: TableSchema, window: Window) -> dict[str, int]:
         """The rows of a table by day, in a range."""
@@ -99,11 +129,7 @@ class RunEvents:
         newest: dict[str, TableDay] = {}
         for touched in self.table_days(unit, loaded):
             newest[touched.schema.key] = touched
-            shown = touched.metadata
-            if touched.is_newest:
-                shown = metadata.with_columns(shown, touched.schema)
-            key = self.names.key(table(touched.schema))
-            yield dg.AssetMaterialization(key, partition=touched.day, metadata=shown)
+            yield touched.materialization(self.names, self.source, touched.is_newest)
         changed = [touched for touched in newest.values() if touched.report.new_columns]
         for touched in changed:
             version = unit.manifest.number
@@ -151,7 +177,7 @@ class RunEvents:
         found = list_archive(self.lake.storage, self.source)
         ignored = found.ignored(self.source, read_state(self.lake.storage, self.source.id))
         shown = metadata.archive(found, ignored, self.lake.storage, self.source)
-        version = {"dagster/data_version": archive_version(found)}
+        version = {VERSION: archive_version(found)}
         key = self.names.key(raw_archive(self.source))
         return dg.AssetObservation(key, metadata=shown, tags=version)
 
@@ -184,6 +210,21 @@ def _consecutive(days: Iterable[str]) -> Iterator[list[str]]:
         run.append(day)
     if run:
         yield run
+
+
+def made_from(key: dg.AssetKey, version: dg.DataVersion) -> dict[str, str]:
+    """The tags of a materialization for an asset that it was made from. Dagster sets them itself,
+    but as of the beginning of a run, and only on outputs."""
+    name = key.to_user_string()
+    return {
+        f"dagster/input_data_version/{name}": version.value,
+        f"dagster/input_event_pointer/{name}": "NULL",
+    }
+
+
+def version_after(unit: Published) -> dg.DataVersion:
+    """The data version of the tables and days that a unit of work changed."""
+    return dg.DataVersion(f"{unit.manifest.number}")
 
 
 def archive_version(found: Archive) -> str:

@@ -122,13 +122,14 @@ class Names:
         asset: LakeAsset,
         source: Source | None = None,
         deps: Iterable[LakeAsset] = (),
+        mapping: dg.PartitionMapping | None = None,
         **attributes: Any,
     ) -> dg.AssetSpec:
         """The definition of an asset, in the group and with the owners of its source."""
         path = [self.lake, *asset.key.path] if self.lake else asset.key.path
         spec = dg.AssetSpec(
             dg.AssetKey(path),
-            deps=[*map(self.key, deps)],
+            deps=[dg.AssetDep(self.key(dep), partition_mapping=mapping) for dep in deps],
             group_name=self.of(source.name if source else asset.database),
             owners=list(source.owners) if source else [],
             **attributes,

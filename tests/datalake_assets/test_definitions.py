@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 from dagster._core.definitions.freshness import TimeWindowFreshnessPolicy
 
-from datalake_assets.assets.event_tables import CODE_VERSION
+from datalake_assets.assets.events import CODE_VERSION
 from datalake_assets.assets.metadata import as_code, as_text
 from datalake_assets.component import build
 from datalake_assets.definitions import defs, settings_file

@@ -74,7 +74,8 @@ def test_events_over_kept_connections_are_those_of_dagster(tmp_path: Path, keep:
             dagster_private.keep_connections(instance)
             dagster_private.keep_connections(instance)  # once more changes nothing
         result = _writes_events.execute_in_process(instance=instance)
-        (shard,) = dagster_private.sqlite_files_of_run(instance, result.run_id)[:1]
+        files = dagster_private.sqlite_files_of_run(instance, result.run_id)
+        [shard] = [file for file in files if file.suffix == ".db"]
         # The webserver of another process follows the run by this time.
         assert shard.stat().st_mtime >= instance.all_logs(result.run_id)[-1].timestamp - 0.1
         kinds = [event.event_type for event in result.all_events]
