@@ -102,6 +102,8 @@ def _show(found: Audit) -> None:
         _show_differences(found.partitions)
     elif not found.tables:
         say("Nothing to compare: neither the archive nor the lake has rows in this range.")
+    elif found.total.waiting:
+        say("What was loaded agrees: every event that belongs in the lake is there, exactly once.")
     else:
         say("All agrees: every event that belongs in the lake is there, exactly once.")
 

@@ -87,7 +87,7 @@ def test_waiting_files_are_named_and_are_no_difference(unsynced: SampleLake) -> 
     result = datalake(*IOS)
     assert "Waiting for the next sync: " in result.err
     assert "segment-logs/9IP56Shn6/1790812800000/" in result.err
-    assert "All agrees" in result.out
+    assert "What was loaded agrees" in result.out
 
 
 def test_changed_and_missing_files_are_named(filled: SampleLake) -> None:
