@@ -18,7 +18,7 @@ from datalake_assets.assets.keys import (
 )
 from datalake_assets.assets.running import run_error
 from datalake_assets.component import build
-from datalake_assets.instance.dagster_private import NO_COMPUTE_LOGS, keep_connections
+from datalake_assets.instance.dagster_private import NO_COMPUTE_LOGS, keep_connections, list_runs_in
 from datalake_assets.instance.home import opened_instance
 from datalake_assets.instance.snapshot import (
     Snapshot,
@@ -94,8 +94,7 @@ def _refuse_days(source: Source, first: date | None, window: Window) -> None:
 
 RANGE_TAGS = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 _INTERRUPTS = ("KeyboardInterrupt", "DagsterExecutionInterruptedError")
-# Makes the UI list the run with its job.
-_REPOSITORY_TAG = {".dagster/repository": f"__repository__@{LOCATION}"}
+_TAGS = {"dagster/max_retries": "0"}  # the daemon does not repeat what a user has run
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,11 +221,12 @@ def execute(
 ) -> Outcome:
     with _instance() as instance:
         keep_connections(instance)
+        list_runs_in(LOCATION, instance)
         result = job.execute_in_process(
             run_config={"loggers": {"console": {"config": {}}}, **run_config},
             instance=instance,
             raise_on_error=False,
-            tags={**_REPOSITORY_TAG, **(tags or {})},
+            tags={**_TAGS, **(tags or {})},
         )
     if result.success:
         return Outcome(result.run_id, succeeded=True)

@@ -16,6 +16,11 @@ from dagster._core.execution.context.metadata_logging import (
     AssetMetadataHandle,
     OutputMetadataAccumulator,
 )
+from dagster._core.remote_origin import (
+    RegisteredCodeLocationOrigin,
+    RemoteJobOrigin,
+    RemoteRepositoryOrigin,
+)
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 from dagster._core.storage.event_log.schema import (
     AssetCheckExecutionsTable,
@@ -30,6 +35,9 @@ NO_COMPUTE_LOGS = {
     "class": "NoOpComputeLogManager",
 }
 """The output of runs stays on the terminal instead of files; no public class does that."""
+
+REPOSITORY = "__repository__"
+"""What Dagster calls the definitions of a code location."""
 
 _WAIT_SECONDS = 60  # for another process that writes to the same database, as in Dagster
 
@@ -57,6 +65,19 @@ def latest_evaluations(
     latest = instance.event_log_storage.get_latest_asset_check_execution_by_key([*keys])
     evaluations = {key: record.evaluation for key, record in latest.items()}
     return {k: e for k, e in evaluations.items() if isinstance(e, dg.AssetCheckEvaluation)}
+
+
+def list_runs_in(location: str, instance: dg.DagsterInstance) -> None:
+    """Store the runs of this process as those of a code location. Dagster's home page leaves out
+    runs without one, as `execute_in_process` makes them."""
+    storage: Any = instance.run_storage
+    add_run = storage.add_run
+
+    def added(run: dg.DagsterRun) -> dg.DagsterRun:
+        repository = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin(location), REPOSITORY)
+        return add_run(run.with_job_origin(RemoteJobOrigin(repository, run.job_name)))
+
+    storage.add_run = added
 
 
 def keep_connections(instance: dg.DagsterInstance) -> None:

@@ -44,6 +44,10 @@ def test_a_replay_evaluates_all_checks_of_its_tables_in_one_step(filled: SampleL
         steps = instance.get_run_step_stats(run.run_id)
         events = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION)
     assert [step.step_key for step in steps] == ["replay_ios_prod_tables"]
+    # Without an origin, Dagster's home page leaves the run out.
+    assert run.remote_job_origin is not None
+    assert run.remote_job_origin.location_name == "datalake"
+    assert run.remote_job_origin.job_name == "replay_ios_prod"
     checks = [e.dagster_event.asset_check_evaluation_data for e in events if e.dagster_event]
     of_table = [one for one in checks if one.asset_key.path[-1] == "screen"]
     assert {one.check_name for one in of_table} == {*CHECKS, *TABLE_RULES}
