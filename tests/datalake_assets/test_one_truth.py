@@ -198,7 +198,7 @@ def test_runs_and_tables_are_the_same_on_every_screen(planted: Planted, ask: Ask
     assert lost == {"damaged.identify"}
     for name in tables:
         ask(f"/tables/{name.replace('.', '/')}")
-    for name in tables.keys() - lost - {"__segment_datalake.sync_reports"}:
+    for name in {name for name, rows in tables.items() if rows is not None} - lost:
         [counted] = datalake("sql", f"SELECT count(*) AS n FROM {name}", "--json").json
         assert counted["n"] == tables[name]
     assert "segment_type=identify" in datalake("sql", "SELECT * FROM damaged.identify", code=1).err
