@@ -1,6 +1,6 @@
 # `make` alone lists the targets. CI runs the same ones: see .ci/run.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test test-fast test-spark test-spark40 test-browser browser postgres soak mutants bench \
+.PHONY: help setup demo dev test test-fast test-spark test-spark40 test-browser browser postgres azurite soak mutants bench \
 	lint types format rooms pin clean
 
 PORT ?= 3000
@@ -29,7 +29,7 @@ TWO_MODULES := -n 2 --dist loadfile
 test: test-fast  ## run all tests except browser and soak tests
 	$(BIN)/pytest $(TWO_MODULES) -m "(spark or e2e) and not browser and not soak"
 
-test-fast: setup postgres  ## run the tests without Spark and without whole programs, in parallel
+test-fast: setup postgres azurite  ## run the tests without Spark and without whole programs, in parallel
 	$(BIN)/pytest -n auto -m "not spark and not e2e and not browser and not soak"
 
 test-spark: setup  ## run the tests that start Spark
@@ -47,18 +47,21 @@ test-spark40: setup .spark40/.done  ## run syncs on PySpark 4.0, the version of 
 test-browser: setup browser  ## run the tests of the UI in Chromium
 	$(BIN)/pytest -m browser
 
-soak: setup postgres  ## run the soak tests: large archives on Spark, a fault at every call (hours)
+soak: setup postgres azurite  ## run the soak tests: large archives on Spark, a fault at every call (hours)
 	$(BIN)/pytest -n auto -m "soak and not spark and not e2e" --durations=0
 	$(BIN)/pytest -m "soak and (spark or e2e)" --durations=0
 
 bench: setup .bench-venv/.done  ## compare the engine with DuckDB, dlt and PySpark (BENCH="--events 50000")
 	$(BIN)/python -m benchmarks peers $(BENCH)
 
-mutants: setup postgres  ## break the code at random places, show which changes no test notices (SEED=7 COUNT=20)
+mutants: setup postgres azurite  ## break the code at random places, show which changes no test notices (SEED=7 COUNT=20)
 	$(BIN)/python -m tests.mutants --count $(COUNT) $(if $(SEED),--seed $(SEED))
 
 postgres:  ## install Postgres for tests, if it is missing
 	@scripts/postgres
+
+azurite:  ## install Azurite, an emulator of Azure's storage, for tests, if it is missing
+	@scripts/azurite
 
 browser:  ## install Chromium for tests, if it is missing
 	@scripts/browser
@@ -84,7 +87,7 @@ pin: setup  ## update the pinned dependencies in requirements.txt (minutes)
 		--no-emit-find-links --no-emit-trusted-host --output-file requirements.txt pyproject.toml
 
 clean:  ## remove everything that set-up, tests and tools created (not your lakes)
-	rm -rf .venv .bench-venv .bench .spark40 .hypothesis .mypy_cache .pytest_cache .ruff_cache \
+	rm -rf .venv .bench-venv .bench .spark40 .azurite .hypothesis .mypy_cache .pytest_cache .ruff_cache \
 		*.egg-info build
 
 # A second Spark needs no second environment: it only has to be first on the path.

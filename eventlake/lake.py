@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Self
 
-from eventlake.aws.access import AwsAccess
 from eventlake.catalog import open_catalog
 from eventlake.catalog.base import Catalog
+from eventlake.clouds import Access
 from eventlake.settings.models import Overridable, Settings, Source
 from eventlake.storage import Storage, open_storage
 
@@ -31,7 +31,7 @@ class Lake:
 
     @classmethod
     def _opened(cls, settings: Settings, of: Overridable) -> Self:
-        storage = open_storage(settings.storage_uri, AwsAccess.of(of), settings.private_files)
+        storage = open_storage(settings.storage_uri, Access.of(of), settings.private_files)
         return cls(settings, storage, open_catalog(settings, storage, of))
 
 
@@ -42,5 +42,5 @@ def _for_all(settings: Settings) -> Overridable:
     return next((s for s in settings.sources if s.iam_role_arn is not None), settings)
 
 
-def _access(of: Overridable) -> tuple[AwsAccess, str | None]:
-    return AwsAccess.of(of), of.glue_catalog_id
+def _access(of: Overridable) -> tuple[Access, str | None]:
+    return Access.of(of), of.glue_catalog_id

@@ -13,8 +13,10 @@ from eventlake.aws.access import forget_sessions
 from eventlake.storage import LocalStorage, Storage
 from tests.support.aws.enforced import Become, User
 from tests.support.repo import injected
+from tests.support.servers import azurite as azurite_server
 from tests.support.servers.alerts import PASSWORD, Hook, MailBox, mail_server, web_hook
 from tests.support.servers.aws import AwsServer, fresh_sessions, running_server
+from tests.support.servers.azurite import Azurite, running_azurite
 
 
 @pytest.fixture(scope="session")
@@ -34,6 +36,24 @@ def aws(aws_server: AwsServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsS
     aws_server.reset()
     with fresh_sessions():
         yield aws_server
+
+
+@pytest.fixture(scope="session")
+def azurite_running() -> Iterator[Azurite]:
+    """One server for all tests of a session; use `azurite`, and a new container for each."""
+    with running_azurite() as server:
+        yield server
+
+
+@pytest.fixture
+def azurite(azurite_running: Azurite, monkeypatch: pytest.MonkeyPatch) -> Iterator[Azurite]:
+    """An Azure, which this process and those it starts take for the real one."""
+    for name in ("AZURE_CLIENT_ID", "AZURE_TENANT_ID", "AZURE_CLIENT_SECRET", "AZURE_STORAGE_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in azurite_running.environment.items():
+        monkeypatch.setenv(name, value)
+    with azurite_server.fresh_sessions():
+        yield azurite_running
 
 
 @pytest.fixture(params=["folder", "bucket"])

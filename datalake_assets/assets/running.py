@@ -14,7 +14,7 @@ from datalake_assets.assets.keys import SOURCE_TAG, Names, run_tags
 from datalake_assets.instance.dagster_private import keep_connections
 from datalake_assets.resources import LakeResource
 from eventlake.aws.permissions import granted_by
-from eventlake.aws.refusals import as_lake_error
+from eventlake.clouds import as_lake_error
 from eventlake.lake import Lake
 from eventlake.rules.clock import new_run_id, now
 from eventlake.rules.errors import LakeError, UsageError

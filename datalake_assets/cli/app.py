@@ -109,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _ended_by(error: Exception) -> int:
     from datalake_assets.cli.output import fail
-    from eventlake.aws.refusals import as_lake_error
+    from eventlake.clouds import as_lake_error
 
     if known := as_lake_error(error):
         fail(str(known))

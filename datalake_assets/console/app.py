@@ -29,7 +29,7 @@ from datalake_assets.console.downloads import Download
 from datalake_assets.console.replays import Replays
 from datalake_assets.guard import Guard, own_names
 from eventlake.api import EventLake
-from eventlake.aws.refusals import as_lake_error
+from eventlake.clouds import as_lake_error
 from eventlake.lake import Lake
 from eventlake.rules.errors import LakeError, UnknownSource, UsageError
 from eventlake.settings.file import FILE_VARIABLE, load_settings

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from eventlake.aws.refusals import as_lake_error
+from eventlake.clouds import as_lake_error
 from eventlake.rules.errors import LakeError, UsageError
 
 

@@ -14,7 +14,7 @@ from eventlake.aws.permissions import (
     bucket_and_key,
     insufficient,
 )
-from eventlake.rules.errors import InvalidSetting, LakeError, ServiceTrouble, error_in_trace
+from eventlake.rules.errors import InvalidSetting, LakeError, ServiceTrouble
 
 if TYPE_CHECKING:
     from eventlake.aws.access import AwsAccess
@@ -231,17 +231,10 @@ def role_call(access: "AwsAccess") -> Iterator[None]:
         raise
 
 
-def as_lake_error(error: BaseException) -> LakeError | None:
-    """The lake error that an exception, or one of its causes, is or contains, if any."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if known := cause if isinstance(cause, LakeError) else error_in_trace(str(cause)):
-            return known
-        answer = answer_of(cause)
-        if answer is not None and (known := _lake_error(answer, "")):
-            return known
-        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
-    return None
+def aws_error(error: BaseException) -> LakeError | None:
+    """The lake error for a response of AWS that an exception is or contains, if any."""
+    answer = answer_of(error)
+    return None if answer is None else _lake_error(answer, "")
 
 
 def _lake_error(answer: Answer, resource: str) -> LakeError | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 
 from eventlake.aws.access import AwsAccess
+from eventlake.clouds import Access
 from eventlake.rules import paths
 from eventlake.rules.errors import UsageError
 from eventlake.rules.text import plural
@@ -74,9 +75,10 @@ def archive_storage(storage: Storage, source: Source) -> Storage:
     """
     if not is_elsewhere(source.raw) and source.raw_role_arn is None:
         return storage
-    access = AwsAccess.of(source)
+    access = Access.of(source)
     if source.raw_role_arn is not None:
-        access = AwsAccess(source.region, source.raw_role_arn, source.raw_external_id)
+        role = AwsAccess(source.region, source.raw_role_arn, source.raw_external_id)
+        access = replace(access, aws=role)
     return open_storage(source.raw if is_elsewhere(source.raw) else storage.uri, access)
 
 

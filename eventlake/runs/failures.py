@@ -5,8 +5,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from eventlake.aws.refusals import as_lake_error
 from eventlake.catalog.base import Catalog
+from eventlake.clouds import as_lake_error
 from eventlake.rules import paths
 from eventlake.rules.counts import UnitReport
 from eventlake.rules.errors import DiskFull, LakeError, UsageError

@@ -9,12 +9,9 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from eventlake.rules.errors import InvalidSetting
-from eventlake.settings.fields import Percent, SettingsGroup
+from eventlake.settings.fields import SECRET, VARIABLE, Percent, SettingsGroup
 
-_VARIABLE = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*")
 _ADDRESS = re.compile(r"[^@\s<>,;]+@[^@\s<>,;]+")
-_SECRET = {"secret": True}
-"""Marks settings whose values must not appear in messages."""
 
 
 class Security(StrEnum):
@@ -26,7 +23,7 @@ class Security(StrEnum):
 
 
 def _variable(text: str) -> str:
-    if not _VARIABLE.fullmatch(text):
+    if not VARIABLE.fullmatch(text):
         raise ValueError("allowed: $NAME, the environment variable that holds it; never itself")
     return text
 
@@ -85,7 +82,7 @@ class Alerts(SettingsGroup):
     smtp_password: Annotated[
         str,
         AfterValidator(_variable),
-        Field(description="allowed: $NAME of an environment variable", json_schema_extra=_SECRET),
+        Field(description="allowed: $NAME of an environment variable", json_schema_extra=SECRET),
     ] = "$DATALAKE_SMTP_PASSWORD"
     sns_topic_arn: (
         Annotated[
@@ -102,7 +99,7 @@ class Alerts(SettingsGroup):
         AfterValidator(lambda text: text and _hook(text)),
         Field(
             description="allowed: https://…, or $NAME of an environment variable that holds it",
-            json_schema_extra=_SECRET,
+            json_schema_extra=SECRET,
             repr=False,
         ),
     ] = None

@@ -11,6 +11,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from eventlake.rules import schedules
 from eventlake.settings.places import raw_place, refusal, storage_place
 
+VARIABLE = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*")
+SECRET = {"secret": True}
+"""Marks settings whose values must not appear in messages."""
 _KEY = re.compile(r"spark\.[A-Za-z0-9_.-]+", re.ASCII)
 _SOME_TEXT = (re.compile(r"(?s).+"), "text, a number, true or false")
 _SIZE = (re.compile(r"[1-9]\d*[kmgt]b?", re.ASCII | re.IGNORECASE), "a size such as 2g")
@@ -67,7 +70,7 @@ ENGINES: Mapping[str, bool] = {
     "databricks": False,
 }
 # Settings of later releases: reported as such, not as misspelled.
-LATER_SETTINGS = frozenset({"azure"})
+LATER_SETTINGS: frozenset[str] = frozenset()
 
 
 _ZONE = "allowed: a time zone such as Europe/Berlin, or UTC"
@@ -158,7 +161,7 @@ Program = Annotated[
 RawFolder = Annotated[
     str,
     AfterValidator(raw_place),
-    Field(description="allowed: a folder below `storage`, an absolute one, or s3://…"),
+    Field(description="allowed: a folder below `storage`, an absolute one, s3://… or abfss://…"),
 ]
 Day = Annotated[date, BeforeValidator(_day), Field(description="allowed: a day, YYYY-MM-DD")]
 Region = Annotated[

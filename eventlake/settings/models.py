@@ -14,7 +14,8 @@ from eventlake.rules.names import NAME_LENGTH, Naming, catalog_table, snake, tab
 from eventlake.rules.partitions import DatePartition
 from eventlake.settings import fields
 from eventlake.settings.alerts import Alerts
-from eventlake.settings.places import storage_root
+from eventlake.settings.azure import Azure
+from eventlake.settings.places import azure_place, storage_root
 from eventlake.settings.validation import breaches, inherit
 
 _NATIVE_TABLES = frozenset({"identify", "page", "screen", "group", "alias"})
@@ -96,6 +97,7 @@ class Overridable(fields.SettingsGroup):
     glue_catalog_id: fields.GlueCatalogId | None = None
     iam_role_arn: fields.RoleArn | None = None
     external_id: fields.ExternalId | None = None
+    azure: Annotated[Azure, Field(description="allowed: a mapping of how to sign in")] = Azure()
     dedup_days: fields.Days = 7
     freshness_hours: fields.Hours | None = None
     load_without_message_id: Annotated[bool, Field(description="allowed: true | false")] = False
@@ -247,7 +249,9 @@ class Settings(Overridable):
     @property
     def bucket(self) -> str:
         """The bucket or container of the lake, else its folder."""
-        place = self.storage_uri.partition("://")[2]
+        scheme, _, place = self.storage_uri.partition("://")
+        if scheme == "abfss":
+            return azure_place(self.storage_uri).container
         return place.split("/")[0] if place else self.storage_uri
 
     @property

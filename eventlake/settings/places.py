@@ -3,14 +3,15 @@
 import os
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from eventlake.rules import paths
 
 # Each choice as in `lake.yaml` (for URIs: the prefix), and whether this release supports it.
-STORAGES: Mapping[str, bool] = {"a folder": True, "s3://": True, "abfss://": False}
-_RAW: Mapping[str, bool] = {"a folder": True, "s3://": True}
+STORAGES: Mapping[str, bool] = {"a folder": True, "s3://": True, "abfss://": True}
+REMOTE = ("s3://", "abfss://")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _HALF_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!//)")
 _VARIABLE = re.compile(r"\$|\{\{|%\w+%")
@@ -18,6 +19,12 @@ _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]|^\s|\s$")
 _SYSTEM = re.compile(r"/(proc|sys|dev(?!/shm/))(/|$)")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", re.ASCII)
 _IP = re.compile(r"\d+(\.\d+){3}", re.ASCII)
+_AZURE = re.compile(
+    r"abfss://(?=[^@]{3,63}@)(?P<container>[a-z0-9]+(-[a-z0-9]+)*)@(?P<account>[a-z0-9]{3,24})"
+    r"(?P<domain>\.dfs(\.[a-z0-9-]+)+)?(?P<prefix>(/[^/]+)*)/?",
+    re.ASCII,
+)
+_PUBLIC_DOMAIN = ".dfs.core.windows.net"
 
 
 def refusal(choices: Mapping[str, bool], choice: str) -> str | None:
@@ -32,16 +39,44 @@ def refusal(choices: Mapping[str, bool], choice: str) -> str | None:
     return f"allowed: {' | '.join(choices)} (in this release: {built})"
 
 
+@dataclass(frozen=True, slots=True)
+class AzurePlace:
+    """`abfss://container@account[.dfs.core.windows.net][/prefix]`."""
+
+    container: str
+    host: str  # of the account's DFS endpoint
+    prefix: str
+
+    @property
+    def uri(self) -> str:
+        """The URI as Hadoop, Spark and Databricks write it."""
+        return f"abfss://{self.container}@{self.host}/{self.prefix}".rstrip("/")
+
+
+def azure_place(uri: str) -> AzurePlace:
+    """The parts of an `abfss://` URI."""
+    found = _AZURE.fullmatch(uri)
+    prefix = found["prefix"].lstrip("/") if found else ""
+    if found is None or {".", ".."} & set(prefix.split("/")):
+        raise ValueError(
+            "allowed: abfss://container@account[/prefix], the container with 3 to 63 small "
+            "letters, digits and single `-`, the account with 3 to 24 small letters and digits, "
+            "or its host account.dfs.core.windows.net, the prefix without empty parts"
+        )
+    host = f"{found['account']}{found['domain'] or _PUBLIC_DOMAIN}"
+    return AzurePlace(found["container"], host, prefix)
+
+
 def storage_place(text: str) -> str:
-    """A folder as written, or the URI of a bucket with a prefix."""
-    return _checked(text, STORAGES)
+    """A folder as written, or the URI of a bucket or container with a prefix."""
+    return _checked(text)
 
 
 def raw_place(text: str) -> str:
-    """A folder relative to `storage`, an absolute folder, or a bucket with a prefix."""
-    place = _checked(text, _RAW)
-    if place.startswith("s3://"):
-        return place.rstrip("/")
+    """A folder relative to `storage`, an absolute one, or a bucket or container with a prefix."""
+    place = _checked(text)
+    if place.startswith(REMOTE):
+        return _remote(place)
     if place.startswith(("/", "~")):
         return os.path.normpath(Path(place).expanduser())
     if ".." in place.split("/"):
@@ -54,10 +89,15 @@ def raw_place(text: str) -> str:
 
 def is_elsewhere(raw: str) -> bool:
     """Whether an archive lies outside `storage`."""
-    return raw.startswith(("/", "s3://"))
+    return raw.startswith(("/", *REMOTE))
 
 
-def _checked(text: str, choices: Mapping[str, bool]) -> str:
+def _remote(uri: str) -> str:
+    """The URI of a bucket or container in its one form."""
+    return azure_place(uri).uri if uri.startswith("abfss://") else uri.rstrip("/")
+
+
+def _checked(text: str) -> str:
     """The text, unless it looks like something else than a place or is no place for data."""
     if _UNPRINTABLE.search(text):
         raise ValueError("allowed: a path without control characters or spaces around it")
@@ -68,10 +108,12 @@ def _checked(text: str, choices: Mapping[str, bool]) -> str:
     if _HALF_SCHEME.match(text):
         raise ValueError("allowed: s3://bucket[/prefix] with two slashes, or a folder")
     scheme = _SCHEME.match(text)
-    if reason := refusal(choices, scheme[0] if scheme else "a folder"):
+    if reason := refusal(STORAGES, scheme[0] if scheme else "a folder"):
         raise ValueError(reason)
     if not scheme:
         _require_folder(text)
+    elif scheme[0] == "abfss://":
+        azure_place(text)
     elif not _is_bucket(text.removeprefix("s3://")):
         raise ValueError(
             "allowed: s3://bucket[/prefix], the bucket with 3 to 63 small letters, digits, `.` and "
@@ -102,7 +144,7 @@ def _is_bucket(uri: str) -> bool:
 def storage_root(storage: str, config_folder: Path) -> str:
     """The lake's root: an absolute folder or the URI without a slash at its end."""
     if "://" in storage:
-        return storage.rstrip("/")
+        return _remote(storage)
     return os.path.abspath(config_folder / Path(storage).expanduser())
 
 

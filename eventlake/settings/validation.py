@@ -63,9 +63,13 @@ def breaches(content: Mapping[str, Any]) -> Iterator[Breach]:
     ]
     yield from _catalog_breaches(content)
     yield from _account_breaches((), content)
+    yield from _azure_breaches((), content)
     for index, source in sources:
         if source.keys() & {"glue_catalog_id", "iam_role_arn"}:
             yield from _account_breaches(("sources", index), {**content, **source})
+        if isinstance(source.get("azure"), Mapping):
+            own = _inherited({"azure": content.get("azure")}, source)
+            yield from _azure_breaches(("sources", index), own)
     yield from _emr_breaches(content, sources)
     yield from _repeated_names(sources)
     yield from _shared_tables(sources)
@@ -182,6 +186,31 @@ def _catalog_breaches(settings: Mapping[str, Any]) -> Iterator[Breach]:
             ("catalog",),
             f"'glue' while `storage` is {storage!r}",
             "set `storage: s3://bucket[/prefix]` with it, or `catalog: local`",
+        )
+
+
+def _azure_breaches(at: Loc, settings: Mapping[str, Any]) -> Iterator[Breach]:
+    """A service principal needs its ids, a secret in Key Vault the vault."""
+    azure = settings.get("azure")
+    if not isinstance(azure, Mapping):
+        return
+    sign_in, secret = azure.get("sign_in"), azure.get("secret")
+    for key in ("tenant_id", "client_id") if sign_in == "service_principal" else ():
+        if azure.get(key) is None:
+            seen = "missing, and `sign_in` is service_principal"
+            yield Breach((*at, "azure", key), seen, f"set `{key}` of its application")
+    in_vault = isinstance(secret, str) and not secret.startswith("$")
+    if in_vault and azure.get("key_vault") is None:
+        yield Breach(
+            (*at, "azure", "secret"),
+            "the name of a secret in Key Vault, while `key_vault` is missing",
+            "set `key_vault`, or `secret` to $NAME of an environment variable",
+        )
+    if azure.get("key_vault") is not None and not in_vault:
+        yield Breach(
+            (*at, "azure", "key_vault"),
+            "given, while `secret` names no secret in it",
+            "set `secret` to the name of the secret in the vault, or leave `key_vault` out",
         )
 
 

@@ -20,7 +20,7 @@ from dagster_pipes import (
     open_dagster_pipes,
 )
 
-from eventlake.aws.refusals import as_lake_error
+from eventlake.clouds import as_lake_error
 from eventlake.lake import Lake
 from eventlake.runs.context import Dataflow, Listener
 from spark_resources.dataflow.blob_store import BlobStore

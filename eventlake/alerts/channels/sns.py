@@ -8,7 +8,8 @@ from eventlake.alerts.channels import TIMEOUT, NotSent
 from eventlake.alerts.state import Message
 from eventlake.aws.access import AwsAccess
 from eventlake.aws.answers import answer_of
-from eventlake.aws.refusals import as_lake_error, aws_call
+from eventlake.aws.refusals import aws_call
+from eventlake.clouds import as_lake_error
 
 _SUBJECT = 100  # characters, and ASCII only
 _TEXT = 200_000  # bytes; SNS takes 256 kB with all attributes

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from eventlake.aws.refusals import as_lake_error
+from eventlake.clouds import as_lake_error
 from eventlake.rules.errors import LakeError, ServiceTrouble
 from eventlake.runs.context import Listener
 from spark_resources.engines.remote.pipes import PipesFolder

@@ -12,7 +12,8 @@ from botocore.exceptions import (
 )
 
 from eventlake.aws.permissions import granted_by
-from eventlake.aws.refusals import as_lake_error, aws_call
+from eventlake.aws.refusals import aws_call
+from eventlake.clouds import as_lake_error
 from eventlake.rules.errors import InvalidSetting, ServiceTrouble
 from tests.support.aws.enforced import CLUSTER, LAKE, US, answered, lake_error_of
 from tests.support.servers.aws import AwsServer

@@ -10,7 +10,8 @@ from botocore import xform_name
 from pyarrow import fs as pafs
 
 from eventlake.aws.permissions import granted_by
-from eventlake.aws.refusals import as_lake_error, aws_call
+from eventlake.aws.refusals import aws_call
+from eventlake.clouds import as_lake_error
 from eventlake.rules.errors import InsufficientPermissions
 from tests.support.aws.enforced import User, enforced
 from tests.support.servers.aws import REGION, AwsServer

@@ -9,6 +9,7 @@ import pytest
 
 from eventlake.rules.errors import SettingsError, UsageError
 from eventlake.settings.alerts import Alerts
+from eventlake.settings.azure import Azure
 from eventlake.settings.file import load_settings, template
 from eventlake.settings.models import Compaction, Limits, Retention, Settings, Source, Spark
 
@@ -97,7 +98,7 @@ def test_broken_yaml_is_refused_by_line(tmp_path: Path, text: str, expected: str
 
 def test_all_wrong_settings_are_listed_in_the_order_of_the_file(tmp_path: Path) -> None:
     text = """\
-storage: abfss://container@account
+storage: gs://bucket
 catalog: glu
 engine: databricks
 dedup_days: never
@@ -125,8 +126,7 @@ sources:
     below = "allowed: a folder below `storage`, written relative to it"
     assert problems(tmp_path, text) == [
         "lake.yaml:1 workspace_id: missing; allowed: letters, digits, `_` and `-`",
-        "lake.yaml:1 storage: seen 'abfss://container@account'; not in this release; allowed: "
-        "a folder | s3://",
+        "lake.yaml:1 storage: seen 'gs://bucket'; allowed: a folder | s3:// | abfss://",
         "lake.yaml:2 catalog: seen 'glu'; allowed: local | glue | hive (in this release: "
         "local | glue)",
         "lake.yaml:3 engine: seen 'databricks'; not in this release; allowed: "
@@ -198,7 +198,8 @@ BUCKET = (
 
 
 WRITE_OUT = "write the path out, or begin it with `~/`"
-KINDS = "allowed: a folder | s3:// | abfss:// (in this release: a folder | s3://)"
+KINDS = "allowed: a folder | s3:// | abfss://"
+CONTAINER = "or its host account.dfs.core.windows.net, the prefix without empty parts"
 
 
 @pytest.mark.parametrize(
@@ -207,6 +208,13 @@ KINDS = "allowed: a folder | s3:// | abfss:// (in this release: a folder | s3://
         ("s3://bucket", "s3://bucket", "bucket"),
         ("s3://my.bucket-1/", "s3://my.bucket-1", "my.bucket-1"),
         ("s3://bucket/a/b=c/", "s3://bucket/a/b=c", "bucket"),
+        ("abfss://lake@account", "abfss://lake@account.dfs.core.windows.net", "lake"),
+        ("abfss://a-1@b2c/p/q=1/", "abfss://a-1@b2c.dfs.core.windows.net/p/q=1", "a-1"),
+        (
+            "abfss://lake@account.dfs.core.chinacloudapi.cn/p",
+            "abfss://lake@account.dfs.core.chinacloudapi.cn/p",
+            "lake",
+        ),
     ],
 )
 def test_a_bucket_and_a_prefix_in_it(tmp_path: Path, storage: str, uri: str, bucket: str) -> None:
@@ -217,7 +225,14 @@ def test_a_bucket_and_a_prefix_in_it(tmp_path: Path, storage: str, uri: str, buc
 @pytest.mark.parametrize(
     ("storage", "expected"),
     [
-        ("abfss://c@a/p", "not in this release; allowed: a folder | s3://"),
+        ("abfss://c@a/p", CONTAINER),
+        ("abfss://lake/p", CONTAINER),
+        ("abfss://my--lake@account", CONTAINER),
+        ("abfss://Lake@account", CONTAINER),
+        ("abfss://lake@my-account", CONTAINER),
+        ("abfss://lake@account.blob.core.windows.net", CONTAINER),
+        ("abfss://lake@account//p", CONTAINER),
+        ("abfss://lake@account/p/../q", CONTAINER),
         ("gs://bucket", KINDS),
         ("file:///lake", KINDS),
         ("s3://", BUCKET),
@@ -272,7 +287,20 @@ def test_storage_is_a_folder_or_a_bucket(tmp_path: Path, storage: str, expected:
         ("execution_role_arn: jobs", "seen 'jobs'; allowed: arn:aws:iam::<account>:role/"),
         ("engine: databricks", "not in this release; allowed: local | spark://host:port | emr"),
         ("engine: spark://host", "allowed: local | spark://host:port | emr | "),
-        ("azure:", "azure: not in this release; leave it out"),
+        # Azure.
+        ("azure: on", "azure: seen 'on'; allowed: a mapping of how to sign in"),
+        ("azure: {sign_in: me}", "azure.sign_in: seen 'me'; allowed: default | service_principal"),
+        ("azure: {key_vault: v-1, secret: a b}", "azure.secret: seen a value that is not repeat"),
+        (
+            "azure: {secret: x}",
+            "azure.secret: the name of a secret in Key Vault, while `key_vault` ",
+        ),
+        ("azure: {key_vault: v-1}", "azure.key_vault: given, while `secret` names no secret in it"),
+        ("azure: {client_id: me}", "azure.client_id: seen 'me'; allowed: the id of an application"),
+        (
+            "    azure: {key_vault: v-1}",
+            "azure.key_vault: given, while `secret` names no secret in",
+        ),
         # Schedules and suppression.
         ("schedule: 0 25 * * *", "seen '0 25 * * *'; allowed: a cron expression of five fields"),
         ("schedule: hourly", "such as `0 */2 * * *`, or off; this has 1"),
@@ -422,6 +450,19 @@ def test_empty_settings_anchors_and_a_byte_order_mark_are_accepted(tmp_path: Pat
     assert lake.workspace_id == "w"
 
 
+def test_a_service_principal_needs_its_ids(tmp_path: Path) -> None:
+    azure = "azure:\n  sign_in: service_principal\n"
+    assert problems(tmp_path, f"{GOOD}{azure}") == [
+        f"lake.yaml:6 azure.{key}: missing, and `sign_in` is service_principal; set `{key}` of its "
+        "application"
+        for key in ("tenant_id", "client_id")
+    ]
+    ids = "  tenant_id: contoso.example\n  client_id: 0b7c1f7e-5c1a-4b9e-9f63-0123456789ab\n"
+    own = "    azure: {secret: web, key_vault: vault-1}\n"
+    [source] = load(tmp_path, f"{azure}{ids}{GOOD}{own}").sources
+    assert (source.azure.tenant_id, source.azure.secret) == ("contoso.example", "web")
+
+
 ON_EMR = """\
 workspace_id: WS
 storage: {storage}
@@ -474,7 +515,7 @@ def test_the_starter_can_be_used_as_it_is(tmp_path: Path) -> None:
 
 def test_every_setting_is_in_it_and_may_be_switched_on(tmp_path: Path) -> None:
     keys = set(re.findall(r"(?m)^[ -]*(\w+):", switched_on(STARTER)))
-    models = (Settings, Source, Limits, Retention, Compaction, Spark, Alerts)
+    models = (Settings, Source, Limits, Retention, Compaction, Spark, Alerts, Azure)
     fields = {name for model in models for name in model.model_fields}
     assert keys == fields - {"config_folder"}
     assert load(tmp_path, switched_on(STARTER)).source("web").table_prefix == "web"
@@ -494,6 +535,7 @@ def test_what_is_switched_off_shows_the_default(tmp_path: Path) -> None:
         *("ui_url", "console_url"),
         *("no_data_hours", "rejected_percent", "rescued_percent"),
     }
+    chosen["azure"] = {"tenant_id", "client_id", "secret", "key_vault"}
     usual, explicit = load(tmp_path, STARTER), load(tmp_path, switched_on(STARTER))
     shown = usual.sources[0].model_dump(exclude=chosen)
     assert explicit.sources[0].model_dump(exclude=chosen) == shown

@@ -1,13 +1,14 @@
-"""The same storage in a folder, in a bucket, and below a prefix of a bucket."""
+"""The same storage in a folder, in buckets and containers, and below prefixes of these."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from eventlake.storage import LocalStorage, Storage
+from eventlake.storage.adls import AdlsStorage
 from eventlake.storage.s3 import S3Storage
 from tests.support.servers.aws import AwsServer
+from tests.support.servers.azurite import ACCOUNT, Azurite
 
 
 @pytest.fixture
@@ -19,12 +20,27 @@ def s3(aws: AwsServer) -> S3Storage:
     return S3Storage("s3://lake-bucket/lake")
 
 
-@pytest.fixture(params=["folder", "bucket", "prefix"])
+@pytest.fixture
+def adls(azurite: Azurite) -> AdlsStorage:
+    """A prefix of a container in which other things lie, too."""
+    container = azurite.container()
+    for name in ("lake", "lake-other/a", "a", "zzz/a"):
+        azurite.client(container).upload_blob(name, b"not ours")
+    return AdlsStorage(f"abfss://{container}@{ACCOUNT}/lake")
+
+
+@pytest.fixture(
+    params=["folder", "bucket", "bucket and prefix", "container", "container and prefix"]
+)
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     if request.param == "folder":
         return LocalStorage(str(tmp_path))
-    if request.param == "prefix":
-        prefixed: S3Storage = request.getfixturevalue("s3")
+    if request.param.endswith("prefix"):
+        name = "s3" if request.param.startswith("bucket") else "adls"
+        prefixed: Storage = request.getfixturevalue(name)
         return prefixed
-    server: Any = request.getfixturevalue("aws")
+    if request.param == "container":
+        azurite: Azurite = request.getfixturevalue("azurite")
+        return AdlsStorage(f"abfss://{azurite.container()}@{ACCOUNT}")
+    server: AwsServer = request.getfixturevalue("aws")
     return S3Storage(f"s3://{server.bucket()}")

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from eventlake.azure import sessions as azure_sessions
 from eventlake.rules.errors import StateError
 from eventlake.state.ledger import LedgerEntry, LedgerPage
 from eventlake.storage import Storage, local, s3
@@ -28,6 +29,7 @@ MANY = 8
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(s3, "PART_BYTES", 5 << 20)  # the least that S3 takes
+    monkeypatch.setattr(azure_sessions, "PART_BYTES", 5 << 20)
 
 
 def put(storage: Storage, *paths: str) -> None:

@@ -11,7 +11,7 @@ from dagster_pipes import (
 )
 
 from datalake_assets.assets.running import new_job
-from eventlake.aws.access import AwsAccess
+from eventlake.clouds import Access
 from eventlake.rules.counts import TableReport, UnitReport
 from eventlake.rules.errors import InsufficientPermissions, LakeError, UsageError
 from eventlake.runs.verify import CheckResult, ChecksFailed
@@ -38,7 +38,7 @@ CHECK = CheckResult("shop.track_order", "dedup", False, {"rows": 3, "same_ids": 
 
 @pytest.fixture
 def folder(aws: AwsServer) -> PipesFolder:
-    return PipesFolder(open_storage(f"s3://{aws.bucket()}/deep/lake", AwsAccess()), "17")
+    return PipesFolder(open_storage(f"s3://{aws.bucket()}/deep/lake", Access()), "17")
 
 
 def speak(folder: PipesFolder, aws: AwsServer, patch: pytest.MonkeyPatch) -> dict[str, object]:

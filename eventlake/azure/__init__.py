@@ -1,0 +1,1 @@
+"""Azure: sign-in and clients, errors."""

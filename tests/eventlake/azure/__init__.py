@@ -1,0 +1,1 @@
+"""Azure: errors, sign-in."""
