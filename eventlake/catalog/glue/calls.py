@@ -1,7 +1,5 @@
 """Calls to Glue: with the account's catalog, all pages, and retries of transient errors."""
 
-import random
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,20 +8,8 @@ from botocore.exceptions import ClientError
 
 from eventlake.aws.access import AwsAccess
 from eventlake.aws.refusals import aws_call
+from eventlake.catalog.external import attempts
 from eventlake.rules.errors import InvalidSetting
-
-_ATTEMPTS = 12
-_FIRST, _LONGEST = 0.1, 5.0
-
-
-def attempts() -> Iterator[bool]:
-    """Yield whether the attempt is the last one, with growing pauses: half a minute in total."""
-    for number in range(_ATTEMPTS):
-        if number:
-            # Random waits: callers that collide must not retry in step.
-            time.sleep(random.uniform(0.5, 1) * min(_FIRST * 2 ** (number - 1), _LONGEST))
-        yield number == _ATTEMPTS - 1
-
 
 NOT_FOUND = "EntityNotFoundException"
 EXISTS = "AlreadyExistsException"

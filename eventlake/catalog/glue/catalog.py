@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-import msgspec
 from botocore.exceptions import ClientError
 
 from eventlake.aws.access import AwsAccess
@@ -18,7 +17,8 @@ from eventlake.catalog.base import (
     TableName,
     partition_day,
 )
-from eventlake.catalog.glue.calls import EXISTS, NOT_FOUND, Fields, GlueCalls, attempts, code_of
+from eventlake.catalog.external import DROPPED, LAKE, RETYPED, Root, attempts, is_outdated, number
+from eventlake.catalog.glue.calls import EXISTS, NOT_FOUND, Fields, GlueCalls, code_of
 from eventlake.catalog.glue.partitions import (
     PartitionBatches,
     Values,
@@ -27,16 +27,12 @@ from eventlake.catalog.glue.partitions import (
     read_partition,
 )
 from eventlake.catalog.glue.tables import (
-    DROPPED,
-    RETYPED,
-    Root,
     about_to_retype,
     change_table,
     days_expression,
     find_table,
     list_partitions,
     new_table,
-    number,
     read_table,
     restored,
     retyped,
@@ -46,9 +42,6 @@ from eventlake.catalog.glue.tables import (
 )
 from eventlake.rules.errors import InvalidSetting, ServiceTrouble, StateError
 from eventlake.storage.base import THREADS
-
-_LAKE = "datalake.lake"
-"""The parameter of databases that this lake created: the location of the lake."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +78,7 @@ class GlueCatalog:
             for page in self.calls.pages("get_databases", "*", MaxResults=100)
             for one in page["DatabaseList"]
             if one["Name"] in self.named
-            or (one.get("Parameters") or {}).get(_LAKE) == self.root.place
+            or (one.get("Parameters") or {}).get(LAKE) == self.root.place
         )
 
     def count_databases(self) -> int:
@@ -218,7 +211,7 @@ class GlueCatalog:
             moved = {
                 values: moved_partition(wanted[values], before, like, self.root, known)
                 for values, before in existing.items()
-                if _is_outdated(read_partition(before, self.root), wanted[values])
+                if is_outdated(read_partition(before, self.root), wanted[values])
             }
             others = batches.create(new_partition(p, like, self.root) for p in new.values())
             gone = batches.update(moved.values())
@@ -248,7 +241,7 @@ class GlueCatalog:
         batches.delete(v for v, partition in existing.items() if partition.version <= version)
 
     def _make_database(self, database: str) -> None:
-        wanted = {"Name": database, "Parameters": {_LAKE: self.root.place}}
+        wanted = {"Name": database, "Parameters": {LAKE: self.root.place}}
         try:
             self.calls.call("create_database", database, DatabaseInput=wanted)
         except ClientError as error:
@@ -281,8 +274,3 @@ class GlueCatalog:
                 "Set another `database` or a `table_prefix` for the source, or rename that table."
             )
         return got
-
-
-def _is_outdated(before: CatalogPartition, wanted: CatalogPartition) -> bool:
-    shown = msgspec.structs.replace(wanted, held=())
-    return shown.version >= before.version and shown != before

@@ -9,24 +9,9 @@ from botocore.exceptions import ClientError
 
 from eventlake.aws.refusals import aws_call
 from eventlake.catalog.base import CatalogPartition
-from eventlake.catalog.glue.calls import (
-    BUSY,
-    EXISTS,
-    NOT_FOUND,
-    Fields,
-    GlueCalls,
-    attempts,
-    code_of,
-)
-from eventlake.catalog.glue.tables import Root
+from eventlake.catalog.external import Root, attempts, partition_of, partition_parameters
+from eventlake.catalog.glue.calls import BUSY, EXISTS, NOT_FOUND, Fields, GlueCalls, code_of
 from eventlake.rules.errors import ServiceTrouble
-
-VERSION = "datalake.version"
-UNKNOWN = -1
-"""The version of a partition that datalake did not create: any manifest may move it."""
-
-# The names that Hive and Spark use for planning.
-_ROWS, _BYTES, _FILES = "numRows", "totalSize", "numFiles"
 
 
 def new_partition(partition: CatalogPartition, like: Fields, root: Root) -> Fields:
@@ -34,7 +19,7 @@ def new_partition(partition: CatalogPartition, like: Fields, root: Root) -> Fiel
     return {
         "Values": list(partition.values),
         "StorageDescriptor": {**like, "Location": root.uri(partition.location)},
-        "Parameters": _parameters(partition),
+        "Parameters": partition_parameters(partition),
     }
 
 
@@ -47,10 +32,9 @@ def moved_partition(
 ) -> Fields:
     """The input for changing a partition; fields of other programs stay."""
     taken = {key: value for key, value in before.items() if key in known and value is not None}
-    others = {k: v for k, v in before.get("Parameters", {}).items() if k not in _OURS}
     return {
         **taken,
-        "Parameters": {**others, **_parameters(partition)},
+        "Parameters": partition_parameters(partition, before.get("Parameters")),
         "StorageDescriptor": {
             **like,
             **before.get("StorageDescriptor", {}),
@@ -63,26 +47,7 @@ def moved_partition(
 
 def read_partition(got: Fields, root: Root) -> CatalogPartition:
     uri = got.get("StorageDescriptor", {}).get("Location", "")
-    parameters = got.get("Parameters", {})
-    return CatalogPartition(
-        values=tuple(got["Values"]),
-        location=root.relative(uri) or uri,
-        version=int(parameters.get(VERSION, UNKNOWN)),
-        rows=int(parameters.get(_ROWS, 0)),
-        bytes=int(parameters.get(_BYTES, 0)),
-        files=int(parameters.get(_FILES, 0)),
-    )
-
-
-_OURS = frozenset({VERSION, _ROWS, _BYTES, _FILES})
-
-
-def _parameters(partition: CatalogPartition) -> dict[str, str]:
-    """Unknown counts (of reports) are left out: engines would believe a zero."""
-    counted = {_ROWS: partition.rows, _BYTES: partition.bytes, _FILES: partition.files}
-    return {VERSION: str(partition.version)} | {
-        key: str(count) for key, count in counted.items() if partition.files
-    }
+    return partition_of(tuple(got["Values"]), uri, got.get("Parameters", {}), root)
 
 
 Values = tuple[str, ...]

@@ -1,31 +1,32 @@
 """A table of the catalog in the form of Glue, and changes of it that keep concurrent changes."""
 
 import json
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import Any
 
 from botocore.exceptions import ClientError
 
 from eventlake.aws.refusals import aws_call
-from eventlake.catalog.base import CatalogColumn, CatalogTable, Days, Format
-from eventlake.catalog.glue.calls import BUSY, NOT_FOUND, Fields, GlueCalls, attempts, code_of
+from eventlake.catalog.base import CatalogColumn, CatalogTable, Days
+from eventlake.catalog.external import (
+    COLUMN_BYTES,
+    DROPPED,
+    FORMATS,
+    RETYPED,
+    RETYPING,
+    TABLE_BYTES,
+    Root,
+    attempts,
+    fitted,
+    format_of,
+    number,
+    retyped_of,
+)
+from eventlake.catalog.glue.calls import BUSY, NOT_FOUND, Fields, GlueCalls, code_of
 
 KEPT = "datalake.comment"
 """The parameter with the original comment as JSON, if it had to be changed for Glue."""
-
-COLUMN_BYTES = 255
-TABLE_BYTES = 2048
-
-
-def fitted(text: str, most: int) -> str:
-    """The text on one line, cut to a number of bytes."""
-    escaped = "".join(char if _is_plain(char) else f"\\u{ord(char):04x}" for char in text)
-    if len(escaped.encode()) <= most:
-        return escaped
-    return escaped.encode()[: most - len("…".encode())].decode(errors="ignore") + "…"
 
 
 def kept(text: str, most: int) -> dict[str, str]:
@@ -42,69 +43,9 @@ def original(comment: str, parameters: dict[str, Any], most: int) -> str:
     return comment
 
 
-def _is_plain(char: str) -> bool:
-    return char == "\t" or (char >= " " and char not in "\ufffe\uffff")
-
-
-_SCHEME = re.compile(r"\As3[an]?://")
-
-
-@dataclass(frozen=True, slots=True)
-class Root:
-    """The location of the lake: `s3://bucket[/prefix]`."""
-
-    place: str
-
-    def uri(self, path: str) -> str:
-        """The URI of a folder with a slash at its end: Athena treats it as a prefix."""
-        return path if _SCHEME.match(path) else f"{self.place.rstrip('/')}/{path}/"
-
-    def relative(self, uri: str) -> str | None:
-        """The path of a folder below the root; None for folders elsewhere."""
-        plain = _SCHEME.sub("s3://", uri).rstrip("/")
-        start = f"{self.place.rstrip('/')}/"
-        return plain.removeprefix(start) if plain.startswith(start) else None
-
-
-RETYPED = "datalake.retyped"  # the manifest that last changed types of columns
-RETYPING = "datalake.retyping"  # the manifest that is about to
-DROPPED = "datalake.dropped"  # the last manifest that dropped partitions
-
-
-@dataclass(frozen=True, slots=True)
-class _Format:
-    input: str
-    output: str
-    serde: str
-    parameters: Mapping[str, str] = field(default_factory=dict)
-
-
-_PARQUET_SERDE = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
-_FORMATS: Mapping[Format, _Format] = {
-    "parquet": _Format(
-        "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat",
-        "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",
-        _PARQUET_SERDE,
-        {"serialization.format": "1"},
-    ),
-    "symlink": _Format(
-        "org.apache.hadoop.hive.ql.io.SymlinkTextInputFormat",
-        "org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat",
-        _PARQUET_SERDE,
-        {"serialization.format": "1"},
-    ),
-    "json": _Format(
-        "org.apache.hadoop.mapred.TextInputFormat",
-        "org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat",
-        "org.openx.data.jsonserde.JsonSerDe",
-        {"serialization.format": "1"},
-    ),
-}
-
-
 def new_table(table: CatalogTable, root: Root) -> Fields:
     """The input for creating a table."""
-    how = _FORMATS[table.format]
+    how = FORMATS[table.format]
     return {
         "Name": table.name,
         "Description": fitted(table.comment, TABLE_BYTES),
@@ -139,7 +80,8 @@ def read_table(got: Fields, root: Root) -> CatalogTable | None:
     """A table from a response of Glue; None for tables that are not of this lake."""
     storage = got.get("StorageDescriptor", {})
     location = root.relative(storage.get("Location", ""))
-    format = _format_of(storage)
+    serde = storage.get("SerdeInfo", {}).get("SerializationLibrary")
+    format = format_of(serde, storage.get("InputFormat"))
     if location is None or format is None:
         return None
     parameters = got.get("Parameters", {})
@@ -151,13 +93,8 @@ def read_table(got: Fields, root: Root) -> CatalogTable | None:
         location=location,
         format=format,
         comment=original(got.get("Description", ""), parameters, TABLE_BYTES),
-        retyped=_retyped(parameters),
+        retyped=retyped_of(parameters),
     )
-
-
-def number(parameters: Mapping[str, str], key: str) -> int:
-    """The number of a manifest in the parameters of a table; 0 if there is none."""
-    return int(parameters.get(key, 0))
 
 
 def table_input(got: Fields, known: Collection[str]) -> Fields:
@@ -171,18 +108,6 @@ def table_input(got: Fields, known: Collection[str]) -> Fields:
 def _read_column(got: Fields) -> CatalogColumn:
     comment = original(got.get("Comment", ""), got.get("Parameters", {}), COLUMN_BYTES)
     return CatalogColumn(got["Name"], got.get("Type", "string"), comment)
-
-
-def _format_of(storage: Fields) -> Format | None:
-    serde = storage.get("SerdeInfo", {}).get("SerializationLibrary")
-    if serde == _PARQUET_SERDE and storage.get("InputFormat") == _FORMATS["symlink"].input:
-        return "symlink"
-    return next((name for name, how in _FORMATS.items() if how.serde == serde), None)
-
-
-def _retyped(parameters: Mapping[str, str]) -> int:
-    done, under_way = number(parameters, RETYPED), number(parameters, RETYPING)
-    return -under_way if under_way > done else done
 
 
 _SEGMENTS = 8  # Glue offers up to ten per table
