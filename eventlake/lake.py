@@ -6,6 +6,7 @@ from typing import Self
 from eventlake.catalog import open_catalog
 from eventlake.catalog.base import Catalog
 from eventlake.clouds import Access
+from eventlake.settings.hive import Hive
 from eventlake.settings.models import Overridable, Settings, Source
 from eventlake.storage import Storage, open_storage
 
@@ -42,5 +43,5 @@ def _for_all(settings: Settings) -> Overridable:
     return next((s for s in settings.sources if s.iam_role_arn is not None), settings)
 
 
-def _access(of: Overridable) -> tuple[Access, str | None]:
-    return Access.of(of), of.glue_catalog_id
+def _access(of: Overridable) -> tuple[Access, str | None, Hive]:
+    return Access.of(of), of.glue_catalog_id, of.hive

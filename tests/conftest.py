@@ -17,6 +17,7 @@ from tests.support.servers import azurite as azurite_server
 from tests.support.servers.alerts import PASSWORD, Hook, MailBox, mail_server, web_hook
 from tests.support.servers.aws import AwsServer, fresh_sessions, running_server
 from tests.support.servers.azurite import Azurite, running_azurite
+from tests.support.servers.metastore import MetastoreServer, clear, running_metastore
 
 
 @pytest.fixture(scope="session")
@@ -54,6 +55,19 @@ def azurite(azurite_running: Azurite, monkeypatch: pytest.MonkeyPatch) -> Iterat
         monkeypatch.setenv(name, value)
     with azurite_server.fresh_sessions():
         yield azurite_running
+
+
+@pytest.fixture(scope="session")
+def metastore_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetastoreServer]:
+    """One server for all tests of a session; use `metastore`, which is empty for each."""
+    with running_metastore(tmp_path_factory.mktemp("metastore")) as server:
+        yield server
+
+
+@pytest.fixture
+def metastore(metastore_running: MetastoreServer) -> MetastoreServer:
+    clear(metastore_running)
+    return metastore_running
 
 
 @pytest.fixture(params=["folder", "bucket"])

@@ -60,7 +60,7 @@ def _problem(key: str, text: str) -> str | None:
 
 
 # Each choice as in `lake.yaml` (for URIs: the prefix), and whether this release supports it.
-CATALOGS: Mapping[str, bool] = {"local": True, "glue": True, "hive": False}
+CATALOGS: Mapping[str, bool] = {"local": True, "glue": True, "hive": True}
 ON_EMR = frozenset({"emr", "emr-serverless"})
 ENGINES: Mapping[str, bool] = {
     "local": True,

@@ -15,6 +15,7 @@ from eventlake.rules.partitions import DatePartition
 from eventlake.settings import fields
 from eventlake.settings.alerts import Alerts
 from eventlake.settings.azure import Azure
+from eventlake.settings.hive import Hive
 from eventlake.settings.places import azure_place, storage_root
 from eventlake.settings.validation import breaches, inherit
 
@@ -98,6 +99,7 @@ class Overridable(fields.SettingsGroup):
     iam_role_arn: fields.RoleArn | None = None
     external_id: fields.ExternalId | None = None
     azure: Annotated[Azure, Field(description="allowed: a mapping of how to sign in")] = Azure()
+    hive: Annotated[Hive, Field(description="allowed: a mapping of how to connect")] = Hive()
     dedup_days: fields.Days = 7
     freshness_hours: fields.Hours | None = None
     load_without_message_id: Annotated[bool, Field(description="allowed: true | false")] = False

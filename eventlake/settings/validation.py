@@ -62,6 +62,7 @@ def breaches(content: Mapping[str, Any]) -> Iterator[Breach]:
         if isinstance(source, Mapping)
     ]
     yield from _catalog_breaches(content)
+    yield from _hive_breaches(content, sources)
     yield from _account_breaches((), content)
     yield from _azure_breaches((), content)
     for index, source in sources:
@@ -187,6 +188,29 @@ def _catalog_breaches(settings: Mapping[str, Any]) -> Iterator[Breach]:
             f"'glue' while `storage` is {storage!r}",
             "set `storage: s3://bucket[/prefix]` with it, or `catalog: local`",
         )
+
+
+def _hive_breaches(
+    content: Mapping[str, Any], sources: list[tuple[int, Mapping[str, Any]]]
+) -> Iterator[Breach]:
+    """The catalog `hive` needs a metastore, a sign-in by password a user."""
+    on_hive = content.get("catalog") == "hive"
+    if on_hive and not all(_get(source, content, "uri") for _, source in sources):
+        seen = "'hive' while `hive.uri` is missing"
+        yield Breach(("catalog",), seen, "set `uri: thrift://host:9083` under `hive`")
+    for loc, given in [((), content), *((("sources", n), source) for n, source in sources)]:
+        hive = given.get("hive")
+        plain = isinstance(hive, Mapping) and hive.get("sasl") == "plain"
+        if plain and not _get(given, content, "user"):
+            yield Breach((*loc, "hive", "user"), "missing, and `sasl` is plain", "set `user`")
+
+
+def _get(source: Mapping[str, Any], content: Mapping[str, Any], key: str) -> Any:
+    """A setting of `hive`, of a source or else of all."""
+    for given in (source.get("hive"), content.get("hive")):
+        if isinstance(given, Mapping) and given.get(key) is not None:
+            return given[key]
+    return None
 
 
 def _azure_breaches(at: Loc, settings: Mapping[str, Any]) -> Iterator[Breach]:

@@ -8,12 +8,14 @@ import pytest
 from eventlake.aws.access import AwsAccess
 from eventlake.catalog.base import Catalog
 from eventlake.catalog.glue import GlueCatalog
+from eventlake.catalog.hive import HiveCatalog
 from eventlake.catalog.local import LocalCatalog
 from eventlake.storage import LocalStorage
 from eventlake.storage.s3 import S3Storage
 from tests.support.catalogs.by_hand import ORDERS
 from tests.support.servers.aws import ACCOUNT, AwsServer
 from tests.support.servers.glue import StrictGlue, strict_glue
+from tests.support.servers.metastore import MetastoreServer
 
 
 @pytest.fixture
@@ -27,7 +29,12 @@ def glue_catalog(glue: StrictGlue) -> GlueCatalog:
     return GlueCatalog("s3://lake-bucket/some/prefix", AwsAccess(), ACCOUNT)
 
 
-@pytest.fixture(params=["local", "local on S3", "glue"])
+@pytest.fixture
+def hive_catalog(metastore: MetastoreServer, tmp_path: Path) -> HiveCatalog:
+    return HiveCatalog(str(tmp_path / "lake"), metastore.settings)
+
+
+@pytest.fixture(params=["local", "local on S3", "glue", "hive"])
 def empty_catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Catalog:
     """A catalog without anything in it."""
     if request.param == "local":
@@ -35,7 +42,7 @@ def empty_catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Catalog:
     if request.param == "local on S3":
         server: AwsServer = request.getfixturevalue("aws")
         return LocalCatalog(S3Storage(f"s3://{server.bucket()}/lake"))
-    found: GlueCatalog = request.getfixturevalue("glue_catalog")
+    found: Catalog = request.getfixturevalue(f"{request.param}_catalog")
     return found
 
 

@@ -36,7 +36,10 @@ def test_a_table_is_created_once_and_read_as_it_was_created(catalog: Catalog) ->
     assert catalog.create_table(other) is False
     catalog.ensure_database("shop")
     assert catalog.table("shop", "track_order") == ORDERS
-    assert catalog.count_databases() == 1
+    before = catalog.count_databases()  # metastores have one of their own
+    catalog.ensure_database("more")
+    catalog.ensure_database("shop")
+    assert catalog.count_databases() == before + 1
     assert catalog.names("shop") == {"track_order"}
     assert catalog.names("elsewhere") is None
 

@@ -11,6 +11,7 @@ from eventlake.rules.errors import SettingsError, UsageError
 from eventlake.settings.alerts import Alerts
 from eventlake.settings.azure import Azure
 from eventlake.settings.file import load_settings, template
+from eventlake.settings.hive import Hive
 from eventlake.settings.models import Compaction, Limits, Retention, Settings, Source, Spark
 
 GOOD = """\
@@ -127,8 +128,7 @@ sources:
     assert problems(tmp_path, text) == [
         "lake.yaml:1 workspace_id: missing; allowed: letters, digits, `_` and `-`",
         "lake.yaml:1 storage: seen 'gs://bucket'; allowed: a folder | s3:// | abfss://",
-        "lake.yaml:2 catalog: seen 'glu'; allowed: local | glue | hive (in this release: "
-        "local | glue)",
+        "lake.yaml:2 catalog: seen 'glu'; allowed: local | glue | hive",
         "lake.yaml:3 engine: seen 'databricks'; not in this release; allowed: "
         "local | spark://host:port | emr | emr-serverless",
         "lake.yaml:4 dedup_days: seen 'never'; allowed: a whole number of days from 1 to 3650",
@@ -282,9 +282,15 @@ def test_storage_is_a_folder_or_a_bucket(tmp_path: Path, storage: str, expected:
         ("retention: {record_log_days: x}", "retention.record_log_days: seen 'x'; allowed: a whol"),
         ("sources: []", "written twice"),
         # Not in this release.
-        ("catalog: hive", "not in this release; allowed: local | glue"),
         ("emr_serverless_application_id: 00-1", "seen '00-1'; allowed: small letters and digits"),
         ("execution_role_arn: jobs", "seen 'jobs'; allowed: arn:aws:iam::<account>:role/"),
+        ("catalog: hive", "catalog: 'hive' while `hive.uri` is missing; set `uri: thrift://host:9"),
+        ("hive: {uri: host:9083}", "hive.uri: seen 'host:9083'; allowed: thrift://host[:port]"),
+        (
+            "hive: {password: secret}",
+            "hive.password: seen a value that is not repeated here; all",
+        ),
+        ("hive: {sasl: plain}", "hive.user: missing, and `sasl` is plain; set `user`"),
         ("engine: databricks", "not in this release; allowed: local | spark://host:port | emr"),
         ("engine: spark://host", "allowed: local | spark://host:port | emr | "),
         # Azure.
@@ -463,6 +469,14 @@ def test_a_service_principal_needs_its_ids(tmp_path: Path) -> None:
     assert (source.azure.tenant_id, source.azure.secret) == ("contoso.example", "web")
 
 
+def test_a_metastore_may_have_several_servers(tmp_path: Path) -> None:
+    uri = "thrift://one:9084,thrift://other"
+    lake = load(tmp_path, f"{GOOD}catalog: hive\nhive: {{uri: '{uri}'}}\n")
+    assert lake.hive.servers == [("one", 9084), ("other", 9083)]
+    of_source = GOOD + "    hive: {uri: thrift://its-own}\ncatalog: hive\n"
+    assert load(tmp_path, of_source).sources[0].hive.servers == [("its-own", 9083)]
+
+
 ON_EMR = """\
 workspace_id: WS
 storage: {storage}
@@ -515,7 +529,7 @@ def test_the_starter_can_be_used_as_it_is(tmp_path: Path) -> None:
 
 def test_every_setting_is_in_it_and_may_be_switched_on(tmp_path: Path) -> None:
     keys = set(re.findall(r"(?m)^[ -]*(\w+):", switched_on(STARTER)))
-    models = (Settings, Source, Limits, Retention, Compaction, Spark, Alerts, Azure)
+    models = (Settings, Source, Limits, Retention, Compaction, Spark, Alerts, Azure, Hive)
     fields = {name for model in models for name in model.model_fields}
     assert keys == fields - {"config_folder"}
     assert load(tmp_path, switched_on(STARTER)).source("web").table_prefix == "web"
@@ -535,6 +549,7 @@ def test_what_is_switched_off_shows_the_default(tmp_path: Path) -> None:
         *("ui_url", "console_url"),
         *("no_data_hours", "rejected_percent", "rescued_percent"),
     }
+    chosen["hive"] = {"uri", "user"}
     chosen["azure"] = {"tenant_id", "client_id", "secret", "key_vault"}
     usual, explicit = load(tmp_path, STARTER), load(tmp_path, switched_on(STARTER))
     shown = usual.sources[0].model_dump(exclude=chosen)
