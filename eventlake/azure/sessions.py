@@ -3,6 +3,7 @@
 A separate module because importing Azure's clients is slow, and other lakes do not need them.
 """
 
+import logging
 import os
 import random
 import threading
@@ -27,6 +28,7 @@ from eventlake.azure.refusals import azure_call
 from eventlake.rules.errors import InvalidSetting
 from eventlake.settings.azure import SignIn
 
+logging.getLogger("azure").setLevel(logging.ERROR)  # it logs refusals that it raises
 _RENEWED_SECONDS = 3600.0
 """Secrets are read again after this time, since they may have been replaced."""
 

@@ -166,7 +166,8 @@ class HiveCatalog:
         wanted = new_table(table, self.root)
 
         def restored(got: Table) -> bool:
-            if got.sd.location == wanted.sd.location and columns_of(got) == wanted.sd.cols:
+            found = read_table(got, self.root)
+            if found and (found.columns, found.location) == (table.columns, table.location):
                 return False
             keep_comments(got, changed_comments(table.columns))
             got.sd.location = wanted.sd.location

@@ -4,6 +4,7 @@ The metastore closes connections that are idle for long, and any of several serv
 each call is made again on a new connection; all actions of the catalog may be repeated.
 """
 
+import logging
 import os
 import re
 import ssl
@@ -32,6 +33,7 @@ from eventlake.rules.errors import (
 )
 from eventlake.settings.hive import Hive, Sasl
 
+logging.getLogger("thrift").setLevel(logging.CRITICAL)  # it logs what it raises
 _BROKEN = (TTransportException, TProtocolException, TApplicationException)
 _CONNECT_MS = 10_000
 _ANSWER_MS = 600_000  # a change of very many partitions takes minutes
@@ -44,6 +46,10 @@ class Connections:
     process: int = field(default_factory=os.getpid)
     idle: list[tuple[Any, Any]] = field(default_factory=list)
 
+    def close(self) -> None:
+        while self.idle:
+            self.idle.pop()[1].close()
+
 
 _known: dict[Hive, Connections] = {}
 
@@ -53,6 +59,12 @@ def _connections(server: Hive) -> Connections:
     if found is None or found.process != os.getpid():
         found = _known[server] = Connections()
     return found
+
+
+def forget_connections() -> None:
+    """Close idle connections, so that the next call signs in again."""
+    while _known:
+        _known.popitem()[1].close()
 
 
 @dataclass(frozen=True)
@@ -68,15 +80,20 @@ class Metastore:
         """
         connections = _connections(self.server)
         for last in attempts():
-            opened = connections.idle.pop() if connections.idle else None
+            idle = connections.idle.pop() if connections.idle else None
             try:
-                client, transport = opened or self._open()
+                client, transport = idle or self._open()
+            except (TTransportException, OSError) as error:
+                failure = self._unreachable(error)
+                if last or not isinstance(failure, ServiceTrouble):
+                    raise failure from error
+                continue
+            try:
                 answer = getattr(client, method)(*given)
             except (*_BROKEN, OSError) as error:
-                connections.idle.clear()  # all that were idle may have been closed by the server
-                if opened is None and (
-                    last or isinstance(error, TApplicationException | ssl.SSLError)
-                ):
+                transport.close()
+                connections.close()  # the server may have closed all that were idle
+                if last or isinstance(error, TApplicationException):
                     raise self._unreachable(error) from error
                 continue
             except TException as error:
@@ -98,6 +115,8 @@ class Metastore:
             try:
                 transport.open()
             except (TTransportException, OSError) as error:
+                if socket.handle:
+                    transport.close()
                 failed = error
                 continue
             socket.setTimeout(_ANSWER_MS)
@@ -133,8 +152,9 @@ class Metastore:
         )
 
     def _unreachable(self, error: Exception) -> LakeError:
-        uri, said = self.server.uri, _one_line(str(error))
-        if isinstance(error, ssl.SSLError) or "certificate" in said.lower():
+        cause = getattr(error, "inner", None) or error
+        uri, said = self.server.uri, _one_line(str(cause))
+        if isinstance(cause, ssl.SSLError):
             return InvalidSetting(
                 f"Data lake has invalid configuration for `hive.tls`: the TLS connection to "
                 f"{uri} failed ({said}). Correct `hive.tls` or `hive.uri`, or set SSL_CERT_FILE to "
