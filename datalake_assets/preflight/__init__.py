@@ -48,6 +48,10 @@ def findings(
         from datalake_assets.preflight.storage import bucket_findings
 
         found = list(bucket_findings(lake.for_source(sources[0])))
+    elif lake.settings.storage_uri.startswith("abfss://"):
+        from datalake_assets.preflight.azure import container_findings
+
+        found = list(container_findings(lake.for_source(sources[0])))
     else:
         found = [folder_finding(lake.settings)]
     yield from found
@@ -57,6 +61,10 @@ def findings(
     yield catalog_finding(lake.for_source(sources[0]))
     if lake.settings.catalog == "glue":
         yield from glue_findings(lake, sources)
+    elif lake.settings.catalog == "hive":
+        from datalake_assets.preflight.azure import hive_finding
+
+        yield hive_finding(lake.for_source(sources[0]))
     yield from _engine_findings(lake, sources, readable)
     if any(source.alerts.has_recipients for source in sources):
         yield from _alert_findings(sources)

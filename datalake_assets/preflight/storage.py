@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from eventlake.aws.lifecycle import Rule
 
 
-_WRITTEN = ("segment-stage", "segment-data", "sync_tracking_datasets")
+WRITTEN = ("segment-stage", "segment-data", "sync_tracking_datasets")
 _STAGING_STAYS = (
     "no rule of the bucket removes what failed runs leave in segment-stage/; "
     "`datalake aws lifecycle` adds one"
@@ -34,7 +34,7 @@ def bucket_findings(lake: Lake) -> Iterator[Finding]:
     yield reached
     if reached.error:
         return
-    for folder in _WRITTEN:
+    for folder in WRITTEN:
         yield finding_of(folder, partial(probe, storage, folder))
     if lake.settings.on_emr:
         yield finding_of("Pipes messages", lambda: probe(storage, paths.pipes("check")))

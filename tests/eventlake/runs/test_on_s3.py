@@ -6,7 +6,6 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,15 +17,13 @@ from eventlake.sql import LakeSql
 from eventlake.state import lease
 from eventlake.state.manifest import Manifest, RunKind, commit
 from eventlake.storage.s3 import S3Storage
-from tests.support.faults.cases import first_sync, growing_sync, replay
+from tests.support.faults.cases import first_sync
 from tests.support.faults.failing_storage import Broken, FailingS3Storage, Fault, Faults
 from tests.support.lakes.archive import order
 from tests.support.lakes.in_process import InProcess
-from tests.support.lakes.retyping import request_type
+from tests.support.lakes.placed_runs import all_steps, everything
 from tests.support.lakes.runs import SOURCE_ID, Runs
 from tests.support.servers.aws import SECRET, AwsServer
-
-PLACES_AND_TIMES = ("finish_time", "duration_mins", "s3_bucket")
 
 
 @pytest.fixture
@@ -45,47 +42,6 @@ def bucket(tmp_path: Path, aws: AwsServer) -> Runs:
 def _small_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(placement, "SPLIT_BYTES", 220)
     monkeypatch.setattr(InProcess, "slots", 2)
-
-
-def all_steps(runs: Runs) -> None:
-    """Two days, a partition that grows and one that moves, broken and late files, a replay,
-    another type, and then nothing more to do."""
-    first_sync(runs)
-    growing_sync(runs)
-    day = runs.archive.day("2026-10-03")
-    day.file("cut", order("m8", "2026-10-03T01:00", price=3), keep=0.7)
-    day.raw("dummy-object.txt", b"")
-    runs.sync()
-    replay(runs)
-    request_type(runs, "track_order.price", "string")
-    runs.replay("2026-10-01", "2026-10-04")
-    runs.sync()
-
-
-def everything(runs: Runs) -> dict[str, Any]:
-    """All that must be the same wherever the lake lies; reports to the byte."""
-    reports = {}
-    for run, lines in runs.reports().items():
-        assert {line["s3_bucket"] for line in lines} == {runs.settings.bucket}
-        reports[run] = [
-            json.dumps({k: v for k, v in line.items() if k not in PLACES_AND_TIMES})
-            for line in lines
-        ]
-    data = [file.path for file in runs.storage.files("segment-data/data")]
-    return {
-        "reports": reports,
-        "columns": {table: runs.columns(table) for table in runs.tables()},
-        "partitions": {table: runs.partitions(table) for table in runs.tables()},
-        "rows": {table: runs.rows(table) for table in runs.tables()},
-        "files": dict(zip(data, runs.storage.read_many(data), strict=True)),
-        "ledger": {
-            name: (entry.path, entry.size, entry.lines, entry.hours, entry.broken)
-            for name, entry in runs.ledger().items()
-        },
-        "index": runs.index(),
-        "records": sorted(runs.records()),
-        "paths": [file.path for file in runs.storage.files("")],
-    }
 
 
 def test_the_same_archive_makes_the_same_lake_on_s3(folder: Runs, bucket: Runs) -> None:

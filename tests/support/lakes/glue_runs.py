@@ -5,34 +5,19 @@ from typing import Any
 
 import msgspec
 
-from eventlake.catalog.base import Catalog
-from eventlake.lake import Lake
 from tests.support.lakes.archive import identify, order, page
+from tests.support.lakes.placed_runs import PlacedRuns
 from tests.support.lakes.retyping import request_type
 from tests.support.lakes.runs import Runs
-from tests.support.lakes.settings import settings_of
 from tests.support.servers.aws import AwsServer
 
 PLACE = "s3://lake-bucket/some/prefix"
 
 
-class GlueRuns(Runs):
-    """Raw files are written below `root` and put on S3 before each run."""
-
+class GlueRuns(PlacedRuns):
     def __init__(self, root: Path, aws: AwsServer, **source: Any) -> None:
         aws.bucket("lake-bucket")
-        super().__init__(root, **source)
-        self.storage = self._lake.storage
-
-    def set(self, **source: Any) -> None:
-        super().set(**source)
-        sources = self.settings.model_dump(exclude_unset=True)["sources"]
-        self.settings = settings_of(PLACE, *sources, catalog="glue")
-        self._lake = Lake.open(self.settings)
-
-    @property
-    def catalog(self) -> Catalog:
-        return self._lake.catalog
+        super().__init__(root, PLACE, {"catalog": "glue"}, **source)
 
 
 def story(runs: Runs) -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,6 @@ class Azurite:
     """A running server and what a process must know to take it for Azure."""
 
     url: str
-    made: list[str] = field(default_factory=list)
 
     @property
     def connection_string(self) -> str:
@@ -53,6 +52,15 @@ class Azurite:
         """A new container's name."""
         name = f"lake-{os.getpid()}-{next(_numbers)}"
         self.client(name).create_container()
+        return name
+
+    def emptied(self, name: str) -> str:
+        """A container of this name, without what earlier tests left in it."""
+        client = self.client(name)
+        if not client.exists():
+            client.create_container()
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(client.delete_blob, list(client.list_blob_names())))
         return name
 
     def fill(self, container: str, names: Iterable[str]) -> None:
