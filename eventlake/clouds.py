@@ -33,7 +33,7 @@ def extra_packages(extra: str, setting: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise InvalidSetting(
-            f"Data lake has invalid configuration for `{setting}`: the package {error.name} that "
+            f"Eventlake has invalid configuration for `{setting}`: the package {error.name} that "
             f"it needs is not installed. Install it: pip install 'eventlake[{extra}]'."
         ) from error
 

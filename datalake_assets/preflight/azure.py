@@ -5,7 +5,8 @@ from functools import partial
 
 from datalake_assets.preflight.finding import Finding, finding_of
 from datalake_assets.preflight.storage import WRITTEN
-from eventlake.catalog import sync_reports
+from eventlake.catalog.sync_records import ensure_own_tables
+from eventlake.catalog.sync_reports import DATABASE
 from eventlake.lake import Lake
 from eventlake.storage.base import probe
 
@@ -26,10 +27,10 @@ def container_findings(lake: Lake) -> Iterator[Finding]:
 
 
 def hive_finding(lake: Lake) -> Finding:
-    """Whether databases and tables may be made: tried with the table of sync reports."""
+    """Whether databases and tables may be made: tried with those of sync reports and records."""
 
     def check() -> str:
-        sync_reports.ensure_reports_table(lake.catalog)
-        return f"{sync_reports.DATABASE}.{sync_reports.NAME} is there"
+        ensure_own_tables(lake.catalog)
+        return f"tables may be made; those of {DATABASE} are there"
 
     return finding_of("metastore", check)

@@ -124,7 +124,7 @@ def _refused(answer: Answer, resource: str, sign_in: SignIn | None) -> Insuffici
     staging = place is not None and "segment-stage" in place["path"].split("/")
     words = _STAGING if staging and answer.operation == "write" else operation.words
     denied = (
-        f"Datalake does not have permissions to {words} container {container} of storage account "
+        f"Eventlake does not have permissions to {words} container {container} of storage account "
         f"{account}: {operation.full_action} was refused ({answer.code})."
     )
     scope = (
@@ -153,7 +153,7 @@ def _refused(answer: Answer, resource: str, sign_in: SignIn | None) -> Insuffici
 
 def _secret_refused(answer: Answer, vault: str, name: str) -> InsufficientPermissions:
     denied = (
-        f"Datalake does not have permissions to read secret {name!r} of Key Vault {vault}: "
+        f"Eventlake does not have permissions to read secret {name!r} of Key Vault {vault}: "
         f"Microsoft.KeyVault/vaults/secrets/getSecret/action was refused ({answer.code})."
     )
     if answer.code in ("ForbiddenByFirewall", "ForbiddenByConnection"):
@@ -227,7 +227,7 @@ def _wrong_credentials(answer: Answer, sign_in: SignIn | None) -> InvalidSetting
         problem = f"Azure does not accept {found}{said}.{expired} Replace the secret."
     else:
         return None
-    return InvalidSetting(f"Data lake has invalid Azure credentials: {problem}")
+    return InvalidSetting(f"Eventlake has invalid Azure credentials: {problem}")
 
 
 def _wrong_sign_in(code: str, said: str) -> InvalidSetting:
@@ -247,11 +247,11 @@ def _wrong_sign_in(code: str, said: str) -> InvalidSetting:
         )
     else:
         problem = f"Microsoft Entra ID refuses the sign-in{said}."
-    return InvalidSetting(f"Data lake has invalid Azure credentials: {problem}")
+    return InvalidSetting(f"Eventlake has invalid Azure credentials: {problem}")
 
 
 def _invalid(setting: str, problem: str) -> InvalidSetting:
-    return InvalidSetting(f"Data lake has invalid configuration for `{setting}`: {problem}")
+    return InvalidSetting(f"Eventlake has invalid configuration for `{setting}`: {problem}")
 
 
 def _trouble(answer: Answer) -> ServiceTrouble:

@@ -213,7 +213,7 @@ def read_secret(access: AzureAccess) -> str:
         if found := os.environ.get(source[1:]):
             return found
         raise InvalidSetting(
-            f"Data lake has invalid configuration for `azure.secret`: `sign_in` is "
+            f"Eventlake has invalid configuration for `azure.secret`: `sign_in` is "
             f"{access.sign_in}, and the environment variable {source[1:]} is not set. Set it for "
             "every process that runs Eventlake, or keep the secret in Key Vault: set `key_vault`, "
             "and `secret` to its name there."
@@ -225,7 +225,7 @@ def read_secret(access: AzureAccess) -> str:
             return SecretClient(url, DefaultAzureCredential()).get_secret(source).value or ""
         except ResourceNotFoundError as error:
             raise InvalidSetting(
-                f"Data lake has invalid configuration for `azure.secret`: {url} has no secret "
+                f"Eventlake has invalid configuration for `azure.secret`: {url} has no secret "
                 f"{source!r}. Create it there, or correct `secret` or `key_vault`."
             ) from error
 

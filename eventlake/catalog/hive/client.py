@@ -122,7 +122,7 @@ class Metastore:
             socket.setTimeout(_ANSWER_MS)
             return ThriftHiveMetastore.Client(TBinaryProtocolAccelerated(transport)), transport
         raise failed or InvalidSetting(
-            "Data lake has invalid configuration for `hive.uri`: it is missing. Set it to "
+            "Eventlake has invalid configuration for `hive.uri`: it is missing. Set it to "
             "thrift://host:9083."
         )
 
@@ -147,7 +147,7 @@ class Metastore:
         if found := os.environ.get(name):
             return found
         raise InvalidSetting(
-            f"Data lake has invalid configuration for `hive.password`: the environment variable "
+            f"Eventlake has invalid configuration for `hive.password`: the environment variable "
             f"{name} is not set. Set it for every process that runs Eventlake."
         )
 
@@ -156,13 +156,13 @@ class Metastore:
         uri, said = self.server.uri, _one_line(str(cause))
         if isinstance(cause, ssl.SSLError):
             return InvalidSetting(
-                f"Data lake has invalid configuration for `hive.tls`: the TLS connection to "
+                f"Eventlake has invalid configuration for `hive.tls`: the TLS connection to "
                 f"{uri} failed ({said}). Correct `hive.tls` or `hive.uri`, or set SSL_CERT_FILE to "
                 "the authorities that sign the metastore's certificate."
             )
         if isinstance(error, TTransportException) and "SASL" in said.upper():
             return InvalidSetting(
-                f"Data lake has invalid configuration for `hive.sasl`: {uri} refused the sign-in "
+                f"Eventlake has invalid configuration for `hive.sasl`: {uri} refused the sign-in "
                 f"({said}). Correct `hive.user` or the password, or `hive.sasl`."
             )
         return ServiceTrouble(
@@ -185,14 +185,14 @@ def _refused(error: TException, about: str) -> LakeError | None:
     said = _one_line(error.message or "")
     if _NO_FILE_SYSTEM.search(said):
         return InvalidSetting(
-            "Data lake has invalid configuration for `hive.uri`: the metastore cannot use the "
+            "Eventlake has invalid configuration for `hive.uri`: the metastore cannot use the "
             f"locations of this lake ({said}). Install the connector of the storage on the "
             "metastore's machine, hadoop-azure for abfss://, hadoop-aws for s3://, and give it "
             "access to the storage (docs/azure.md)."
         )
     if _DENIED.search(said):
         return InsufficientPermissions(
-            f"Datalake does not have permissions to change {about} in the Hive metastore: {said}. "
+            f"Eventlake does not have permissions to change {about} in the Hive metastore: {said}. "
             "Grant the user of datalake the right to create and alter databases and tables there, "
             "and the metastore's own identity access to the storage."
         )

@@ -28,7 +28,7 @@ SCOPE = f"storageAccounts/{ACCOUNT}/blobServices/default/containers/lake"
         (
             Reply(403, "AuthorizationPermissionMismatch"),
             InsufficientPermissions,
-            "Datalake does not have permissions to upload blobs to container lake of storage "
+            "Eventlake does not have permissions to upload blobs to container lake of storage "
             f"account {ACCOUNT}: Microsoft.Storage/storageAccounts/blobServices/containers/blobs/"
             "write was refused (AuthorizationPermissionMismatch). Role 'Storage Blob Data "
             "Contributor'",
@@ -41,23 +41,23 @@ SCOPE = f"storageAccounts/{ACCOUNT}/blobServices/default/containers/lake"
         (
             Reply(403, "AuthenticationFailed", "Server failed to authenticate the request."),
             InvalidSetting,
-            "Data lake has invalid Azure credentials: Azure does not accept them",
+            "Eventlake has invalid Azure credentials: Azure does not accept them",
         ),
         (
             Reply(403, "AuthenticationFailed", "Signature not valid in the specified time frame"),
             InvalidSetting,
-            "Data lake has invalid Azure credentials: they have expired",
+            "Eventlake has invalid Azure credentials: they have expired",
         ),
         (
             Reply(401, "InvalidAuthenticationInfo", "Issuer validation failed. Issuer did not m"),
             InvalidSetting,
-            "Data lake has invalid configuration for `azure.tenant_id`: the storage account "
+            "Eventlake has invalid configuration for `azure.tenant_id`: the storage account "
             "belongs to another tenant",
         ),
         (
             Reply(403, "KeyBasedAuthenticationNotPermitted"),
             InvalidSetting,
-            "Data lake has invalid Azure credentials: the storage account does not allow account",
+            "Eventlake has invalid Azure credentials: the storage account does not allow account",
         ),
         (
             Reply(409, "ContainerBeingDeleted"),

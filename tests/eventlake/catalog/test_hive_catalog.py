@@ -22,7 +22,8 @@ from eventlake.catalog import external
 from eventlake.catalog.base import CatalogColumn, CatalogTable
 from eventlake.catalog.hive import HiveCatalog, client
 from eventlake.catalog.hive.client import Metastore
-from eventlake.catalog.sync_reports import SYNC_REPORTS, ensure_reports_table
+from eventlake.catalog.sync_records import SYNC_RECORDS, ensure_own_tables
+from eventlake.catalog.sync_reports import SYNC_REPORTS
 from eventlake.rules.errors import (
     InsufficientPermissions,
     InvalidSetting,
@@ -110,9 +111,12 @@ def test_a_lake_may_lie_in_a_container_or_bucket(metastore: MetastoreServer, pla
     assert (catalog.table(*NAMED), locations(catalog)) == (ORDERS, ["some/folder"])
 
 
-def test_the_table_of_reports_is_read_as_json(hive_catalog: HiveCatalog) -> None:
-    ensure_reports_table(hive_catalog)
-    assert hive_catalog.tables("__segment_datalake") == [SYNC_REPORTS]
+def test_reports_are_read_as_json_and_records_by_lists(hive_catalog: HiveCatalog) -> None:
+    ensure_own_tables(hive_catalog)
+    ensure_own_tables(hive_catalog)
+    assert hive_catalog.tables("__segment_datalake") == [SYNC_RECORDS, SYNC_REPORTS]
+    records = call(hive_catalog, "get_table", "__segment_datalake", "sync_records")
+    assert records.sd.inputFormat == "org.apache.hadoop.hive.ql.io.SymlinkTextInputFormat"
     made = call(hive_catalog, "get_table", "__segment_datalake", "sync_reports")
     assert made.sd.serdeInfo.serializationLib == "org.openx.data.jsonserde.JsonSerDe"
     assert made.sd.inputFormat == "org.apache.hadoop.mapred.TextInputFormat"

@@ -321,7 +321,7 @@ def test_a_sas_to_read_is_refused_by_name_of_the_permission(
     assert storage.read("a") == b"x"
     wanted = r"permissions racwdl \(cw for this request\)"
     for path, words in (("segment-stage/x", "upload staging data to"), ("x", "upload blobs to")):
-        begins = rf"Datalake does not have permissions to {words} container {container}.*{wanted}"
+        begins = rf"Eventlake does not have permissions to {words} container {container}.*{wanted}"
         with pytest.raises(InsufficientPermissions, match=begins) as refused:
             storage.write(path, b"x")
         assert "sig=" not in str(refused.value)
@@ -355,7 +355,7 @@ def test_a_wrong_secret_is_a_wrong_setting(
     storage = AdlsStorage(f"abfss://{container}@{ACCOUNT}/lake", AzureAccess(sign_in))
     forget_sessions()
     for ask in (storage.read, storage.exists, storage.files, storage.open_input):
-        with pytest.raises(InvalidSetting, match="Data lake has invalid Azure credentials"):
+        with pytest.raises(InvalidSetting, match="Eventlake has invalid Azure credentials"):
             ask("a")
 
 
