@@ -56,9 +56,11 @@ def findings(
         found = [folder_finding(lake.settings)]
     yield from found
     readable = "://" not in lake.settings.storage_uri or found[0].error is None
+    catalog = catalog_finding(lake.for_source(sources[0]))
     for source in sources if readable else ():
-        yield from archive_findings(lake.for_source(source), source, schedules, closely=True)
-    yield catalog_finding(lake.for_source(sources[0]))
+        own, closely = lake.for_source(source), catalog.error is None
+        yield from archive_findings(own, source, schedules, closely=closely)
+    yield catalog
     if lake.settings.catalog == "glue":
         yield from glue_findings(lake, sources)
     elif lake.settings.catalog == "hive":

@@ -52,8 +52,10 @@ def archive_findings(
             "off, and files wait: switch it on in the UI (Automation)",
             warning=True,
         )
+    if not closely:
+        return
     yield from _last_sync(lake, source)
-    for problem in source_status(lake, source, now()).problems if closely else ():
+    for problem in source_status(lake, source, now()).problems:
         if problem.kind not in _SHOWN:
             what = _ABOUT.get(problem.kind, "alert")
             yield Finding(f"{what} of {source.slug}", problem.text, warning=True)

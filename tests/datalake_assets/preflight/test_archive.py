@@ -27,8 +27,10 @@ def lake_in(folder: Path, **source: Any) -> Lake:
     return Lake.open(settings_of(folder, {"id": SOURCE_ID, "slug": "ios_prod", **source}))
 
 
-def findings_of(lake: Lake, schedules: Schedules | None = None) -> dict[str, str]:
-    return shown(archive_findings(lake, lake.settings.sources[0], schedules))
+def findings_of(
+    lake: Lake, schedules: Schedules | None = None, closely: bool = False
+) -> dict[str, str]:
+    return shown(archive_findings(lake, lake.settings.sources[0], schedules, closely=closely))
 
 
 def test_no_raw_files_and_no_raw_folder(tmp_path: Path) -> None:
@@ -91,13 +93,13 @@ def test_the_last_sync_failed(tmp_path: Path) -> None:
     lake = lake_in(tmp_path)
     with pytest.raises(Exception, match="does not have permissions"):
         drained(lake.settings, flow=flow(before_stage=Raises(refused)))
-    said = findings_of(lake)["last sync of ios_prod"]
+    said = findings_of(lake, closely=True)["last sync of ios_prod"]
     assert said.startswith("! failed at ")
     assert (
         " UTC with Segment.InsufficientPermissions: Eventlake does not have permissions to" in said
     )
     drained(lake.settings)
-    assert "last sync of ios_prod" not in findings_of(lake)
+    assert "last sync of ios_prod" not in findings_of(lake, closely=True)
 
 
 def test_a_schedule_that_is_off_while_files_wait(tmp_path: Path) -> None:

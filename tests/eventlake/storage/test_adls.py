@@ -2,11 +2,9 @@
 
 import pickle
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from azure.storage.blob import generate_container_sas
 
 from eventlake.azure import sessions
 from eventlake.azure.access import AzureAccess, forget_sessions
@@ -15,7 +13,7 @@ from eventlake.settings.azure import SignIn
 from eventlake.storage import adls_listing
 from eventlake.storage.adls import AdlsStorage
 from tests.support.servers.azure_answers import Reply, answering
-from tests.support.servers.azurite import ACCOUNT, HOST, KEY, Azurite
+from tests.support.servers.azurite import ACCOUNT, HOST, KEY, Azurite, sas_of
 
 MB = 1 << 20
 Patch = pytest.MonkeyPatch
@@ -272,14 +270,6 @@ SECRETS: list[tuple[SignIn, str, Callable[[str], str]]] = [
         lambda container: sas_of(container, "racwdl"),
     ),
 ]
-
-
-def sas_of(container: str, permission: str, hours: float = 1) -> str:
-    expiry = datetime.now(UTC) + timedelta(hours=hours)
-    found: str = generate_container_sas(
-        ACCOUNT, container, account_key=KEY, permission=permission, expiry=expiry
-    )
-    return found
 
 
 @pytest.mark.parametrize(("sign_in", "variable", "secret"), SECRETS)

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from azure.storage.blob import ContainerClient
+from azure.storage.blob import ContainerClient, generate_container_sas
 
 from eventlake.azure.access import AzureAccess, forget_sessions
 from tests.support.repo import ROOT
@@ -74,6 +75,15 @@ class Azurite:
         client = self.client(container)
         names = list(client.list_blob_names(name_starts_with=prefix or None))
         return {name: client.download_blob(name).readall() for name in names}
+
+
+def sas_of(container: str, permission: str, hours: float = 1) -> str:
+    """A SAS of a container that expires after some hours."""
+    expiry = datetime.now(UTC) + timedelta(hours=hours)
+    found: str = generate_container_sas(
+        ACCOUNT, container, account_key=KEY, permission=permission, expiry=expiry
+    )
+    return found
 
 
 @contextmanager
