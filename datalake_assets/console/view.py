@@ -48,7 +48,9 @@ def clock(at: datetime | None) -> Markup | str:
 
 
 def change(ratio: float | None) -> str:
-    return "-" if ratio is None else f"{100 * ratio:+.0f} %"
+    if ratio is None:
+        return "-"
+    return f"{100 * ratio:+.0f} %" if abs(ratio) >= 0.005 else "0 %"
 
 
 def url(path: str, **values: object) -> str:

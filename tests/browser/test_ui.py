@@ -4,14 +4,13 @@ With $DATALAKE_SCREENSHOTS set to a folder, every page looked at is kept there a
 """
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from datalake_assets.component import build
 from datalake_assets.instance.home import ensure_home
@@ -22,15 +21,16 @@ from eventlake.lake import Lake
 from eventlake.runs.verify import CHECKS
 from eventlake.sample import WEB_SHOP, SampleSpec, write_archive
 from eventlake.settings.file import load_settings
+from tests.support.browser import picture
 from tests.support.lakes.platform import InProcessEngine
 from tests.support.lakes.settings import lake_in
 from tests.support.repo import page_at, reserved_port
 
 pytestmark = pytest.mark.browser
-CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 SECONDS_TO_START = 120
 _UNSET = ("DAGSTER_HOME", "DATALAKE_CONFIG")
 SECONDS_TO_SHOW = 60_000  # milliseconds, as Playwright counts
+CHARTS = 2_000  # milliseconds until they are drawn
 
 
 @pytest.fixture(scope="module")
@@ -72,29 +72,18 @@ Look = Callable[[str], Page]
 
 
 @pytest.fixture(scope="module")
-def look(address: str) -> Iterator[Look]:
+def look(address: str, browser: Browser) -> Iterator[Look]:
     """Go to a page of the UI."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    assert chromium, "Chromium is missing: run `make browser`, which installs it."
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
-        page = browser.new_page(viewport={"width": 1500, "height": 950})
-        page.set_default_timeout(SECONDS_TO_SHOW)
-        expect.set_options(timeout=SECONDS_TO_SHOW)
+    page = browser.new_page(viewport={"width": 1500, "height": 950})
+    page.set_default_timeout(SECONDS_TO_SHOW)
+    expect.set_options(timeout=SECONDS_TO_SHOW)
 
-        def go(path: str) -> Page:
-            page.goto(address + path)
-            return page
+    def go(path: str) -> Page:
+        page.goto(address + path)
+        return page
 
-        yield go
-        browser.close()
-
-
-def picture(page: Page, name: str) -> None:
-    folder = os.environ.get("DATALAKE_SCREENSHOTS")
-    if folder:
-        page.wait_for_timeout(2_000)  # let charts finish drawing
-        page.screenshot(path=f"{folder}/{name}.png")
+    yield go
+    page.close()
 
 
 def test_the_graph_leads_from_the_archive_to_tables_that_passed_the_checks_of_their_sync(
@@ -104,7 +93,7 @@ def test_the_graph_leads_from_the_archive_to_tables_that_passed_the_checks_of_th
     expect(page.get_by_text("track_order_completed").first).to_be_visible()
     passed = f"{len(CHECKS | TABLE_RULES)} / {len(CHECKS | TABLE_RULES)} Passed"
     expect(page.get_by_text(passed).first).to_be_visible()
-    picture(page, "graph")
+    picture(page, "graph", wait=CHARTS)
 
 
 def test_a_table_shows_its_rows_its_columns_and_plots(look: Look) -> None:
@@ -112,14 +101,14 @@ def test_a_table_shows_its_rows_its_columns_and_plots(look: Look) -> None:
     expect(page.get_by_text("event of web_shop, one row each.")).to_be_visible()
     expect(page.get_by_text("Row count")).to_be_visible()
     expect(page.get_by_text("/messageId")).to_be_visible()
-    picture(page, "table")
+    picture(page, "table", wait=CHARTS)
     page.get_by_placeholder("Filter columns").fill("properties_total")
     expect(page.get_by_text("/properties/total", exact=True)).to_be_visible()
     expect(page.get_by_text("decimal(38,6)").first).to_be_visible()
     page.get_by_role("button", name="Plots").click()
     expect(page.get_by_text("dagster/partition_row_count")).to_be_visible()
     page.get_by_text("dagster/partition_row_count").scroll_into_view_if_needed()
-    picture(page, "plots")
+    picture(page, "plots", wait=CHARTS)
 
 
 def test_a_check_shows_its_rule_and_its_numbers(look: Look) -> None:
@@ -128,14 +117,14 @@ def test_a_check_shows_its_rule_and_its_numbers(look: Look) -> None:
         expect(page.get_by_text(name, exact=True).first).to_be_visible()
     expect(page.get_by_text(CHECKS["conservation"].split(",")[0]).first).to_be_visible()
     expect(page.get_by_text("rows_in").first).to_be_visible()
-    picture(page, "checks")
+    picture(page, "checks", wait=CHARTS)
 
 
 def test_a_sync_launched_in_the_ui_runs_and_reports(look: Look, project: Path) -> None:
     page = look("/locations/datalake/jobs/sync_web_shop/playground")
     page.get_by_role("button", name="Launch Run").click()
     expect(page.get_by_text("Nothing new in the archive.").first).to_be_visible()
-    picture(page, "run")
+    picture(page, "run", wait=CHARTS)
 
     lake = Lake.open(load_settings(project / "lake.yaml", {}, project))
     reports = [f for f in lake.storage.files("segment-data/reports") if f.name == "report.json"]
@@ -146,7 +135,7 @@ def test_the_replays_days_are_offered_from_the_first_day_of_the_source(look: Loo
     page = look("/assets/web_shop/page?view=partitions")
     expect(page.get_by_text("2026-10-01").first).to_be_visible()
     expect(page.get_by_text("Materialized (2)")).to_be_visible()
-    picture(page, "partitions")
+    picture(page, "partitions", wait=CHARTS)
 
 
 def test_a_catalog_entry_has_a_page(look: Look) -> None:

@@ -71,7 +71,7 @@ class RunLine:
 def _error(line: ReportLine) -> str:
     if line.status == "finished":
         return ""
-    return f"{line.error_code or line.status}: {headline(line.error)}"
+    return f"{line.error_code or line.status}: {headline(line.error).rstrip(':')}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,13 @@ function prepare(root) {
       for (const row of rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
     });
   }
+  // What scrolls to the side can be scrolled by the keyboard.
+  for (const box of all(".scroll", root)) {
+    if (box.scrollWidth <= box.clientWidth || box.tabIndex === 0) continue;
+    box.tabIndex = 0;
+    box.setAttribute("role", "region");
+    box.setAttribute("aria-label", box.querySelector("caption, h3")?.textContent ?? "Scrolls to the side");
+  }
   // The value of the mark under the pointer or finger, at once; the title remains for others.
   for (const mark of all(".chart .bar, .heat .bar, .balance .bar", root)) {
     const title = mark.querySelector("title");
