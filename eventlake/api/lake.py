@@ -92,15 +92,20 @@ class EventLake:
             raise UsageError(f"{name!r} is no full name of a table: write `database.table`.")
         return find_table(self.lake, database, table, self.past)
 
-    def sql(self, query: str, limits: "SqlLimits | None" = None) -> pa.Table:
+    def sql(
+        self, query: str, limits: "SqlLimits | None" = None, suppressed: bool = True
+    ) -> pa.Table:
         """The rows of one statement that reads, in DuckDB's dialect; times and days are UTC.
+
+        With `suppressed=False`, no table has the rows of suppressed people.
 
         >>> my.sql("SELECT count(*) AS pages FROM web_shop.page").to_pylist()
         [{'pages': 35}]
         """
         from eventlake.sql import LakeSql
 
-        return LakeSql(self.lake.catalog, self.lake.storage).query(query, limits)
+        hidden = None if suppressed else lambda one: Table(self.lake, one, self.past).suppressed()
+        return LakeSql(self.lake.catalog, self.lake.storage, hidden).query(query, limits)
 
     def reports(self, source: str | None = None, failed: bool = False) -> Iterator[RunReport]:
         """What syncs and replays did, the newest first; no more is read than is taken.

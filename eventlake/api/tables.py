@@ -175,16 +175,20 @@ class Table:
 
     def _shown(self, rows: pa.Table) -> pa.Table:
         rows = rows.cast(self.schema)
-        if self.owner is None:
-            return rows
-        source = self.owner.source
-        people = suppressed_people(self.storage, source)
-        names = [column.name(source.naming) for column in _PEOPLE]
-        if people and set(names) <= {*rows.schema.names}:
-            users = zip(*(rows[name].to_pylist() for name in names), strict=True)
-            keep = [not people.has({"userId": u, "anonymousId": a}) for u, a in users]
-            rows = rows.filter(pa.array(keep, pa.bool_()))
+        for column, values in self.suppressed().items():
+            named = pc.is_in(rows[column], pa.array(values, pa.string()))
+            rows = rows.filter(pc.invert(named))
         return rows
+
+    def suppressed(self) -> dict[str, frozenset[str]]:
+        """The suppressed people of its source: the ids in each column that identifies one."""
+        people = suppressed_people(self.storage, self.owner.source) if self.owner else None
+        if people is None or self.owner is None:
+            return {}
+        ids = {IdKind.USER: people.users, IdKind.ANONYMOUS: people.anonymous}
+        columns = {one.field: one.name(self.owner.source.naming) for one in _PEOPLE}
+        known = {one.name for one in self.entry.columns}
+        return {columns[kind]: ids[kind] for kind in IdKind if columns[kind] in known}
 
     def profile(self) -> "Profile":
         """The newest rows, and for each column how many have a value, how many of them differ.

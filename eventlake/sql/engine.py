@@ -1,8 +1,9 @@
 """Runs a SQL statement over the lake."""
 
-from collections.abc import Collection, Iterator
+import secrets
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Timer
 from typing import Any
 
@@ -24,7 +25,10 @@ _SETTINGS = {
 # No files of the machine, no network.
 _ONLY_OUR_SCANS: dict[str, Any] = {"enable_external_access": "false"}
 _SCAN = "__scan_"
+_HIDDEN = "__hidden_"
 _EMPTY = "__empty"
+Hidden = Callable[[CatalogTable], Mapping[str, Collection[str]]]
+"""Of a table: columns, and the values whose rows a query does not see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,9 @@ class LakeSql:
 
     catalog: Catalog
     storage: Storage
+    hidden: Hidden | None = None
+    # No statement can name the scans below the views, which have the hidden rows.
+    _secret: str = field(default_factory=lambda: secrets.token_hex(8), repr=False)
 
     def query(self, sql: str, limits: SqlLimits | None = None) -> pa.Table:
         """The rows of one read-only statement; raises UsageError if it is wrong."""
@@ -92,10 +99,21 @@ class LakeSql:
         """Create a view of the partitions that the statement may need."""
         table, partitions = snapshot(self.catalog, table)
         partitions = needed_partitions(connection, statement, table, partitions)
-        source = f"{_SCAN}{table.full_name}"
+        source = f"{_SCAN}{self._secret}.{table.full_name}"
         connection.register(source, scan(self.storage, table, partitions))
         columns = ", ".join(f'"{name}"' for name in column_types(table).names)
-        connection.execute(f'CREATE VIEW {_name(table)} AS SELECT {columns} FROM "{source}"')
+        shown = " AND ".join(self._shown(connection, table)) or "true"
+        connection.execute(
+            f'CREATE VIEW {_name(table)} AS SELECT {columns} FROM "{source}" WHERE {shown}'
+        )
+
+    def _shown(self, connection: duckdb.DuckDBPyConnection, table: CatalogTable) -> Iterator[str]:
+        """Conditions that leave out the hidden rows."""
+        hidden = self.hidden(table) if self.hidden else {}
+        for column, values in hidden.items():
+            name = f"{_HIDDEN}{self._secret}.{table.full_name}.{column}"
+            connection.register(name, pa.table({"value": pa.array(list(values), pa.string())}))
+            yield f'coalesce("{column}" NOT IN (SELECT value FROM "{name}"), true)'
 
     def _make_empty_tables(
         self,
@@ -167,11 +185,11 @@ def _refused(error: duckdb.Error) -> LakeError:
 
 def _whole_numbers(table: pa.Table) -> pa.Table:
     """Convert sums of integers to integers; DuckDB returns them as decimals."""
-    for place, field in enumerate(table.schema):
-        if field.type == pa.decimal128(38, 0):
+    for place, known in enumerate(table.schema):
+        if known.type == pa.decimal128(38, 0):
             try:
                 column = pc.cast(table.column(place), pa.int64())
             except pa.ArrowInvalid:
                 continue  # too large
-            table = table.set_column(place, field.with_type(pa.int64()), column)
+            table = table.set_column(place, known.with_type(pa.int64()), column)
     return table

@@ -8,7 +8,7 @@ CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-network
 
 
 def picture(page: Page, name: str, *, whole: bool = False, wait: int = 0) -> None:
-    """A picture of a page in $DATALAKE_SCREENSHOTS, if that is set; those of the docs are made so."""
+    """A picture of a page in the folder $DATALAKE_SCREENSHOTS, if that is set."""
     folder = os.environ.get("DATALAKE_SCREENSHOTS")
     if folder:
         page.wait_for_timeout(wait)  # milliseconds, in which charts of others finish drawing

@@ -142,7 +142,7 @@ class HealthPage:
 def health(asked: Asked, console: "Console") -> HealthPage:
     days, source = int(asked.one_of("days", PERIODS, "30")), asked.source()
     until = asked.day("until")
-    found = _health(asked, days, until, source)
+    found = synced = _health(asked, days, until, source)
     is_past = until is None and not any(_rows(one) for one in found)
     if is_past and (newest := max((max(one.volume, default="") for one in found), default="")):
         until = date.fromisoformat(newest)
@@ -153,7 +153,8 @@ def health(asked: Asked, console: "Console") -> HealthPage:
         is_past and until is not None,
         source or "",
         tuple(one.slug for one in asked.my.sources),
-        tuple(map(_trend, found)),
+        # Rows of the past may have been synced today.
+        tuple(_trend(one, its) for one, its in zip(found, synced, strict=True)),
     )
 
 
@@ -168,10 +169,10 @@ def _rows(one: SourceHealth) -> int:
     return sum(rows_by_day(one.volume, one.days).values())
 
 
-def _trend(one: SourceHealth) -> SourceTrend:
+def _trend(one: SourceHealth, synced: SourceHealth) -> SourceTrend:
     tables = [_table_trend(name, volume, one) for name, volume in one.tables.items()]
     tables.sort(key=lambda table: (not table.notable, -table.rows, table.name))
-    total = Counts.of(run for run in one.runs if not run.is_replay)
+    total = Counts.of(run for run in synced.runs if not run.is_replay)
     found = one.change
     return SourceTrend(
         slug=one.source.slug,
@@ -184,7 +185,7 @@ def _trend(one: SourceHealth) -> SourceTrend:
         total=total,
         rows_by_day=rows_by_day(one.volume, one.days),
         rows_by_hour=_last_hours(one),
-        synced_by_day=one.by_day,
+        synced_by_day=synced.by_day,
         tables=tuple(tables),
     )
 

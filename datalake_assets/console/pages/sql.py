@@ -41,12 +41,12 @@ def sql(asked: Asked, console: "Console") -> SqlPage | Download:
     runs = asked.posted and bool(q)
     if runs and kind:
         audit(asked.user, "download", sql=q, format=kind)
-        rows = asked.my.sql(q, _DOWNLOAD_LIMITS)
+        rows = asked.my.sql(q, _DOWNLOAD_LIMITS, suppressed=False)
         return as_file([rows], rows.schema, "answer", kind)
     if runs:
         audit(asked.user, "sql", sql=q)
         try:
-            answer = asked.my.sql(q, LIMITS)
+            answer = asked.my.sql(q, LIMITS, suppressed=False)
         except UsageError as wrong:
             error = str(wrong)
     fields = list(answer.schema)

@@ -29,7 +29,7 @@ from datalake_assets.console.app import Console
 from datalake_assets.console.pages import PAGES
 from eventlake.api import EventLake
 from eventlake.lake import Lake
-from eventlake.rules.errors import UsageError
+from eventlake.rules.errors import LakeError, UsageError
 from eventlake.rules.suppression import IdKind
 from eventlake.runs.open_runs import opened_run
 from eventlake.sample import WEB_SHOP, SampleSpec, write_archive
@@ -321,6 +321,20 @@ def test_payloads_of_suppressed_people_are_never_shown(tmp_path: Path) -> None:
             assert b"private" not in client.get(f"/records/latest?download={kind}").body
         assert b"private" not in client.get("/records/latest?id=mine&download=jsonl").body
         assert "public" in client.get(table).text
+        asked = {"q": "SELECT * FROM web_shop.track_seen", "csrf": form_of(client.get("/sql"))}
+        (shown,) = client.post("/sql.json", asked).json["rows"]
+        assert "public" in shown
+        for kind in ("csv", "jsonl", "parquet"):
+            body = client.post("/sql", asked | {"download": kind}).body
+            assert b"private" not in body and b"public" in body
+        hidden = {"q": """SELECT * FROM track_seen, "__scan_web_shop.track_seen" """}
+        assert "track_seen" in client.post("/sql.json", asked | hidden).json["error"]
+        assert (
+            EventLake(lake)
+            .sql("SELECT note FROM (SELECT properties_note AS note FROM track_seen) ORDER BY 1")
+            .num_rows
+            == 2
+        )
 
 
 def test_other_addresses_need_a_token_or_a_proxy() -> None:
@@ -420,7 +434,46 @@ def test_a_dry_run_is_started_watched_and_shown(
     assert "data-live" not in text
 
 
-def test_a_lake_before_its_first_sync_and_one_that_only_fails(tmp_path: Path) -> None:
+def test_a_lake_that_only_fails_says_why_and_what_to_do(tmp_path: Path) -> None:
+    lake = lake_in(tmp_path, {"id": "S1", "slug": "shop", "fail_above_rejected_percent": 0})
+    Archive(tmp_path / "data/segment-logs/S1").day(str(TODAY)).file(
+        "a", *map(event, "0123456789" * 10), "{"
+    )
+    for _ in range(2):
+        with pytest.raises(LakeError, match="1 of 101 rows were rejected"):
+            drained(lake.settings)
+    with serving(Console(EventLake(lake), Access())) as client:
+        (source,) = client.get("/overview.json").json["sources"]
+        assert source["level"] == "failing"
+        assert "1 of 101 rows were rejected" in source["why"]
+        runs = client.get("/history.json").json["runs"]
+        assert [one["status"] for one in runs] == ["failed", "failed"]
+        assert client.get("/health.json").json["sources"][0]["synced_by_day"][str(TODAY)] == {
+            "runs": 2, "failed": 2, "rows_in": 0, "rows": 0, "duplicates": 0, "rejected": 0,
+            "rescued": 0,
+        }  # fmt: skip
+        page = unescape(client.get(f"/history/{runs[0]['run_id']}").text)
+        assert "Correct the files or `raw`" in page
+        assert "What became of" not in page
+        for path in ("/", "/health", "/tables", "/records", "/replay"):
+            assert client.get(path).status == 200
+
+
+def test_health_of_the_past_has_the_syncs_of_today(tmp_path: Path) -> None:
+    lake = lake_in(tmp_path, WEB_SHOP)
+    day = str(TODAY - timedelta(days=50))
+    _archive(tmp_path).day(day).file("a", event("a", day, event="Seen"), "{")
+    drained(lake.settings)
+    with serving(Console(EventLake(lake), Access())) as client:
+        found = client.get("/health.json").json
+        (source,) = found["sources"]
+        assert (found["until"], found["is_past"]) == (day, True)
+        assert source["rows_by_day"][day] == 1
+        assert source["synced_by_day"][str(TODAY)]["rejected"] == 1
+        assert source["total"]["rejected"] == 1
+
+
+def test_a_lake_before_its_first_sync_and_one_whose_sync_is_under_way(tmp_path: Path) -> None:
     lake = lake_in(tmp_path, WEB_SHOP)
     with serving(Console(EventLake(lake), Access())) as client:
         for page in PAGES:
