@@ -71,7 +71,7 @@ def list_runs_in(location: str, instance: dg.DagsterInstance) -> None:
     """Store the runs of this process as those of a code location. Dagster's home page leaves out
     runs without one, as `execute_in_process` makes them."""
     storage: Any = instance.run_storage
-    add_run = storage.add_run
+    add_run: Callable[[dg.DagsterRun], dg.DagsterRun] = storage.add_run
 
     def added(run: dg.DagsterRun) -> dg.DagsterRun:
         repository = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin(location), REPOSITORY)
