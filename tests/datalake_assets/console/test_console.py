@@ -445,7 +445,7 @@ def test_a_lake_that_only_fails_says_why_and_what_to_do(tmp_path: Path) -> None:
     with serving(Console(EventLake(lake), Access())) as client:
         (source,) = client.get("/overview.json").json["sources"]
         assert source["level"] == "failing"
-        assert "1 of 101 rows were rejected" in source["why"]
+        assert "1 of 101 rows were rejected" in " ".join(source["problems"])
         runs = client.get("/history.json").json["runs"]
         assert [one["status"] for one in runs] == ["failed", "failed"]
         assert client.get("/health.json").json["sources"][0]["synced_by_day"][str(TODAY)] == {
