@@ -1,6 +1,7 @@
 # `make` alone lists the targets. CI runs the same ones: see .ci/run.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test test-fast test-spark test-spark40 test-browser browser postgres azurite soak mutants bench \
+.PHONY: help setup demo dev test test-fast test-spark test-spark40 test-spark41 test-spark4x test-browser browser postgres \
+	azurite soak mutants bench \
 	lint types format rooms pin clean
 
 PORT ?= 3000
@@ -38,11 +39,20 @@ test-spark: setup  ## run the tests that start Spark
 # The tests in which the version of Spark matters.
 ON_CLUSTERS := $(addprefix tests/spark_resources/engines/test_,local.py local_on_s3.py emr.py cluster.py)
 
-test-spark40: setup .spark40/.done  ## run syncs on PySpark 4.0, the version of clusters
-	@PYTHONPATH=$(CURDIR)/.spark40 $(BIN)/python -c 'import pyspark, sys; \
-		print("PySpark", pyspark.__version__); sys.exit("4.0." not in pyspark.__version__)'
-	PYTHONPATH=$(CURDIR)/.spark40 $(BIN)/pytest $(TWO_MODULES) -m "spark and not soak" \
+test-spark4x: test-spark40 test-spark41  ## run syncs on all versions of PySpark that EMR has
+
+test-spark40: setup .spark40/.done  ## run syncs on PySpark 4.0, the oldest version of clusters
+	$(call on_spark,40)
+
+test-spark41: setup .spark41/.done  ## run syncs on PySpark 4.1, the version of emr-spark-8.1
+	$(call on_spark,41)
+
+define on_spark
+	@PYTHONPATH=$(CURDIR)/.spark$(1) $(BIN)/python -c 'import pyspark, sys; \
+		print("PySpark", pyspark.__version__); sys.exit(pyspark.__version__[:3:2] != "$(1)")'
+	PYTHONPATH=$(CURDIR)/.spark$(1) $(BIN)/pytest $(TWO_MODULES) -m "spark and not soak" \
 		$(ON_CLUSTERS)
+endef
 
 test-browser: setup browser  ## run the tests of the UI in Chromium
 	$(BIN)/pytest -m browser
@@ -87,15 +97,15 @@ pin: setup  ## update the pinned dependencies in requirements.txt (minutes)
 		--no-emit-find-links --no-emit-trusted-host --output-file requirements.txt pyproject.toml
 
 clean:  ## remove everything that set-up, tests and tools created (not your lakes)
-	rm -rf .venv .bench-venv .bench .spark40 .azurite .hypothesis .mypy_cache .pytest_cache .ruff_cache \
+	rm -rf .venv .bench-venv .bench .spark40 .spark41 .azurite .hypothesis .mypy_cache .pytest_cache .ruff_cache \
 		*.egg-info build
 
 # A second Spark needs no second environment: it only has to be first on the path.
-.spark40/.done: requirements-spark40.txt
-	@echo "installing PySpark 4.0 into .spark40"
-	@rm -rf .spark40
+.spark40/.done .spark41/.done: .spark%/.done: requirements-spark%.txt
+	@echo "installing PySpark into .spark$*"
+	@rm -rf .spark$*
 	@$(BIN)/pip install --disable-pip-version-check --quiet --no-deps --require-hashes \
-		--target .spark40 -r $<
+		--target .spark$* -r $<
 	@touch $@
 
 # The dependencies of dlt conflict with ours, so it has its own environment.

@@ -53,7 +53,7 @@ def sync_schedule(
     @dg.schedule(
         name=f"{names.sync_job(source)}_schedule",
         job=job,
-        cron_schedule=source.schedule,
+        cron_schedule=source.due,
         execution_timezone=source.schedule_timezone,
         default_status=_schedule_status(running=True),
         description=f"Loads new raw files of {source.slug}.",

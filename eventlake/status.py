@@ -348,7 +348,7 @@ def _next_sync(lake: Lake, source: Source, now: datetime) -> datetime | None:
     first = expected_first_sync(lake.storage, source)
     if first is not None and first > now:
         return first
-    return next_due(source.schedule, source.schedule_timezone, now)
+    return next_due(source.due, source.schedule_timezone, now)
 
 
 def runs_in_progress(lake: Lake, source: Source, state: SourceState) -> Iterator[RunInProgress]:

@@ -64,8 +64,9 @@ def policies() -> dict[str, Any]:
     """Each policy by its name in docs/aws.md."""
     made = {
         "lake-access": properties("LakeAccess")["PolicyDocument"],
-        "lake-role": _inline("LakeRole", without="jobs-of-the-lake"),
-        "lake-role-serverless": _inline("LakeRole", without="clusters-of-the-lake"),
+        "lake-role": _inline("LakeRole"),
+        "lake-role-on-emr": properties("ClusterAccess")["PolicyDocument"],
+        "lake-role-on-emr-serverless": properties("JobAccess")["PolicyDocument"],
         "lake-role-trust": properties("LakeRole")["AssumeRolePolicyDocument"],
         "emr-service": _inline("EmrServiceRole"),
         "emr-instance": _inline("EmrInstanceRole"),
@@ -75,11 +76,10 @@ def policies() -> dict[str, Any]:
     return {name: _resolved(part) for name, part in made.items()}
 
 
-def _inline(role: str, without: str = "") -> dict[str, Any]:
-    """All inline policies of a role as one, also those with a condition."""
-    policies = [policy.get("Fn::If", [None, policy])[1] for policy in properties(role)["Policies"]]
-    chosen = [policy["PolicyDocument"] for policy in policies if policy["PolicyName"] != without]
-    statements = [one for document in chosen for one in document["Statement"]]
+def _inline(role: str) -> dict[str, Any]:
+    """All inline policies of a role as one."""
+    documents = [policy["PolicyDocument"] for policy in properties(role)["Policies"]]
+    statements = [one for document in documents for one in document["Statement"]]
     return {"Version": "2012-10-17", "Statement": statements}
 
 

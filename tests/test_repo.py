@@ -53,7 +53,9 @@ def pins(name: str) -> dict[str, str]:
     return dict(re.findall(r"^([a-z0-9._-]+)==(\S+)", text, flags=re.MULTILINE))
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "requirements-spark40.txt"])
+@pytest.mark.parametrize(
+    "name", ["requirements.txt", "requirements-spark40.txt", "requirements-spark41.txt"]
+)
 def test_the_pins_have_hashes_and_come_from_whatever_registry_is_set_up(name: str) -> None:
     lines = [line.split("#")[0].strip() for line in (ROOT / name).read_text().splitlines()]
     allowed = re.compile(r"([a-z0-9._-]+==\S+ \\|--hash=sha256:[0-9a-f]{64}( \\)?)?")
@@ -67,7 +69,9 @@ def test_every_dependency_is_pinned_within_its_range_and_the_second_spark_to_the
     assert [
         str(need) for need in declared if not need.specifier.contains(pinned[need.name.lower()])
     ] == []
-    assert pins("requirements-spark40.txt")["pyspark"].startswith("4.0.")
+    for version in ("4.0.", "4.1."):
+        file = f"requirements-spark{version.replace('.', '')}.txt"
+        assert pins(file)["pyspark"].startswith(version)
 
 
 def test_make_alone_lists_every_target_and_ci_runs_existing_ones() -> None:

@@ -92,7 +92,7 @@ def _between_syncs(source: Source, now: datetime) -> timedelta:
     """The longest time between scheduled syncs; zero if they are not scheduled."""
     due = [now]
     while len(due) <= _SYNCS_AHEAD and source.is_scheduled:
-        following = next_due(source.schedule, source.schedule_timezone, due[-1])
+        following = next_due(source.due, source.schedule_timezone, due[-1])
         if following is None:
             break
         due.append(following)

@@ -157,6 +157,7 @@ class Source(Overridable):
         Field(description="allowed: a list of tables or event names"),
     ] = ()
     start: fields.Day | None = None
+    _staggered: bool = PrivateAttr(False)
 
     @model_validator(mode="before")
     @classmethod
@@ -174,6 +175,11 @@ class Source(Overridable):
     def name(self) -> str:
         """The slug as an identifier: lowercase letters, digits and `_`."""
         return snake(self.slug)
+
+    @property
+    def due(self) -> str:
+        """When it is synced: its schedule, on EMR at a minute of its own."""
+        return schedules.staggered(self.schedule, self.id) if self._staggered else self.schedule
 
     @property
     def is_scheduled(self) -> bool:
@@ -215,6 +221,7 @@ class Settings(Overridable):
     catalog: fields.CatalogChoice = "local"
     engine: fields.EngineChoice = "local"
     spark: Annotated[Spark, Field(description="allowed: python, wait_minutes, conf")] = Spark()
+    stagger: Annotated[bool, Field(description="allowed: true | false")] = True
     private_files: Annotated[bool, Field(description="allowed: true | false")] = True
     sources: Annotated[
         tuple[Source, ...],
@@ -241,6 +248,8 @@ class Settings(Overridable):
         parts: list[Overridable] = [self, *self.sources]
         for part in parts:
             part._workspace_id = self.workspace_id
+        for source in self.sources:
+            source._staggered = self.stagger and self.on_emr
         return self
 
     @property

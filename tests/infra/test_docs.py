@@ -133,7 +133,7 @@ def test_settings_of_the_page_load(number: int, tmp_path: Path) -> None:
     (tmp_path / "lake.yaml").write_text(blocks(TEXT, "yaml")[number])
     settings = load_settings(None, {}, tmp_path)
     assert settings.storage_uri == "s3://acme-events"
-    assert (settings.catalog, settings.engine) == ("glue", "emr")
+    assert settings.catalog == "glue" and settings.on_emr
 
 
 def test_the_comparison_with_old_tables_runs() -> None:

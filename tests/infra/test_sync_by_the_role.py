@@ -25,6 +25,7 @@ REQUEST = re.compile(r'"(?:\x1b\[\d+m)*([A-Z]+) (/\S+) HTTP')
 BUCKET = "arn:aws:s3:::lake-bucket"
 # The region comes with a refusal, too; the lifecycle is looked at without the role, if at all.
 WITHOUT_THE_ROLE = {("HEAD", "/lake-bucket"), ("GET", "/lake-bucket?lifecycle")}
+WITHOUT_THE_ROLE |= {("GET", "/lake-bucket?versioning")}
 WINDOW = Window(utc("2026-10-01"), utc("2026-10-02"))
 
 

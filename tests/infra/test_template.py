@@ -237,7 +237,8 @@ def test_the_stack_has_its_resources_and_the_cluster_its_subnet_roles_logs_and_t
     stack: Stack,
 ) -> None:
     roles = {"LakeRole", "EmrServiceRole", "EmrInstanceRole", "EmrInstanceProfile"}
-    assert stack.resources.keys() == roles | {"Bucket", "LakeAccess", "Cluster", "AlertsTopic"}
+    others = {"Bucket", "LakeAccess", "ClusterAccess", "Cluster", "AlertsTopic"}
+    assert stack.resources.keys() == roles | others
     cluster = stack.client("emr").describe_cluster(ClusterId=stack.outputs["ClusterId"])["Cluster"]
     tags = {tag["Key"]: tag["Value"] for tag in cluster["Tags"]}
     (subnet,) = stack.client("ec2").describe_subnets(
@@ -260,7 +261,8 @@ def test_a_stack_without_a_cluster_runs_jobs_on_emr_serverless(aws: AwsServer) -
     network = {"VpcId": "", "SubnetIds": ""}
     stack = deploy(aws, WithCluster="false", WithServerless="true", **network)
     roles = {"LakeRole", "JobRole"}
-    assert stack.resources.keys() == roles | {"Bucket", "LakeAccess", "Application", "AlertsTopic"}
+    others = {"Bucket", "LakeAccess", "JobAccess", "Application", "AlertsTopic"}
+    assert stack.resources.keys() == roles | others
     application_id = stack.outputs["ApplicationId"]
     found = stack.client("emr-serverless").get_application(applicationId=application_id)
     assert found["application"]["releaseLabel"] == SUPPORTED
@@ -283,12 +285,14 @@ def test_a_stack_may_have_no_compute_at_all(aws: AwsServer) -> None:
     assert yaml.safe_load(stack.outputs["LakeYaml"])["engine"] == "local"
 
 
-def test_a_workgroup_limits_what_queries_scan(aws: AwsServer) -> None:
-    stack = deploy(aws, AthenaScanLimitGB="50", Prefix="events/")
-    name = stack.outputs["AthenaWorkgroup"]
-    found = stack.client("athena").get_work_group(WorkGroup=name)["WorkGroup"]["Configuration"]
-    assert int(found["BytesScannedCutoffPerQuery"]) == 50 * 10**9
-    assert found["ResultConfiguration"]["OutputLocation"] == "s3://lake-bucket/events/logs/athena/"
+def test_a_workgroup_limits_what_queries_scan() -> None:
+    found = evaluated(properties("Workgroup"), AthenaScanLimitGB="50")["WorkGroupConfiguration"]
+    scanned = found["BytesScannedCutoffPerQuery"]["Fn::Sub"].replace("${AthenaScanLimitGB}", "50")
+    assert int(scanned) == 50 * 10**9
+    assert found["EnforceWorkGroupConfiguration"] is True
+    place = found["ResultConfiguration"]["OutputLocation"]["Fn::Sub"]
+    assert place == "s3://${BucketName}/${Prefix}logs/athena/"  # where results expire
+    assert template()["Resources"]["Workgroup"]["Condition"] == "HasWorkgroup"
 
 
 def test_an_existing_bucket_stays_as_it_is(aws: AwsServer) -> None:
@@ -329,8 +333,8 @@ def test_alerts_can_be_sent_by_email(aws: AwsServer) -> None:
 
 def test_a_key_of_the_bucket_is_for_the_role_and_for_the_cluster(aws: AwsServer) -> None:
     key = f"arn:aws:kms:{REGION}:123456789012:key/1234abcd"
-    stack = deploy(aws, KmsKeyArn=key)
-    for role in ("LakeRole", "EmrInstanceRole"):
+    stack = deploy(aws, KmsKeyArn=key, WithServerless="true")
+    for role in ("LakeRole", "EmrInstanceRole", "JobRole"):
         statements = [s for document in stack.role_documents(role) for s in document["Statement"]]
         (about_it,) = [s for s in statements if s["Resource"] == key]
         assert about_it["Action"] == ["kms:Decrypt", "kms:GenerateDataKey"]

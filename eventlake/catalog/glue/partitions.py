@@ -74,20 +74,24 @@ class PartitionBatches:
         """The existing ones of these partitions."""
         found: dict[Values, Fields] = {}
         waiting = [{"Values": list(one)} for one in values]
-        for _ in attempts():
+        # An answer has what fits in it: of wide tables, few partitions each time.
+        without_progress = attempts()
+        while waiting:
+            if next(without_progress, None) is None:
+                raise ServiceTrouble(
+                    f"Glue leaves out partitions of {self._name} however often it is asked for "
+                    "them. The next run tries again."
+                )
             left: list[Fields] = []
             for start in range(0, len(waiting), _READ):
                 batch = waiting[start : start + _READ]
                 answer = self._call("batch_get_partition", PartitionsToGet=batch)
                 found |= {tuple(one["Values"]): one for one in answer.get("Partitions", ())}
                 left += answer.get("UnprocessedKeys", ())
+            if len(left) < len(waiting):
+                without_progress = attempts()
             waiting = left
-            if not waiting:
-                return found
-        raise ServiceTrouble(
-            f"Glue leaves out partitions of {self._name} however often it is asked for them. The "
-            "next run tries again."
-        )
+        return found
 
     def create(self, inputs: Iterable[Fields]) -> set[Values]:
         """Create partitions; returns the values of existing ones, which stay unchanged."""

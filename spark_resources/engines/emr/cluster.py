@@ -78,9 +78,11 @@ def cluster_like(standing: Cluster, name: str, step: Json, tags: Mapping[str, st
     """The same nodes, software, roles and network; it ends by itself when its step does."""
     like = standing.described
     attributes = like["Ec2InstanceAttributes"]
+    # EMR refuses custom automatic scaling beside managed scaling.
+    scaled_by_emr = {"AutoScalingRole"} if standing.managed_scaling else set()
     return {
         "Name": name,
-        **_chosen(like, _AS_THEY_ARE),
+        **_chosen(like, (name for name in _AS_THEY_ARE if name not in scaled_by_emr)),
         **({"LogUri": f"{standing.log_uri}/"} if standing.log_uri else {}),
         "Applications": [_chosen(a, ("Name", "Args", "AdditionalInfo")) for a in _apps(like)],
         "BootstrapActions": [
@@ -121,12 +123,12 @@ def _nodes(standing: Cluster, attributes: Json) -> Json:
     placed = _chosen(attributes, ("Ec2SubnetId",))
     if not placed and attributes.get("Ec2AvailabilityZone"):
         placed = {"Placement": {"AvailabilityZone": attributes["Ec2AvailabilityZone"]}}
-    return {**placed, "InstanceGroups": [_group(group) for group in standing.groups]}
+    return {**placed, "InstanceGroups": [_group(group, standing) for group in standing.groups]}
 
 
-def _group(group: Json) -> Json:
+def _group(group: Json, standing: Cluster) -> Json:
     role = group["InstanceGroupType"]
-    scaling = group.get("AutoScalingPolicy")
+    scaling = None if standing.managed_scaling else group.get("AutoScalingPolicy")
     return {
         **_chosen(
             group, ("Name", "Market", "InstanceType", "BidPrice", "Configurations", "CustomAmiId")

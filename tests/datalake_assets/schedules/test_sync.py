@@ -160,6 +160,34 @@ def test_every_source_has_its_own_schedule_and_zone_or_none(tmp_path: Path) -> N
     }
 
 
+CRONS = {f"S{n}": "0 */2 * * *" for n in range(20)}
+
+
+@pytest.mark.parametrize(
+    ("engine", "more", "minutes"),
+    [("emr", {}, 12), ("emr", {"stagger": False}, 1), ("local", {}, 1)],
+)
+def test_sources_do_not_all_start_at_once_on_a_cluster(
+    engine: str, more: dict[str, object], minutes: int
+) -> None:
+    sources = [{"id": source, "slug": source.lower()} for source in CRONS]
+    on_emr = {"engine": engine, "emr_cluster_id": "j-1ABCDEF"}
+
+    def crons(*sources: dict[str, str]) -> dict[str, str]:
+        lake = Lake.open(settings_of("s3://bucket", *sources, **on_emr, **more))
+        found = build(lake, Snapshot()).get_repository_def().schedule_defs
+        by_name = {schedule.name: str(schedule.cron_schedule) for schedule in found}
+        return {source["id"]: by_name[f"sync_{source['slug']}_schedule"] for source in sources}
+
+    together = crons(*sources)
+    assert len(set(together.values())) >= minutes
+    assert (together == CRONS) is (minutes == 1)
+    # The minute of a source does not depend on the others.
+    assert crons(sources[7]) == {"S7": together["S7"]}
+    own = {"id": "S7", "slug": "s7", "schedule": "30 6 * * *"}
+    assert crons(own) == {"S7": "30 6 * * *"}
+
+
 def test_a_new_source_waits_for_two_hours_and_gives_the_reason(clock: Clock) -> None:
     assert "shop is new: its first sync is at 2026-10-20 14:00 UTC" in clock.tick()
     clock.now += HOUR

@@ -287,6 +287,17 @@ def test_unprocessed_partitions_are_retried(catalog: GlueCatalog, glue: StrictGl
     assert (glue.count("batch_create_partition"), glue.count("batch_update_partition")) == (1, 0)
 
 
+def test_wide_partitions_are_read_as_many_at_a_time_as_fit_into_an_answer(
+    catalog: GlueCatalog, glue: StrictGlue
+) -> None:
+    """The pauses before repeated calls are for answers without any partition."""
+    hours = [at("day", 1, ("2026-10-01", f"{hour:02}")) for hour in range(24)]
+    catalog.put_partitions("shop", "track_order", hours)
+    glue.fit = 1
+    catalog.put_partitions("shop", "track_order", hours)
+    assert glue.count("batch_create_partition") == 1
+
+
 def test_parameters_of_a_moved_partition_stay(catalog: GlueCatalog, glue: StrictGlue) -> None:
     catalog.put_partitions("shop", "track_order", [at("first", 1)])
     now = partition(glue)

@@ -2,9 +2,13 @@
 
 import json
 from ast import literal_eval
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+from moto.cloudformation import parsing
 from moto.core.common_models import CloudFormationModel
 from moto.emrserverless.models import emrserverless_backends
 
@@ -23,29 +27,29 @@ _LEFT_OUT: Any = object()
 def evaluated(value: Any, **parameters: str) -> Any:
     """A part of the template with these parameters, else the defaults; other functions stay."""
     if isinstance(value, list):
-        found = [evaluated(one, **parameters) for one in value]
-        return [one for one in found if one is not _LEFT_OUT]
+        entries = [evaluated(one, **parameters) for one in value]
+        return [one for one in entries if one is not _LEFT_OUT]
     if not isinstance(value, dict):
         return value
     if value == {"Ref": "AWS::NoValue"}:
         return _LEFT_OUT
-    match [*value.items()]:
-        case [("Ref", name)] if name in template()["Parameters"]:
+    match tuple(value.items()):
+        case (("Ref", name),) if name in template()["Parameters"]:
             known = template()["Parameters"][name]
             given = parameters.get(name, known.get("Default"))
             return given.split(",") if known["Type"] == "CommaDelimitedList" else given
-        case [("Fn::If", [condition, met, unmet])]:
+        case (("Fn::If", [condition, met, unmet]),):
             holds = evaluated(template()["Conditions"][condition], **parameters)
             return evaluated(met if holds else unmet, **parameters)
-        case [("Fn::Equals", sides)]:
+        case (("Fn::Equals", sides),):
             left, right = evaluated(sides, **parameters)
             return str(left) == str(right)
-        case [("Fn::Not", [condition])]:
+        case (("Fn::Not", [condition]),):
             return not evaluated(condition, **parameters)
-        case [("Fn::Select", [index, entries])]:
-            return evaluated(entries, **parameters)[index]
-    found = {key: evaluated(one, **parameters) for key, one in value.items()}
-    return {key: one for key, one in found.items() if one is not _LEFT_OUT}
+        case (("Fn::Select", [index, listed]),):
+            return evaluated(listed, **parameters)[index]
+    kept = {key: evaluated(one, **parameters) for key, one in value.items()}
+    return {key: one for key, one in kept.items() if one is not _LEFT_OUT}
 
 
 @dataclass(frozen=True)
@@ -115,6 +119,20 @@ class _Application(CloudFormationModel):
         return cls(made.id)
 
 
+@contextmanager
+def _entries_left_out() -> Iterator[None]:
+    """The local CloudFormation leaves properties without value out, but not entries of lists."""
+    known = parsing.clean_json
+
+    def clean_json(value: Any, resources: Any) -> Any:
+        cleaned = known(value, resources)
+        return [one for one in cleaned if one is not None] if isinstance(value, list) else cleaned
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parsing, "clean_json", clean_json)
+        yield
+
+
 def deploy(aws: AwsServer, **parameters: str) -> Stack:
     """The stack `datalake`, with what has no default filled in."""
     ec2 = AwsAccess(REGION).client("ec2")
@@ -124,12 +142,13 @@ def deploy(aws: AwsServer, **parameters: str) -> Stack:
     least |= {"ExternalIds": "P3IMS7SBDH,9IP56Shn6", "VpcId": vpc, "SubnetIds": subnet}
     given = least | parameters
     cloud = AwsAccess(REGION).client("cloudformation")
-    cloud.create_stack(
-        StackName="datalake",
-        TemplateBody=TEMPLATE.read_text(),
-        Capabilities=["CAPABILITY_IAM"],
-        Parameters=[{"ParameterKey": k, "ParameterValue": v} for k, v in given.items()],
-    )
+    with _entries_left_out():
+        cloud.create_stack(
+            StackName="datalake",
+            TemplateBody=TEMPLATE.read_text(),
+            Capabilities=["CAPABILITY_IAM"],
+            Parameters=[{"ParameterKey": k, "ParameterValue": v} for k, v in given.items()],
+        )
     (stack,) = cloud.describe_stacks(StackName="datalake")["Stacks"]
     assert stack["StackStatus"] == "CREATE_COMPLETE"
     listed = cloud.list_stack_resources(StackName="datalake")["StackResourceSummaries"]

@@ -44,6 +44,7 @@ class StrictGlue:
 
     aws: AwsServer
     page: int = 1000  # no listing has more on one page
+    fit: int = 1000  # partitions in one answer of BatchGetPartition: few, if they are wide
     asked: list[tuple[str, Parameters]] = field(default_factory=list)
     _next: dict[str, list[Callable[[], ActionResult | None]]] = field(default_factory=dict)
     _lock: Any = field(default_factory=threading.RLock)
@@ -79,6 +80,11 @@ class StrictGlue:
             _check(operation, told)
             if operation == "update_table":
                 return _update(response, original, told)
+            if operation == "batch_get_partition":
+                asked = told["PartitionsToGet"]
+                told["PartitionsToGet"], left = asked[: self.fit], asked[self.fit :]
+                answered: Any = original(response).result
+                return ActionResult({**answered, "UnprocessedKeys": left})
             if operation in _LISTS:
                 return self._listed(operation, original(response).result, told)
             return original(response)

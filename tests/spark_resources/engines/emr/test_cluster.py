@@ -158,6 +158,19 @@ def test_nodes_are_the_same_but_one_master_is_enough() -> None:
     }
 
 
+SCALED = group("TASK", 2, AutoScalingPolicy={"Constraints": {"MinCapacity": 1, "MaxCapacity": 4}})
+
+
+@pytest.mark.parametrize(("managed", "kept"), [(None, True), (SCALING, False)])
+def test_there_is_one_kind_of_scaling(managed: dict[str, Any] | None, kept: bool) -> None:
+    """A cluster with managed scaling may still name the role of its earlier scaling."""
+    described = {**DESCRIBED, "AutoScalingRole": "segment_emr_autoscaling_role"}
+    like = asked(Cluster(described, groups=(SCALED,), managed_scaling=managed))
+    [task] = like["Instances"]["InstanceGroups"]
+    assert ("AutoScalingRole" in like, "AutoScalingPolicy" in task) == (kept, kept)
+    assert ("ManagedScalingPolicy" in like) is not kept
+
+
 def test_fleets_keep_their_targets_weights_and_subnets() -> None:
     instances = asked(FLEETS)["Instances"]
     assert instances["Ec2SubnetIds"] == ["subnet-1", "subnet-2"]
