@@ -311,7 +311,7 @@ def _spec(lake: Lake, source: Source, schema: TableSchema, names: Names) -> dg.A
 
 def freshness_policy(source: Source, *wanted: FreshnessOf) -> dg.FreshnessPolicy | None:
     """Overdue: two intervals of the schedule without a materialization; a warning before."""
-    interval = longest_interval(source.schedule) if source.enabled else None
+    interval = longest_interval(source.due) if source.enabled else None
     if interval is None or source.freshness_policy not in wanted:
         return None
     return dg.FreshnessPolicy.time_window(fail_window=2 * interval, warn_window=1.5 * interval)
