@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from datalake_assets.preflight.spark import cluster_findings
+from spark_resources.engines.emr.cluster import SUPPORTED
 from tests.support.aws.enforced import Become, enforced
 from tests.support.aws.preflight import LAKE, MakeLake, shown
 from tests.support.servers.aws import REGION, AwsServer
@@ -41,7 +42,7 @@ def test_a_healthy_cluster(aws: AwsServer, findings_of: FindingsOf) -> None:
     ("changed", "sign", "words"),
     [
         ({"Tags": []}, "✗", "lacks the tag vendor=segment"),
-        ({"ReleaseLabel": "emr-7.9.0"}, "✗", "create the cluster with release emr-spark-8.0.0"),
+        ({"ReleaseLabel": "emr-7.9.0"}, "✗", f"create the cluster with release {SUPPORTED}"),
         ({"LogUri": ""}, "!", "without a LogUri"),
         (
             {
