@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from importlib.metadata import entry_points
 from itertools import islice
@@ -15,6 +15,7 @@ from eventlake.api.health import Health, health
 from eventlake.api.past import Past
 from eventlake.api.records import Records
 from eventlake.api.tables import Table, find_table, known_database
+from eventlake.catalog.base import CatalogTable
 from eventlake.lake import Lake
 from eventlake.records import find as finding
 from eventlake.records.find import Found
@@ -29,7 +30,7 @@ from eventlake.settings.models import Source
 from eventlake.status import SourceStatus, source_status
 
 if TYPE_CHECKING:
-    from eventlake.sql import SqlLimits
+    from eventlake.sql import Hidden, SqlLimits
 
 
 LAUNCHERS = "eventlake.launchers"
@@ -104,8 +105,8 @@ class EventLake:
         """
         from eventlake.sql import LakeSql
 
-        hidden = None if suppressed else lambda one: Table(self.lake, one, self.past).suppressed()
-        return LakeSql(self.lake.catalog, self.lake.storage, hidden).query(query, limits)
+        lake = LakeSql(self.lake.catalog, self.lake.storage)
+        return (lake if suppressed else replace(lake, hidden=self._hidden)).query(query, limits)
 
     def reports(self, source: str | None = None, failed: bool = False) -> Iterator[RunReport]:
         """What syncs and replays did, the newest first; no more is read than is taken.
@@ -188,6 +189,12 @@ class EventLake:
         own = tuple(chosen.own_table(table) for table in tables) if tables else None
         window = Window(parse_hour(first), parse_hour(end))
         return self._launcher().replay(self.lake, chosen, window, own)
+
+    def _hidden(self, entry: CatalogTable) -> "Hidden":
+        from eventlake.sql import Hidden
+
+        table = Table(self.lake, entry, self.past)
+        return Hidden(table.suppressed(), table.withheld())
 
     def _chosen(self, source: str | None) -> Sequence[Source]:
         return self.sources if source is None else (self.lake.settings.source(source),)

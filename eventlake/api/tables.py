@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 
 _PEOPLE = [column for kind in IdKind for column in STANDARD_COLUMNS if column.field == kind]
+_PAYLOAD = "record_payload"
 _SUPPRESSED = 200  # rows of suppressed people that a sample passes over
 _PARTITIONS = 64  # that are looked into for a sample
 
@@ -178,7 +179,19 @@ class Table:
         for column, values in self.suppressed().items():
             named = pc.is_in(rows[column], pa.array(values, pa.string()))
             rows = rows.filter(pc.invert(named))
+        for column in self.withheld():
+            empty = pa.nulls(len(rows), rows.schema.field(column).type)
+            rows = rows.set_column(rows.schema.get_field_index(column), column, empty)
         return rows
+
+    def withheld(self) -> tuple[str, ...]:
+        """Columns with raw lines, which may name suppressed people in any place."""
+        known = {one.name for one in self.entry.columns}
+        if self.owner is not None or _PAYLOAD not in known:
+            return ()
+        lakes = ((self.lake.for_source(one), one) for one in self.lake.settings.sources)
+        anybody = any(suppressed_people(lake.storage, one) for lake, one in lakes)
+        return (_PAYLOAD,) if anybody else ()
 
     def suppressed(self) -> dict[str, frozenset[str]]:
         """The suppressed people of its source: the ids in each column that identifies one."""

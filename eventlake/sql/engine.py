@@ -27,8 +27,14 @@ _ONLY_OUR_SCANS: dict[str, Any] = {"enable_external_access": "false"}
 _SCAN = "__scan_"
 _HIDDEN = "__hidden_"
 _EMPTY = "__empty"
-Hidden = Callable[[CatalogTable], Mapping[str, Collection[str]]]
-"""Of a table: columns, and the values whose rows a query does not see."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """What a query does not see of a table: rows by values of a column, and whole columns."""
+
+    values: Mapping[str, Collection[str]] = field(default_factory=dict)
+    columns: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +52,7 @@ class LakeSql:
 
     catalog: Catalog
     storage: Storage
-    hidden: Hidden | None = None
+    hidden: Callable[[CatalogTable], Hidden] = lambda table: Hidden()
     # No statement can name the scans below the views, which have the hidden rows.
     _secret: str = field(default_factory=lambda: secrets.token_hex(8), repr=False)
 
@@ -101,16 +107,21 @@ class LakeSql:
         partitions = needed_partitions(connection, statement, table, partitions)
         source = f"{_SCAN}{self._secret}.{table.full_name}"
         connection.register(source, scan(self.storage, table, partitions))
-        columns = ", ".join(f'"{name}"' for name in column_types(table).names)
-        shown = " AND ".join(self._shown(connection, table)) or "true"
+        hidden = self.hidden(table)
+        columns = ", ".join(
+            f'NULL::VARCHAR AS "{name}"' if name in hidden.columns else f'"{name}"'
+            for name in column_types(table).names
+        )
+        shown = " AND ".join(self._shown(connection, table, hidden)) or "true"
         connection.execute(
             f'CREATE VIEW {_name(table)} AS SELECT {columns} FROM "{source}" WHERE {shown}'
         )
 
-    def _shown(self, connection: duckdb.DuckDBPyConnection, table: CatalogTable) -> Iterator[str]:
+    def _shown(
+        self, connection: duckdb.DuckDBPyConnection, table: CatalogTable, hidden: Hidden
+    ) -> Iterator[str]:
         """Conditions that leave out the hidden rows."""
-        hidden = self.hidden(table) if self.hidden else {}
-        for column, values in hidden.items():
+        for column, values in hidden.values.items():
             name = f"{_HIDDEN}{self._secret}.{table.full_name}.{column}"
             connection.register(name, pa.table({"value": pa.array(list(values), pa.string())}))
             yield f'coalesce("{column}" NOT IN (SELECT value FROM "{name}"), true)'

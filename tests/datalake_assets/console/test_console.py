@@ -327,6 +327,12 @@ def test_payloads_of_suppressed_people_are_never_shown(tmp_path: Path) -> None:
         for kind in ("csv", "jsonl", "parquet"):
             body = client.post("/sql", asked | {"download": kind}).body
             assert b"private" not in body and b"public" in body
+        raw = {"q": "SELECT record_payload FROM __segment_datalake.sync_records"}
+        answer = client.post("/sql.json", asked | raw).json
+        assert {one for (one,) in answer["rows"]} == {None}, answer["error"]
+        records = client.get("/tables/__segment_datalake/sync_records")
+        assert records.status == 200
+        assert "private" not in records.text
         hidden = {"q": """SELECT * FROM track_seen, "__scan_web_shop.track_seen" """}
         assert "track_seen" in client.post("/sql.json", asked | hidden).json["error"]
         assert (
