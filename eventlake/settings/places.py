@@ -13,7 +13,7 @@ from eventlake.rules import paths
 STORAGES: Mapping[str, bool] = {"a folder": True, "s3://": True, "abfss://": True}
 REMOTE = ("s3://", "abfss://")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_HALF_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!//)")
+_HALF_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(:(?!//)|//)")
 _VARIABLE = re.compile(r"\$|\{\{|%\w+%")
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]|^\s|\s$")
 _SYSTEM = re.compile(r"/(proc|sys|dev(?!/shm/))(/|$)")
@@ -106,7 +106,7 @@ def _checked(text: str) -> str:
             "variables are not replaced here: write the path out, or begin it with `~/`"
         )
     if _HALF_SCHEME.match(text):
-        raise ValueError("allowed: s3://bucket[/prefix] with two slashes, or a folder")
+        raise ValueError("allowed: s3://bucket[/prefix] with `://`, or a folder")
     scheme = _SCHEME.match(text)
     if reason := refusal(STORAGES, scheme[0] if scheme else "a folder"):
         raise ValueError(reason)
