@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from eventlake.aws import sessions
 from eventlake.aws.access import ATTEMPTS, AwsAccess, forget_sessions
-from eventlake.aws.lifecycle import apply_lifecycle, merged, our_rules, read_lifecycle
+from eventlake.aws.lifecycle import LOG_DAYS, apply_lifecycle, merged, our_rules, read_lifecycle
 from eventlake.aws.permissions import granted_by
 from eventlake.aws.refusals import aws_call, role_call
 from eventlake.aws.sessions import client_config
@@ -190,30 +190,33 @@ NAMELESS: dict[str, Any] = {"Status": "Disabled", "Prefix": "", "Expiration": {"
 OLD = our_rules("", 3)
 
 
-def test_staging_goes_after_its_days_and_unfinished_uploads_from_all_we_write() -> None:
-    stage, data, tracking = our_rules("events/", 14)
+def test_staging_and_logs_expire_and_data_lose_only_old_versions_and_unfinished_uploads() -> None:
+    stage, data, tracking, logs = our_rules("events/", 14)
     assert stage["ID"] == "datalake-events/segment-stage"
     assert stage["Filter"] == {"Prefix": "events/segment-stage/"}
-    assert stage["Expiration"] == {"Days": 14}
+    assert (stage["Expiration"], logs["Expiration"]) == ({"Days": 14}, {"Days": LOG_DAYS})
     for rule in (data, tracking):
-        assert rule.keys() == {"ID", "Status", "Filter", "AbortIncompleteMultipartUpload"}
+        assert rule["Expiration"] == {"ExpiredObjectDeleteMarker": True}
+        assert rule["NoncurrentVersionExpiration"]["NoncurrentDays"] > 1
+    for rule in (stage, data, tracking):
+        assert "AbortIncompleteMultipartUpload" in rule
 
 
 @pytest.mark.parametrize(
     ("present", "ids"),
     [
-        ([], ["stage", "data", "tracking"]),
-        ([ARCHIVE], ["archive", "stage", "data", "tracking"]),
-        ([OLD[0], ARCHIVE], ["stage", "archive", "data", "tracking"]),
-        ([NAMELESS], ["nameless", "stage", "data", "tracking"]),
+        ([], ["stage", "data", "tracking", "logs"]),
+        ([ARCHIVE], ["archive", "stage", "data", "tracking", "logs"]),
+        ([OLD[0], ARCHIVE], ["stage", "archive", "data", "tracking", "logs"]),
+        ([NAMELESS], ["nameless", "stage", "data", "tracking", "logs"]),
     ],
     ids=["none yet", "others' rule", "ours of before", "a rule without id"],
 )
 def test_our_rules_are_replaced_and_others_stay_in_place(
     present: list[Any], ids: list[str]
 ) -> None:
-    stage, data, tracking = ours = our_rules("", 14)
-    known = {"stage": stage, "data": data, "tracking": tracking}
+    ours = our_rules("", 14)
+    known = dict(zip(["stage", "data", "tracking", "logs"], ours, strict=True))
     others = {"archive": ARCHIVE, "nameless": NAMELESS}
     assert merged(present, ours) == [(known | others)[name] for name in ids]
 
