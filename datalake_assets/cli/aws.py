@@ -22,7 +22,7 @@ def lifecycle(
     context: typer.Context,
     dry_run: DryRun = False,
 ) -> None:
-    """Expire staging files and unfinished uploads in the bucket; its other rules stay as they are.
+    """Expire staging files, logs, old versions and unfinished uploads; other rules stay.
 
     For a bucket that existed before the lake: infra/aws/datalake.yaml creates buckets with the
     rules. Uses your own credentials, because the role of the lake may not change the bucket.
@@ -55,7 +55,15 @@ def lifecycle(
 
 
 def _in_words(rule: Rule) -> str:
-    days = rule["AbortIncompleteMultipartUpload"]["DaysAfterInitiation"]
-    expires = rule.get("Expiration")
-    removed = f"removed after {expires['Days']} days, " if expires else ""
-    return f"{plain(rule['Filter']['Prefix'])} {removed}unfinished uploads after {days}"
+    """What the rule removes after how many days."""
+    after = {
+        "files": rule["Expiration"].get("Days"),
+        "old versions": rule["NoncurrentVersionExpiration"]["NoncurrentDays"],
+        "unfinished uploads": rule.get("AbortIncompleteMultipartUpload", {}).get(
+            "DaysAfterInitiation"
+        ),
+    }
+    removed = ", ".join(
+        f"{what} after {plural(days, 'day')}" for what, days in after.items() if days
+    )
+    return f"removes from {plain(rule['Filter']['Prefix'])} {removed}"

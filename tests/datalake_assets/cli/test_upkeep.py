@@ -128,8 +128,8 @@ def test_lifecycle_rules_are_shown_by_a_dry_run_and_added_once_beside_others(
 ) -> None:
     result = datalake("aws", "lifecycle", "--dry-run")
     assert result.out.splitlines()[0] == (
-        "datalake-events/segment-stage: events/segment-stage/ removed after 5 days, "
-        "unfinished uploads after 7"
+        "datalake-events/segment-stage: removes from events/segment-stage/ files after 5 days, "
+        "old versions after 1 day, unfinished uploads after 7 days"
     )
     assert "Nothing was changed (--dry-run); 1 other rule would stay." in result.err
     assert rules(aws, bucket) == {"books": OTHERS}
@@ -141,6 +141,7 @@ def test_lifecycle_rules_are_shown_by_a_dry_run_and_added_once_beside_others(
         "datalake-events/segment-stage",
         "datalake-events/segment-data",
         "datalake-events/sync_tracking_datasets",
+        "datalake-events/logs",
     ]
     again = datalake("aws", "lifecycle")
     assert again.out == "lake-bucket has the lake's rules already, 1 other rule besides\n"
