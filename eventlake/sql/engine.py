@@ -14,7 +14,14 @@ import pyarrow.compute as pc
 from eventlake.catalog.base import Catalog, CatalogTable
 from eventlake.rules.errors import LakeError, StateError, UsageError
 from eventlake.sql.scan import column_types, scan, snapshot
-from eventlake.sql.statement import Statement, needed_partitions, parse, resolve, unknown_table
+from eventlake.sql.statement import (
+    Statement,
+    needed_partitions,
+    parse,
+    quoting,
+    resolve,
+    unknown_table,
+)
 from eventlake.storage import Storage
 
 _SETTINGS = {
@@ -72,7 +79,18 @@ class LakeSql:
                 connection.execute(f"SET search_path = '{','.join(databases)}'")
             connection.execute("SET lock_configuration = true")
             with _interrupted_after(connection, limits):
-                return self._run(connection, parse(connection, sql), databases, limits)
+                statement = self._parsed(connection, sql, databases)
+                return self._run(connection, statement, databases, limits)
+
+    def _parsed(
+        self, connection: duckdb.DuckDBPyConnection, sql: str, databases: list[str]
+    ) -> Statement:
+        try:
+            return parse(connection, sql)
+        except UsageError as error:
+            if hint := quoting(connection, error, self.catalog, databases):
+                raise UsageError(f"{error}{hint}") from error
+            raise
 
     def _run(
         self,

@@ -71,6 +71,26 @@ class Statement:
         return bool(_LISTING.search(self.sql))
 
 
+_NEAR = re.compile(r'syntax error at or near "(\w+)"')
+_RESERVED = "FROM duckdb_keywords() WHERE keyword_category = 'reserved' AND keyword_name = ?"
+
+
+def quoting(
+    connection: duckdb.DuckDBPyConnection,
+    refused: UsageError,
+    catalog: Catalog,
+    databases: Collection[str],
+) -> str:
+    """What to do if the parser stopped at a name of the catalog that is a keyword of SQL."""
+    near = _NEAR.search(str(refused))
+    name = near[1].lower() if near else ""
+    if not connection.execute(_RESERVED, [name]).fetchone():
+        return ""
+    if name in databases or any(catalog.table(database, name) for database in databases):
+        return f'\n{name!r} is a keyword of SQL: to name a table or database, write "{name}".'
+    return ""
+
+
 def parse(connection: duckdb.DuckDBPyConnection, sql: str) -> Statement:
     """Parse a statement; raises UsageError if it is not a single read-only statement."""
     try:

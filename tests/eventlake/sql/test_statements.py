@@ -55,6 +55,23 @@ def test_a_name_that_two_databases_have_needs_its_database(shop: SmallLake) -> N
     assert shop.ask(named) == [("a",)]
 
 
+@pytest.mark.parametrize(
+    ("name", "keyword"), [("Default.track_order", "default"), ("group", "group")]
+)
+def test_names_that_are_keywords_are_written_in_quotes(
+    shop: SmallLake, name: str, keyword: str
+) -> None:
+    shop.table("default", "track_order")
+    shop.table("shop", "group")
+    with pytest.raises(UsageError, match=f'is a keyword of SQL: .*, write "{keyword}"'):
+        shop.ask(f"SELECT * FROM {name}")
+    quoted = name.lower().replace(keyword, f'"{keyword}"')
+    assert shop.ask(f"SELECT * FROM {quoted}") == []
+    with pytest.raises(UsageError) as refused:
+        shop.ask("SELECT * FORM shop.track_order")
+    assert "keyword" not in str(refused.value)
+
+
 @pytest.mark.parametrize("name", ["shop.track_ordr", "track_ordr", "app.track_order"])
 def test_an_unknown_table_is_answered_with_near_names(shop: SmallLake, name: str) -> None:
     with pytest.raises(UsageError) as refused:
