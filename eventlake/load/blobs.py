@@ -31,6 +31,7 @@ class Blob(NamedTuple):
     task: int
     rows: int
     data: bytes
+    unpacked: int = 0  # bytes of staged rows
 
 
 # Blobs are copied several times, and JSON of one table compresses to a third. One call for all

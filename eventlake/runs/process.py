@@ -69,7 +69,7 @@ def room_for_tables(work: UnitWork, seen: Seen) -> int | None:
     The catalog is asked only then: a database may have hundreds of thousands of tables.
     """
     source, catalog = work.context.source, work.context.catalog
-    new = {table.table for table in seen.tables} - work.tables.keys()
+    new = seen.tables.keys() - work.tables.keys()
     if not new:
         return None
     names = catalog.names(source.database)
@@ -144,6 +144,7 @@ def _stage_job(work: UnitWork) -> StageJob:
         window=window.in_us if window else None,
         tables=work.unit.tables,
         archive=archive_storage(work.context.storage, source),
+        memory=work.memory,
     )
 
 
