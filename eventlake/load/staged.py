@@ -1,7 +1,7 @@
 """Staged batches: rows of one table as parsed cells, not yet cast to types."""
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -108,7 +108,10 @@ class StagedTable:
 
     @classmethod
     def of(
-        cls, blobs: Iterable[Blob], duplicates: np.ndarray, keys: Mapping[str, str] | None = None
+        cls,
+        blobs: Iterable[Blob],
+        duplicates: np.ndarray,
+        keys: Collection[str] | None = None,
     ) -> "StagedTable | None":
         """The kept rows, None without any; with keys, only rows of these partitions."""
         batches = list(map(StagedBatch, blobs))
@@ -121,7 +124,7 @@ class StagedTable:
         code = {key: number for number, key in enumerate(names)}
         codes = np.repeat([code[key] for key, _ in in_order], [rows for _, rows in in_order])
         left_out = _is_in(duplicates, positions(files, lines))
-        if keys is not None:
+        if keys is not None and any(key not in keys for key in names):
             left_out |= np.array([key not in keys for key in names])[codes]
         kept = np.flatnonzero(~left_out)
         if not len(kept):
@@ -134,6 +137,20 @@ class StagedTable:
 
     def __len__(self) -> int:
         return len(self.order)
+
+    def keys_in(self, rows: slice) -> list[str]:
+        """The keys of which all rows are in a range."""
+        return [
+            key
+            for key, own in self.slices.items()
+            if rows.start <= own.start and own.stop <= rows.stop
+        ]
+
+    def middle_of(self, rows: slice) -> int | None:
+        """Where a range of whole partitions can be divided, about in its middle."""
+        middle = (rows.start + rows.stop) // 2
+        starts = [own.start for own in self.slices.values() if rows.start < own.start < rows.stop]
+        return min(starts, key=lambda start: abs(start - middle), default=None)
 
     def checksums(self) -> dict[str, int]:
         """By key of staged rows, the checksum of the kept ids."""

@@ -7,6 +7,7 @@ from eventlake.settings.models import TASK_MEMORY_MB
 
 _PROGRAM = 256 << 20  # Python with its packages and compiled code
 _LONGEST_BLOCK = 1 << 30  # positions in a block have 32 bits
+_MOST_TYPED = 1 << 29  # so do those in a column of texts, `rescued_data` among them
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class TaskMemory:
             careful_bytes=part,
             share_bytes=part,
             file_bytes=4 * part,
-            typed_bytes=3 * part,
+            typed_bytes=min(3 * part, _MOST_TYPED),
         )
 
 

@@ -19,7 +19,13 @@ from eventlake.runs.archive import archive_storage
 from eventlake.runs.clean_up import with_unused
 from eventlake.runs.context import Published, now
 from eventlake.runs.dedup import Duplicates, RowsMove, deduplicate, freed_copies
-from eventlake.runs.placement import Placement, emptied, partition_changes, place_partitions
+from eventlake.runs.placement import (
+    Placement,
+    emptied,
+    file_bytes,
+    partition_changes,
+    place_partitions,
+)
 from eventlake.runs.record_log import log_records
 from eventlake.runs.resolve import RESCUED, ResolvedTable, resolve
 from eventlake.runs.retype import Shadows, shadows_of
@@ -246,10 +252,10 @@ def _load(
         requested=shadows.schemas,
         shadows=shadows.targets,
         dry=work.dry,
+        memory=work.memory,
     )
-    splits = {key: one.splits for key, one in placements.items() if one.splits > 1}
     staged = {rows_key(*at): size for at, size in seen.staged_bytes().items()}
-    shares = deal_out(staged, splits, work.flow.slots)
+    shares = deal_out(staged, file_bytes(work), work.flow.slots, work.memory.share_bytes)
     return work.flow.load(job, shares) if placements else []
 
 

@@ -1,7 +1,6 @@
 """Writes Parquet files of one table with compiled code."""
 
 from array import array
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -76,11 +75,8 @@ class TableFiles:
 
     def write(self, out: pa.NativeFile, rows: slice) -> pq.FileMetaData:
         """Write a file of some of the rows, however large, with Arrow's writer; its footer."""
-        groups = (
-            self._table[start : min(start + ROW_GROUP, rows.stop)]
-            for start in range(rows.start, rows.stop, ROW_GROUP)
-        )
-        return write_data_file(out, self._table.schema, groups)
+        groups = self._given.part(rows).tables(ROW_GROUP)
+        return write_data_file(out, self._given.schema, groups)
 
     def data(self, rows: slice) -> memoryview | None:
         """A file of some of the rows, until the next is asked for; None: it is too large."""
@@ -114,10 +110,6 @@ class TableFiles:
             most = Need(*(5 * max(two) // 4 for two in zip(need, memory.need, strict=True)))
             self._memory = memory = _Memory(5 * max(rows, memory.rows) // 4, most, self._footer)
         return memory
-
-    @cached_property
-    def _table(self) -> pa.Table:
-        return self._given.table()
 
 
 class _Memory:
