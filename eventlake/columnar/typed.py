@@ -6,8 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-WHOLE_BYTES = 128 << 20
-"""Of sparse columns as whole ones, for one row group."""
 _OFFSET = 4  # bytes of a text, without its characters
 
 
@@ -74,7 +72,7 @@ class TypedColumns:
     def table(self) -> pa.Table:
         return pa.table({name: self.whole(name) for name in self.columns}, schema=self.schema)
 
-    def tables(self, most_rows: int, most_bytes: int = WHOLE_BYTES) -> Iterator[pa.Table]:
+    def tables(self, most_rows: int, most_bytes: int) -> Iterator[pa.Table]:
         """All rows as tables of at most so many rows, and bytes of columns that were sparse."""
         sparse = [c.type for c in self.columns.values() if isinstance(c, SparseColumn)]
         width = sum(_OFFSET if type == pa.string() else type.byte_width for type in sparse)

@@ -141,6 +141,7 @@ def stage(job: StageJob, task: int, files: Sequence[RawFile]) -> Iterator[Blob]:
         yield from _StageTask(job, task).run(files)
 
 
+ROW_BYTES = 150  # of a row in memory while it is loaded, besides its cells
 TOGETHER = 256 << 10  # bytes of lines whose partitions share a blob
 _KINDS = {
     TEXT: Kind.TEXT,
@@ -425,6 +426,7 @@ class _StageTask:
             seen = SeenTable(original, (block.files.item(first), block.numbers.item(first), 0))
             for counts, (data, size) in zip(which.counts, table.data, strict=True):
                 total = sum(counts.values())
+                size += ROW_BYTES * total
                 seen.rows |= counts
                 seen.bytes |= {n: size * count // total for n, count in counts.items()}
                 key = rows_key(name, *counts) if len(counts) == 1 else joint_key(name, counts)

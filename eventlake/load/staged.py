@@ -29,9 +29,12 @@ def encoded_fields(fields: Sequence[Field]) -> bytes:
     return _SIZE.pack(len(head)) + head
 
 
-@lru_cache(4096)  # batches of a table mostly share it
 def _decoded_fields(head: bytes) -> list[Field]:
     return msgspec.msgpack.decode(unpacked(memoryview(head)[_SIZE.size :]), type=list[Field])
+
+
+_kept_fields = lru_cache(4096)(_decoded_fields)  # batches of a table mostly share it
+_SHORT = 16 << 10  # bytes of fields that are kept
 
 
 class StagedBatch:
@@ -60,7 +63,8 @@ class StagedBatch:
 
     @property
     def fields(self) -> list[Field]:
-        return _decoded_fields(self.head)
+        is_short = len(self.head) <= _SHORT
+        return _kept_fields(self.head) if is_short else _decoded_fields(self.head)
 
     def rows(self, base: int) -> StagedRows:
         """The addresses of the rows; the columns of their fields start at `base`."""

@@ -37,7 +37,7 @@ class TaskMemory:
             careful_bytes=part,
             share_bytes=part,
             file_bytes=4 * part,
-            typed_bytes=min(3 * part, _MOST_TYPED),
+            typed_bytes=min(2 * part, _MOST_TYPED),
         )
 
 

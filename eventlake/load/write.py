@@ -190,7 +190,7 @@ class _Writing:
 
     def _write_together(self, rows: slice, typed: "TypedRows") -> None:
         counted: dict[str, Any] = {"casts": typed.casts, "rescued_cells": typed.rescued_cells}
-        writer = _Writer(self.job.storage, typed.rows, self.schema)
+        writer = _Writer(self.job, typed.rows, self.schema)
         for key in self.staged.keys_in(rows):
             own = self.staged.slices[key]
             some = slice(own.start - rows.start, own.stop - rows.start)
@@ -222,7 +222,9 @@ class _Writing:
                 elif not has_rescued and RESCUED_DATA in columns.columns:
                     raise _NeedsRescuedData
                 self._log(rows, typed)
-                yield from columns.tables(ROW_GROUP)
+                yield from columns.tables(ROW_GROUP, self.job.memory.typed_bytes)
+                del typed, columns  # before the next part is cast
+                pa.default_memory_pool().release_unused()
 
         found = tables()
         first = next(found)
@@ -269,8 +271,9 @@ class _NeedsRescuedData(Exception):
 class _Writer:
     """Writes files of a table; Arrow reads the footer of the first one with the same columns."""
 
-    def __init__(self, storage: Storage, rows: TypedColumns, schema: TableSchema) -> None:
-        self._storage, self._rows, self._schema = storage, rows, schema
+    def __init__(self, job: LoadJob, rows: TypedColumns, schema: TableSchema) -> None:
+        self._storage, self._rows, self._schema = job.storage, rows, schema
+        self._memory = job.memory.typed_bytes
         self._rescued = rows.whole(RESCUED_DATA) if RESCUED_DATA in rows.columns else None
         self._is_new = RESCUED_DATA not in schema.types()
         self._problems: dict[bool, tuple[str, ...]] = {}  # by whether files have `rescued_data`
@@ -315,13 +318,13 @@ class _Writer:
 
     @cached_property
     def _with_rescued(self) -> "TableFiles":
-        return _table_files(self._rows)
+        return _table_files(self._rows, self._memory)
 
     @cached_property
     def _without_rescued(self) -> "TableFiles":
         if self._rescued is None:
             return self._with_rescued
-        return _table_files(self._rows.without(RESCUED_DATA))
+        return _table_files(self._rows.without(RESCUED_DATA), self._memory)
 
 
 def type_problems(footer: pa.Schema, schema: TableSchema, older: bool = False) -> tuple[str, ...]:
@@ -354,7 +357,7 @@ def _records(
     file = pa.array(np.searchsorted(ends, np.arange(rows.start, rows.stop), side="right"))
     names = [f"{job.locations[key]}/{published_name(targets[key])}" for key in keys]
     columns = {
-        "identifier": typed.rows.whole(MESSAGE_ID.name(job.naming)),
+        "identifier": _copied(typed.rows.whole(MESSAGE_ID.name(job.naming))),
         "raw_file": pa.array(job.raw_files).take(pa.array(staged.files[rows])),
         "raw_line": pa.array(staged.lines[rows]),
         "table_name": pa.repeat(pa.scalar(job.schemas[table].name), len(file)),
@@ -362,11 +365,16 @@ def _records(
         "data_file": pa.array(names).take(file),
     }
     if typed.payloads is not None:
-        columns["record_payload"] = typed.payloads
+        columns["record_payload"] = _copied(typed.payloads)
     return pa.table(columns)
 
 
-def _table_files(columns: TypedColumns) -> "TableFiles":
+def _copied(column: pa.Array) -> pa.Array:
+    """A column without the memory that it shares with all others."""
+    return pa.concat_arrays([column, column[:0]])
+
+
+def _table_files(columns: TypedColumns, memory: int) -> "TableFiles":
     from eventlake.columnar.parquet.writer import TableFiles  # compiled: only workers need it
 
-    return TableFiles(columns)
+    return TableFiles(columns, memory)

@@ -211,7 +211,7 @@ Percent = Annotated[float, Field(ge=0, le=100, description="allowed: a number fr
 Count = Annotated[int, _count("allowed: a whole number, 1 or more", most=2**53)]
 FileCount = Annotated[int, _count("allowed: a whole number of files, 2 or more", least=2)]
 TaskMegabytes = Annotated[
-    int, _count("allowed: a whole number of megabytes, 512 or more", least=512)
+    int, _count("allowed: a whole number of megabytes, 640 or more", least=640)
 ]
 Megabytes = Annotated[int, _count("allowed: a whole number of megabytes, 1 or more")]
 PastDays = Annotated[

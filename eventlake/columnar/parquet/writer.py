@@ -48,8 +48,9 @@ _VARIOUS = 2_000  # bytes of a column; below, zstd saves less than it costs
 _NONE = 1 << 62
 PAGE = 1 << 20
 """Approximate bytes of a page: readers decompress one at a time."""
-LARGEST = 64 << 20
-"""Uncompressed bytes of a file made in memory, which takes three times as much at worst."""
+MEMORY = 192 << 20
+"""Bytes used to write a file: a third of it for a file made in memory, uncompressed; for others,
+all of it for a row group."""
 _CODECS = {SNAPPY: pa.Codec("snappy"), ZSTD: pa.Codec("zstd", 1)}
 _OF_PAGE = 64  # constant bytes that a codec may add to a page
 _TO_PACK = [PAGE_CODEC, PACKED_AT, SIZE]
@@ -58,7 +59,8 @@ _TO_PACK = [PAGE_CODEC, PACKED_AT, SIZE]
 class TableFiles:
     """Rows of a table in memory, any of which can be written as a file."""
 
-    def __init__(self, columns: TypedColumns) -> None:
+    def __init__(self, columns: TypedColumns, memory: int = MEMORY) -> None:
+        self._most = memory
         self._given = columns  # keeps the memory
         types = [TYPES[column.type] for column in columns.columns.values()]
         names = [name.encode() for name in columns.columns]
@@ -75,14 +77,14 @@ class TableFiles:
 
     def write(self, out: pa.NativeFile, rows: slice) -> pq.FileMetaData:
         """Write a file of some of the rows, however large, with Arrow's writer; its footer."""
-        groups = self._given.part(rows).tables(ROW_GROUP)
+        groups = self._given.part(rows).tables(ROW_GROUP, self._most)
         return write_data_file(out, self._given.schema, groups)
 
     def data(self, rows: slice) -> memoryview | None:
         """A file of some of the rows, until the next is asked for; None: it is too large."""
         some = Rows(rows.start, rows.stop, _VARIOUS, PAGE)
         need = need_of(self._columns, some)
-        if not 0 < some.end - some.start <= ROW_GROUP or need.total > LARGEST:
+        if not 0 < some.end - some.start <= ROW_GROUP or 3 * need.total > self._most:
             return None
         if need.total <= SMALL:
             some = some._replace(various=_NONE)
