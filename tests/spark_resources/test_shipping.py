@@ -38,6 +38,8 @@ from tests.support.servers.emr_node import PYTHON
 HERE = Target(platform.machine(), PYTHON)
 # The cluster's own, what only commands import that never run there, and what is optional.
 NOT_SHIPPED = {"pyspark", "duckdb", "yaml", "pandas", "polars"}
+# Extras: a metastore is asked by the driver alone; docs/azure.md says what workers need.
+NOT_SHIPPED |= {"azure", "pymetastore", "puresasl", "requests", "thrift"}
 
 
 def shipped_modules() -> dict[str, ast.Module]:

@@ -123,7 +123,7 @@ def test_the_check_creates_only_its_own_tables(aws: AwsServer, lake: Lake) -> No
         "database ios_prod": "✓ not there yet; the first sync makes it",
     }
     before = everything(aws)
-    assert {name: [t["Name"] for t in tables] for name, tables in before.items()} == {
+    assert {name: sorted(t["Name"] for t in tables) for name, tables in before.items()} == {
         "__segment_datalake": ["sync_records", "sync_reports"]
     }
     aws.client("glue").create_database(DatabaseInput={"Name": "ios_prod"})
