@@ -53,12 +53,6 @@ def new_events(events: int) -> Events:
     )
 
 
-def first_events(events: Events, count: int) -> Events:
-    """The first events of some."""
-    some = Events(*(part[:count] for part in events))
-    return some._replace(first_cell=events.first_cell[: count + 1])
-
-
 _TEXT, _OTHER = np.uint64(0x7E47), np.uint64(0x07E2)
 
 

@@ -65,11 +65,6 @@ def grown(fields: Fields) -> Fields:
     return larger
 
 
-def is_half_full(fields: Fields) -> bool:
-    """Whether half of the usual room for fields or keys is used."""
-    return int(fields.used[0]) > MOST_FIELDS // 2 or int(fields.used[1]) > _KEY_BYTES // 2
-
-
 @compiled
 def _fill_slots(path: np.ndarray, slots: np.ndarray, used: int) -> None:
     mask = np.uint64(len(slots) - 1)

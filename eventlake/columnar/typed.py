@@ -1,12 +1,10 @@
 """Typed columns of a table; columns with few values are stored sparsely."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-
-_OFFSET = 4  # bytes of a text, without its characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +17,6 @@ class SparseColumn:
     @property
     def type(self) -> pa.DataType:
         return self.values.type
-
-    def part(self, rows: slice) -> "SparseColumn":
-        """The values of some rows, which are counted from the first of them."""
-        first, last = np.searchsorted(self.rows, [rows.start, rows.stop]).tolist()
-        return SparseColumn(self.rows[first:last] - rows.start, self.values[first:last])
 
     def whole(self, length: int) -> pa.Array:
         """The same, with this number of rows."""
@@ -61,27 +54,8 @@ class TypedColumns:
         """A column with all of its rows."""
         return whole(self.columns[name], self.length)
 
-    def part(self, rows: slice) -> "TypedColumns":
-        """Some of the rows."""
-        columns = {
-            name: column.part(rows) if isinstance(column, SparseColumn) else column[rows]
-            for name, column in self.columns.items()
-        }
-        return TypedColumns(rows.stop - rows.start, columns)
-
     def table(self) -> pa.Table:
         return pa.table({name: self.whole(name) for name in self.columns}, schema=self.schema)
-
-    def tables(self, most_rows: int, most_bytes: int) -> Iterator[pa.Table]:
-        """All rows as tables of at most so many rows, and bytes of columns that were sparse."""
-        sparse = [c.type for c in self.columns.values() if isinstance(c, SparseColumn)]
-        width = sum(_OFFSET if type == pa.string() else type.byte_width for type in sparse)
-        step = max(1, min(most_rows, most_bytes // max(width, 1)))
-        for start in range(0, self.length, step):
-            yield self.part(slice(start, min(start + step, self.length))).table()
-
-    def with_column(self, name: str, column: pa.Array) -> "TypedColumns":
-        return TypedColumns(self.length, {**self.columns, name: column})
 
     def without(self, name: str) -> "TypedColumns":
         kept = {other: column for other, column in self.columns.items() if other != name}

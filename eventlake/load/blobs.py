@@ -5,7 +5,7 @@ the key has the number of rows of each.
 """
 
 import struct
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -31,7 +31,6 @@ class Blob(NamedTuple):
     task: int
     rows: int
     data: bytes
-    unpacked: int = 0  # bytes of staged rows
 
 
 # Blobs are copied several times, and JSON of one table compresses to a third. One call for all
@@ -111,63 +110,40 @@ TASKS_PER_SLOT = 4
 @dataclass(frozen=True, slots=True)
 class Shares:
     """A share has all rows of a small table, because casting and writing have fixed costs. Large
-    tables are split by partition, and large partitions into several files by blob."""
+    tables are split by partition, and partitions of several files by the task that staged them."""
 
-    split: Collection[str] = frozenset()  # keys of staged rows that become several files
-    file_bytes: int = 0  # of staged rows, in each of these files
+    splits: Mapping[str, int] = field(default_factory=dict)  # key of staged rows → files, if many
     groups: Mapping[str, int] = field(default_factory=dict)  # table → groups, if many
 
     def divides(self, blob: Blob) -> bool:
         """Whether the partitions of a blob may be in different shares."""
-        if not self.groups and not self.split:
+        if not self.groups and not self.splits:
             return False
         parts = parts_of(blob)
         if len(parts) == 1:
             return False
-        return table_of(blob) in self.groups or not parts.keys().isdisjoint(self.split)
+        return table_of(blob) in self.groups or not self.splits.keys().isdisjoint(parts)
 
     def of(self, blob: Blob) -> str:
-        """The share of a blob, or that of which a file has it."""
-        if blob.key in self.split:
-            return blob.key
+        """The share of a blob; starts with the number of its file and a line break."""
+        if files := self.splits.get(blob.key):
+            return f"{blob.task % files}\n{blob.key}"
         table = table_of(blob)
-        return f"{table}\n{crc32(blob.key.encode()) % self.groups.get(table, 1)}"
-
-    def of_all(self, blobs: Iterable[Blob]) -> Iterator[tuple[str, Blob]]:
-        """Every blob with each of its shares; these start with the number of their file."""
-        taken: dict[str, int] = {}
-        for blob in blobs:
-            keys = parts_of(blob) if self.divides(blob) else (blob.key,)
-            for share in dict.fromkeys(self.of(blob._replace(key=key)) for key in keys):
-                number = 0
-                if share in self.split:
-                    taken[share] = taken.get(share, 0) + blob.unpacked
-                    number = max(0, taken[share] - 1) // self.file_bytes
-                yield f"{number}\n{share}", blob
-
-    def rows_of(self, share: str, blobs: Iterable[Blob]) -> list[Blob]:
-        """The rows of some blobs that belong to a share; blobs of several shares are small."""
-        _, name = share.split("\n", 1)
-        parts = (divided(blob) if self.divides(blob) else [blob] for blob in blobs)
-        return [part for some in parts for part in some if self.of(part) == name]
+        return f"0\n{table}\n{crc32(blob.key.encode()) % self.groups.get(table, 1)}"
 
 
 def file_number(share: str) -> int:
     return int(share.split("\n", 1)[0])
 
 
-def deal_out(staged: Mapping[str, int], file_bytes: int, slots: int, most: int = LARGEST) -> Shares:
-    """Shares of staged rows (bytes by key) that keep all slots busy to the end.
-
-    A share has at most `most` bytes, or one partition; a file has `file_bytes`, or one blob.
-    """
-    split = frozenset(key for key, size in staged.items() if size > file_bytes)
+def deal_out(staged: Mapping[str, int], splits: Mapping[str, int], slots: int) -> Shares:
+    """Shares of staged rows (bytes by key) that keep all slots busy to the end."""
     tables: dict[str, int] = {}
     for key, size in staged.items():
-        if key not in split:
+        if key not in splits:
             table, _ = split_key(key)
             tables[table] = tables.get(table, 0) + size
     fair = sum(tables.values()) // (slots * TASKS_PER_SLOT)
-    share = min(max(fair, SMALLEST), LARGEST, most)
+    share = min(max(fair, SMALLEST), LARGEST)
     groups = {table: -(-size // share) for table, size in tables.items() if size > share}
-    return Shares(split, file_bytes, groups)
+    return Shares(splits, groups)

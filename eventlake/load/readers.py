@@ -3,22 +3,13 @@ one takes events that were parsed one by one. Both make the same cells.
 """
 
 from array import array
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from eventlake.columnar.cells import (
-    ID,
-    Cells,
-    Events,
-    first_events,
-    new_cells,
-    new_events,
-    payloads_of,
-)
+from eventlake.columnar.cells import ID, Cells, Events, new_cells, new_events, payloads_of
 from eventlake.columnar.events import read_events
 from eventlake.columnar.fields import NONE
 from eventlake.columnar.line_blocks import LineBlock
@@ -36,7 +27,6 @@ from eventlake.columnar.values import (
     TRUE,
 )
 from eventlake.load.cells import CellBlock
-from eventlake.load.task_memory import USUAL, TaskMemory
 from eventlake.load.vocabulary import Vocabulary
 from eventlake.rules.events import Event, leaves
 from eventlake.rules.inference import Kind, Leaf, kind_of
@@ -81,7 +71,7 @@ class CarefulReader:
     @property
     def size(self) -> int:
         """The bytes held, approximately."""
-        return len(self._data) + 32 * len(self._cells[0]) + 128 * len(self._ids)
+        return len(self._data) + 64 * len(self._ids)
 
     def add(self, event: Event, origin: RowOrigin, payload: bytes = b"") -> None:
         """Add an event, with its line if the payload is kept."""
@@ -129,63 +119,49 @@ _ID = ("messageId",)
 def _kind(value: Leaf) -> int:
     if isinstance(value, bool):
         return TRUE if value else FALSE
-    if isinstance(value, str) and len(value) <= _SHORT:
-        return _KINDS[_kind_of_short(value)]
-    return _KINDS[kind_of(value)]
+    return _KINDS[_kind_of_text(value) if type(value) is str else kind_of(value)]
 
 
-_SHORT = 40  # characters; dates are not longer, and long texts would fill the memory
-_kind_of_short = lru_cache(10_000)(kind_of)
-_LEAST = 6  # bytes of a cell: a key and a value
+_kind_of_text = lru_cache(10_000)(kind_of)
+
+
+_BYTES_PER_CELL = 24  # initial size: a key and a value
 
 
 class FastReader:
     """Parses blocks one by one."""
 
-    def __init__(self, limits: Limits, vocabulary: Vocabulary, memory: TaskMemory = USUAL) -> None:
-        self._limits, self._vocabulary, self._memory = limits, vocabulary, memory
+    def __init__(self, limits: Limits, vocabulary: Vocabulary) -> None:
+        self._limits, self._vocabulary = limits, vocabulary
         self._serial = 0
 
-    def read(self, lines: LineBlock) -> Iterator[CellBlock]:
-        """Parse the plain lines of a block: all at once, unless they have very many values.
-
-        The vocabulary may start over after each block.
-        """
+    def read(self, lines: LineBlock) -> CellBlock:
+        """Parse the plain lines of a block."""
         starts, ends = lines.starts(), lines.ends()
         files, numbers = lines.origins()
         # Positions of cells have 32 bits; only a line of gigabytes exceeds them.
         readable = len(starts) if lines.size < 2**31 else 0
-        first = 0
-        while first < len(starts):
-            most = slice(first, first + self._memory.block_lines)
-            events, cells = self._events(lines.address, starts[most], ends[most], readable)
-            some = slice(first, first + len(events.plain))
-            names = np.where(events.plain, events.name, 0)
-            table = np.where(events.plain, self._vocabulary.tables_of(names), NONE)
-            table[ends[some] - starts[some] > self._limits.line_bytes] = NONE
-            yield CellBlock(
-                lines.memory, starts[some], ends[some], files[some], numbers[some],
-                table, events, cells,
-            )  # fmt: skip
-            first = some.stop
+        events, cells = self._events(lines.address, starts, ends, readable)
+        names = np.where(events.plain, events.name, 0)
+        table = np.where(events.plain, self._vocabulary.tables_of(names), NONE)
+        table[ends - starts > self._limits.line_bytes] = NONE
+        return CellBlock(lines.memory, starts, ends, files, numbers, table, events, cells)
 
     def _events(
         self, buf: int, starts: np.ndarray, ends: np.ndarray, readable: int
     ) -> tuple[Events, Cells]:
-        """The events of the first lines, as many as have room, at least one."""
-        lines = min(len(starts), readable)
-        if not lines:
-            return new_events(len(starts)), new_cells(0)
-        # The system allocates only what is used.
-        room = min(int(ends[-1] - starts[0]) // _LEAST + 1024, self._memory.cells)
-        events, words = new_events(len(starts)), self._vocabulary
+        size = int(ends[-1] - starts[0]) if len(ends) else 0
+        events, cells = new_events(len(starts)), new_cells(size // _BYTES_PER_CELL + 1024)
+        words, done = self._vocabulary, 0
         while True:
-            cells = new_cells(room)
             done = read_events(
-                buf, starts, ends, 0, lines, self._limits.depth, words.fields, words.names,
+                buf, starts, ends, done, readable, self._limits.depth, words.fields, words.names,
                 words.special, words.stamps, cells, events, self._serial,
             )  # fmt: skip
+            if done == readable:
+                break
+            # The line that did not fit is parsed again, so its fields count as unseen.
             self._serial += len(starts)
-            if done:
-                return first_events(events, done), cells
-            room *= 2
+            cells = Cells(*(np.concatenate([part, np.empty_like(part)]) for part in cells))
+        self._serial += len(starts)
+        return events, cells

@@ -17,47 +17,25 @@ RawPosition = tuple[int, int, int]
 SKIPPED, SUPPRESSED = "skipped", "suppressed"
 """Further reasons why a row is not loaded, besides rejection and duplicates."""
 
-MOST_FIELDS = 50_000
-"""Fields with their kinds in the metadata of the record log."""
-
 
 class SeenColumn(msgspec.Struct, array_like=True):
-    """A new column of a table: its first field and position, and the kinds of its values."""
+    """A field of the events of a table: its column, first position, and the kinds of its values."""
 
     pointer: str
+    column: str
     first: RawPosition
     kinds: frozenset[Kind]
 
 
 class SeenTable(msgspec.Struct):
-    """The rows of a table by partition, and the columns that the lake lacks."""
+    """The rows of a table by partition, and its fields."""
 
+    table: str
     original: str
     first: RawPosition
-    columns: dict[str, SeenColumn] = {}
+    columns: list[SeenColumn] = []
     rows: dict[str, int] = {}
     bytes: dict[str, int] = {}
-
-    def see(self, column: str, pointer: str, first: RawPosition, kinds: frozenset[Kind]) -> None:
-        """Note a field of a column."""
-        known = self.columns.get(column)
-        if known is None:
-            self.columns[column] = SeenColumn(pointer, first, kinds)
-            return
-        if first < known.first:
-            known.pointer, known.first = pointer, first
-        if not kinds <= known.kinds:
-            known.kinds |= kinds
-
-    def add(self, other: "SeenTable") -> None:
-        """Add what another block or task has found."""
-        if other.first < self.first:
-            self.original, self.first = other.original, other.first
-        for name, column in other.columns.items():
-            self.see(name, column.pointer, column.first, column.kinds)
-        for mine, more in ((self.rows, other.rows), (self.bytes, other.bytes)):
-            for partition, count in more.items():
-                mine[partition] = mine.get(partition, 0) + count
 
 
 class SeenFile(msgspec.Struct):
@@ -84,7 +62,7 @@ class RejectedSample(msgspec.Struct):
 class Seen(msgspec.Struct):
     """The counts of a staging task: every row of its files is counted once."""
 
-    tables: dict[str, SeenTable] = {}
+    tables: list[SeenTable] = []
     files: list[SeenFile] = []
     rejected: dict[str, dict[str, int]] = {}  # table ("" where it has none) → reason → rows
     skipped: int = 0
@@ -92,8 +70,7 @@ class Seen(msgspec.Struct):
     before_start: int = 0  # rows
     ahead: int = 0  # received more than a day after the run began
     samples: list[RejectedSample] = []
-    not_loaded: dict[str, bytearray] = {}  # reason → positions of rows, 64 bits each
-    fields: dict[str, frozenset[Kind]] = {}  # pointer → kinds of values, over all tables
+    not_loaded: dict[str, list[int]] = {}  # reason → positions of rows
 
     def encode(self) -> bytes:
         return msgspec.msgpack.encode(self)
@@ -107,10 +84,7 @@ class Seen(msgspec.Struct):
         """The sum of the reports of all tasks."""
         whole = cls()
         for part in parts:
-            for pointer, kinds in part.fields.items():
-                whole.see_field(pointer, kinds)
-            for name, found in part.tables.items():
-                whole.tables.setdefault(name, SeenTable(found.original, found.first)).add(found)
+            whole.tables += part.tables
             whole.files += part.files
             whole.samples += part.samples
             whole.skipped += part.skipped
@@ -123,16 +97,8 @@ class Seen(msgspec.Struct):
             for table, rows in part.suppressed.items():
                 whole.suppressed[table] = whole.suppressed.get(table, 0) + rows
             for reason, positions in part.not_loaded.items():
-                whole.not_loaded.setdefault(reason, bytearray()).extend(positions)
+                whole.not_loaded.setdefault(reason, []).extend(positions)
         return whole
-
-    def see_field(self, pointer: str, kinds: frozenset[Kind]) -> None:
-        """Note the kinds of values of a field; fields without end are not all of interest."""
-        known = self.fields.get(pointer)
-        if known is None and len(self.fields) < MOST_FIELDS:
-            self.fields[pointer] = kinds
-        elif known is not None and not kinds <= known:
-            self.fields[pointer] = known | kinds
 
     @property
     def rows_in(self) -> int:
@@ -141,15 +107,19 @@ class Seen(msgspec.Struct):
 
     def staged_rows(self) -> dict[str, int]:
         """The number of staged rows by table."""
-        return {name: sum(table.rows.values()) for name, table in self.tables.items()}
+        totals: dict[str, int] = {}
+        for table in self.tables:
+            totals[table.table] = totals.get(table.table, 0) + sum(table.rows.values())
+        return totals
 
     def staged_bytes(self) -> dict[tuple[str, str], int]:
         """Bytes of the staged rows in memory, by table and partition."""
-        return {
-            (name, partition): size
-            for name, table in self.tables.items()
-            for partition, size in table.bytes.items()
-        }
+        totals: dict[tuple[str, str], int] = {}
+        for table in self.tables:
+            for partition, size in table.bytes.items():
+                key = (table.table, partition)
+                totals[key] = totals.get(key, 0) + size
+        return totals
 
     def days(self) -> list[str]:
         """The days on which the rows were received."""

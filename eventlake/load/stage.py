@@ -1,6 +1,6 @@
 """A staging task: reads its files, parses each line once, and returns batches and counts."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from hashlib import sha256
@@ -36,10 +36,11 @@ from eventlake.load.seen import (
     SUPPRESSED,
     RejectedSample,
     Seen,
+    SeenColumn,
     SeenFile,
     SeenTable,
     heads,
-    positions,
+    position,
 )
 from eventlake.load.stage_job import Checksum, RawFile, StageJob, checksum
 from eventlake.load.staged_lines import line_chunks
@@ -61,10 +62,9 @@ Numbers = Sequence[int] | np.ndarray
 class Account:
     """Counts rows that are staged or left out; `seen` is the result for the driver."""
 
-    def __init__(self, start_us: int | None, ahead_us: int | None, most_tables: int) -> None:
+    def __init__(self, start_us: int | None, ahead_us: int | None) -> None:
         self._start_us = start_us
         self._ahead_us = ahead_us
-        self._most_tables = most_tables  # counted by name; names may be without end
         self._files: dict[int, SeenFile] = {}
         self.seen = Seen()
 
@@ -86,23 +86,19 @@ class Account:
     def skip(self, files: Numbers, lines: Numbers, received: Numbers) -> None:
         """Count rows of a skipped table."""
         self.seen.skipped += len(files)
-        self.take(files, received)
-        self._note(SKIPPED, files, lines)
+        self._leave_out(SKIPPED, files, lines, received)
 
     def suppress(self, table: str, file: int, line: int, received: int) -> None:
         """Count a row of a suppressed person."""
-        table = self._counted_as(table, self.seen.suppressed)
         self.seen.suppressed[table] = self.seen.suppressed.get(table, 0) + 1
-        self.take([file], [received])
-        self._note(SUPPRESSED, [file], [line])
+        self._leave_out(SUPPRESSED, [file], [line], [received])
 
     def reject(self, file: int, line: int, why: Reject, table: str | None) -> None:
         """Count a row that cannot be loaded."""
         self._files[file].rows += 1
         self._files[file].rejected += 1
-        self._note(why.reason, [file], [line])
-        table = self._counted_as(table or "", self.seen.rejected)
-        reasons = self.seen.rejected.setdefault(table, {})
+        self._note(why.reason, file, line)
+        reasons = self.seen.rejected.setdefault(table or "", {})
         reasons[why.reason] = reasons.get(why.reason, 0) + 1
         if sum(sample.reason == why.reason for sample in self.seen.samples) < SAMPLES:
             sample = RejectedSample(file, line, why.reason, str(why))
@@ -120,15 +116,19 @@ class Account:
         if self._ahead_us is not None:
             self.seen.ahead += int(np.count_nonzero(times > self._ahead_us))
 
-    def _note(self, reason: str, files: Numbers, lines: Numbers) -> None:
-        """Record rows that are not loaded, for the record log."""
-        rows = positions(np.asarray(files), np.asarray(lines))
-        self.seen.not_loaded.setdefault(reason, bytearray()).extend(rows.tobytes())
+    def _leave_out(self, why: str, files: Numbers, lines: Numbers, received: Numbers) -> None:
+        """Count valid rows that are not wanted."""
+        self.take(files, received)
+        for file, line in zip(files, lines, strict=True):
+            self._note(why, int(file), int(line))
 
-    def _counted_as(self, table: str, counts: Collection[str]) -> str:
-        return table if table in counts or len(counts) < self._most_tables else ""
+    def _note(self, reason: str, file: int, line: int) -> None:
+        """Record a row that is not loaded, for the record log."""
+        self.seen.not_loaded.setdefault(reason, []).append(position(file, line))
 
 
+FLUSH_BYTES = 192 << 20  # of raw lines; bounds the memory of a task, not its input
+FLUSH_LINES = 1 << 19  # the same for short lines, each of which needs about 100 bytes more
 _UNPACKED = 8  # times the size of a gzipped file: most expand to less
 _NO_ROWS = np.empty(0, np.int64)
 _OF_SUPPRESSED = ("type", "event", "messageId", "receivedAt")  # what the record log needs
@@ -141,7 +141,6 @@ def stage(job: StageJob, task: int, files: Sequence[RawFile]) -> Iterator[Blob]:
         yield from _StageTask(job, task).run(files)
 
 
-ROW_BYTES = 150  # of a row in memory while it is loaded, besides its cells
 TOGETHER = 256 << 10  # bytes of lines whose partitions share a blob
 _KINDS = {
     TEXT: Kind.TEXT,
@@ -172,16 +171,14 @@ class _StageTask:
 
     def __post_init__(self) -> None:
         self.vocabulary = Vocabulary(self.job.naming)
-        self.fast = FastReader(self.job.limits, self.vocabulary, self.job.memory)
+        self.fast = FastReader(self.job.limits, self.vocabulary)
         self.careful = CarefulReader(self.vocabulary)
         self.writer = BatchWriter()
-        most_tables = len(self.job.columns) + self.job.limits.tables
-        self.account = Account(self.job.start_us, self.job.ahead_us, most_tables)
+        self.account = Account(self.job.start_us, self.job.ahead_us)
         self.days = None if self.job.days is None else np.array(self.job.days, np.int64)
 
     def run(self, files: Sequence[RawFile]) -> Iterator[Blob]:
-        memory = self.job.memory
-        room = min(memory.block_bytes, _UNPACKED * sum(file.size for file in files))
+        room = min(FLUSH_BYTES, _UNPACKED * sum(file.size for file in files))
         block = LineBlock(self.job.limits.line_bytes, room)
         if self.job.suppression is not None:
             self.people = self.job.suppression.people(self.job.storage)
@@ -194,7 +191,7 @@ class _StageTask:
             block.begin(file.number, 0)
             for piece in raw.pieces():
                 seen.lines += block.add(piece)
-                if block.size > memory.block_bytes or block.count > memory.block_lines:
+                if block.size > FLUSH_BYTES or block.count > FLUSH_LINES:
                     yield from self._take(block)
                     if seen.rejected > self.job.limits.rejected_lines:
                         seen.broken = "it has too many rejected lines, the rest was not read"
@@ -209,19 +206,11 @@ class _StageTask:
         yield Blob(BlobKind.SEEN, "", self.task, 1, self.account.seen.encode())
 
     def _take(self, lines: LineBlock) -> Iterator[Blob]:
-        """Stage all whole lines of a block."""
-        for block in self.fast.read(lines):
-            yield from self._staged_lines(block)
-            self._make_room()
-        lines.clear()
-
-    def _make_room(self) -> None:
+        """Stage all whole lines of a block: the plain ones together, the others one by one."""
         if self.vocabulary.make_room():
             for known in self.tables.values():
-                known.forget()
-
-    def _staged_lines(self, block: CellBlock) -> Iterator[Blob]:
-        """Stage the plain lines of a block together, the others one by one."""
+                known.forget_numbers()
+        block = self.fast.read(lines)
         skip = np.array([self.skip_lines.get(file, 0) for file in range(self._most_files)])
         fresh = block.numbers > skip[block.files] if len(block.files) else np.zeros(0, np.bool_)
         fresh &= block.ends > block.starts
@@ -240,12 +229,12 @@ class _StageTask:
             line = block.line(row)[: self.job.limits.line_bytes + 1]
             if line.strip():
                 self._read_carefully(block, row, line)
-            if self.careful.size > self.job.memory.careful_bytes or self.vocabulary.is_full:
+            if self.careful.size > FLUSH_BYTES:
                 yield from self._staged_carefully()
-                self._make_room()
         yield from self._staged_carefully()
         if self.job.keep_lines:
             yield from line_chunks(block, fresh & self._in_window(block), self.task)
+        lines.clear()
 
     def _staged_carefully(self) -> Iterator[Blob]:
         block = self.careful.taken()
@@ -421,35 +410,31 @@ class _StageTask:
         ]
         written = self.writer.write(block, tables, fields, [p.ends for p in of_table], origins)
         for name, which, some, table in zip(names, of_table, fields, written, strict=True):
+            seen = SeenTable(name, "", (0, 0, 0), self._columns(block, some, table.facts))
             first = int(rows[which.rows].min())
-            original = self.vocabulary.original(int(block.events.name[first]))
-            seen = SeenTable(original, (block.files.item(first), block.numbers.item(first), 0))
+            seen.original = self.vocabulary.original(int(block.events.name[first]))
+            seen.first = (block.files.item(first), block.numbers.item(first), 0)
+            self.account.seen.tables.append(seen)
             for counts, (data, size) in zip(which.counts, table.data, strict=True):
                 total = sum(counts.values())
-                size += ROW_BYTES * total
                 seen.rows |= counts
                 seen.bytes |= {n: size * count // total for n, count in counts.items()}
                 key = rows_key(name, *counts) if len(counts) == 1 else joint_key(name, counts)
                 if self.job.ids_only:
                     continue
-                yield Blob(BlobKind.ROWS, key, self.task, total, some.head + data, size)
-            known = self.account.seen.tables.setdefault(name, SeenTable(original, seen.first))
-            self._see_columns(known, block, some, table.facts)
-            known.add(seen)
+                yield Blob(BlobKind.ROWS, key, self.task, total, some.head + data)
 
-    def _see_columns(
-        self, table: SeenTable, block: CellBlock, fields: BatchFields, facts: np.ndarray
-    ) -> None:
-        """Note the fields that have a column in at least one row."""
+    def _columns(
+        self, block: CellBlock, fields: BatchFields, facts: np.ndarray
+    ) -> list[SeenColumn]:
+        """The fields that have a column in at least one row."""
         files, lines = block.files, block.numbers
-        found = zip(fields.fields, fields.is_new, facts.tolist(), strict=True)
-        for (pointer, column), is_new, (bits, row, place) in found:
-            if bits and pointer.startswith("/"):
-                kinds = _kinds(bits)
-                self.account.seen.see_field(pointer, kinds)
-                if is_new:
-                    first = files.item(row), lines.item(row), place
-                    table.see(column, pointer, first, kinds)
+        found = []
+        for (at, column), (bits, row, place) in zip(fields.fields, facts.tolist(), strict=True):
+            if bits and at.startswith("/"):
+                first = files.item(row), lines.item(row), place
+                found.append(SeenColumn(at, column, first, _kinds(bits)))
+        return found
 
     def _ids(self, block: CellBlock, tables: TableRows, origins: Origins) -> Iterator[Blob]:
         """The message ids of all tables with what is needed to compare them, by hash bucket."""

@@ -6,7 +6,6 @@ from hashlib import blake2b
 from typing import Any, BinaryIO, Self
 
 from eventlake.load.seen import Seen
-from eventlake.load.task_memory import USUAL, TaskMemory
 from eventlake.rules.names import STANDARD_COLUMNS, Naming
 from eventlake.rules.partitions import DatePartition
 from eventlake.settings.models import Limits
@@ -50,7 +49,6 @@ class StageJob:
     ids_only: bool = False  # nothing is loaded
     keep_lines: bool = True  # for the record log
     room: int | None = None  # new tables for which the catalog has room, if known
-    memory: TaskMemory = USUAL
 
     @property
     def raw(self) -> Storage:
@@ -71,9 +69,11 @@ class StageJob:
 
 def over_limits(job: StageJob, seen: Seen) -> bool:
     """Whether all tasks together exceed a limit that each of them respected."""
-    tables = seen.tables.keys() | job.columns.keys()
-    widths = (len(job.known_columns(name)) + len(t.columns) for name, t in seen.tables.items())
-    widest = max(widths, default=0)
+    columns = {table.table: set(job.known_columns(table.table)) for table in seen.tables}
+    for table in seen.tables:
+        columns[table.table].update(column.column for column in table.columns)
+    tables = columns.keys() | job.columns.keys()
+    widest = max(map(len, columns.values()), default=0)
     return (
         len(tables) > job.limits.tables
         or (job.room is not None and len(tables) - len(job.columns) > job.room)

@@ -1,7 +1,7 @@
 """Staged batches: rows of one table as parsed cells, not yet cast to types."""
 
 import struct
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -29,12 +29,9 @@ def encoded_fields(fields: Sequence[Field]) -> bytes:
     return _SIZE.pack(len(head)) + head
 
 
+@lru_cache(4096)  # batches of a table mostly share it
 def _decoded_fields(head: bytes) -> list[Field]:
     return msgspec.msgpack.decode(unpacked(memoryview(head)[_SIZE.size :]), type=list[Field])
-
-
-_kept_fields = lru_cache(4096)(_decoded_fields)  # batches of a table mostly share it
-_SHORT = 16 << 10  # bytes of fields that are kept
 
 
 class StagedBatch:
@@ -63,8 +60,7 @@ class StagedBatch:
 
     @property
     def fields(self) -> list[Field]:
-        is_short = len(self.head) <= _SHORT
-        return _kept_fields(self.head) if is_short else _decoded_fields(self.head)
+        return _decoded_fields(self.head)
 
     def rows(self, base: int) -> StagedRows:
         """The addresses of the rows; the columns of their fields start at `base`."""
@@ -112,10 +108,7 @@ class StagedTable:
 
     @classmethod
     def of(
-        cls,
-        blobs: Iterable[Blob],
-        duplicates: np.ndarray,
-        keys: Collection[str] | None = None,
+        cls, blobs: Iterable[Blob], duplicates: np.ndarray, keys: Mapping[str, str] | None = None
     ) -> "StagedTable | None":
         """The kept rows, None without any; with keys, only rows of these partitions."""
         batches = list(map(StagedBatch, blobs))
@@ -128,7 +121,7 @@ class StagedTable:
         code = {key: number for number, key in enumerate(names)}
         codes = np.repeat([code[key] for key, _ in in_order], [rows for _, rows in in_order])
         left_out = _is_in(duplicates, positions(files, lines))
-        if keys is not None and any(key not in keys for key in names):
+        if keys is not None:
             left_out |= np.array([key not in keys for key in names])[codes]
         kept = np.flatnonzero(~left_out)
         if not len(kept):
@@ -141,20 +134,6 @@ class StagedTable:
 
     def __len__(self) -> int:
         return len(self.order)
-
-    def keys_in(self, rows: slice) -> list[str]:
-        """The keys of which all rows are in a range."""
-        return [
-            key
-            for key, own in self.slices.items()
-            if rows.start <= own.start and own.stop <= rows.stop
-        ]
-
-    def middle_of(self, rows: slice) -> int | None:
-        """Where a range of whole partitions can be divided, about in its middle."""
-        middle = (rows.start + rows.stop) // 2
-        starts = [own.start for own in self.slices.values() if rows.start < own.start < rows.stop]
-        return min(starts, key=lambda start: abs(start - middle), default=None)
 
     def checksums(self) -> dict[str, int]:
         """By key of staged rows, the checksum of the kept ids."""

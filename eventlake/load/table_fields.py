@@ -12,8 +12,6 @@ from eventlake.load.staged import PAYLOAD, Field, encoded_fields
 from eventlake.rules.events import Path
 from eventlake.rules.names import column_name, is_spelled_like_column, pointer, type_of_table
 
-_KEPT = 16  # different sets of fields; blocks of a table mostly have the same
-
 
 @dataclass(frozen=True, slots=True)
 class BatchFields:
@@ -23,7 +21,6 @@ class BatchFields:
     fields: list[Field]
     rival: np.ndarray
     spelled: np.ndarray
-    is_new: list[bool]  # whether the lake lacks the column
 
 
 class TableFields:
@@ -34,8 +31,7 @@ class TableFields:
         self._event_type = type_of_table(table, job.naming)
         self._partition_keys = job.date_partition.keys
         self._columns: dict[Path, str | None] = {}
-        self._known = job.known_columns(table)  # columns that the table has in the lake
-        self._have = set(self._known)
+        self._have = set(job.known_columns(table))  # columns that the table has in the lake
         self._batches: dict[bytes, BatchFields] = {}
 
     def take(self, paths: Collection[Path]) -> bool:
@@ -52,16 +48,12 @@ class TableFields:
         """The fields with these numbers, all known to `take`; the empty path is the payload."""
         found = self._batches.get(numbers)
         if found is None:
-            if len(self._batches) == _KEPT:
-                self._batches.clear()
             found = self._batches[numbers] = self._batch(list(paths))
         return found
 
-    def forget(self) -> None:
-        """Call it when fields get other numbers. Columns stay known, but not all of their fields:
-        any number of them may have the same column."""
+    def forget_numbers(self) -> None:
+        """Call it when the numbers of fields are reassigned."""
         self._batches.clear()
-        self._columns.clear()
 
     def _batch(self, paths: list[Path]) -> BatchFields:
         columns = [self._columns[path] if path else PAYLOAD[1] for path in paths]
@@ -77,7 +69,6 @@ class TableFields:
             fields,
             np.array([number.get(column, ALONE) for column in columns], np.int32),
             np.array([is_spelled_like_column(path, self._naming) for path in paths], np.bool_),
-            [column not in self._known for column in columns],
         )
 
     def _column(self, path: Path) -> str | None:

@@ -1,6 +1,6 @@
 """Casts staged rows to the types of their table."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -49,64 +49,27 @@ class TypedRows:
     payloads: pa.Array | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Casting:
-    """Staged rows with the types of their table.
+def typed_rows(staged: StagedTable, schema: TableSchema, event: str | None = None) -> TypedRows:
+    """Cast every cell into its column; values that lose something go to `rescued_data`.
 
-    `event` is the value of that column in all rows, if it is the same for the whole table; `most`
-    is the limit in bytes of rows that are cast together.
+    `event` is the value of that column in all rows, if it is the same for the whole table.
     """
-
-    rows: StagedRows
-    fields: Sequence[Field]
-    schema: TableSchema
-    event: str | None = None
-    most: int = _MOST
-
-    @classmethod
-    def of(
-        cls, staged: StagedTable, schema: TableSchema, event: str | None = None, most: int = _MOST
-    ) -> "Casting":
-        return cls(*staged.rows(), schema, event, min(most, _MOST))
-
-    def parts(self, rows: slice) -> Iterator[tuple[slice, TypedRows]]:
-        """A range of rows in parts that keep to the limit."""
-        typed = self.typed(rows)
-        if typed is not None:
-            yield rows, typed
-            return
-        middle = (rows.start + rows.stop) // 2
-        yield from self.parts(slice(rows.start, middle))
-        yield from self.parts(slice(middle, rows.stop))
-
-    def typed(self, rows: slice) -> TypedRows | None:
-        """A range of rows as columns; None if they are more than the limit. One row never is."""
-        some = StagedRows(*(part[rows] for part in self.rows))
-        return _typed_rows(some, self.fields, self.schema, self.event, self.most)
-
-
-def _typed_rows(
-    rows: StagedRows, fields: Sequence[Field], schema: TableSchema, event: str | None, most: int
-) -> TypedRows | None:
-    """Cast every cell into its column; values that lose something go to `rescued_data`."""
-    length = len(rows.cells)
+    rows, fields = staged.rows()
     types = {name: type for name, type in schema.types().items() if name != RESCUED_DATA}
     if PAYLOAD in fields:
         types[PAYLOAD[1]] = LakeType.STRING
-    filled = _filled(rows, fields, types, most)
-    if filled is None:
-        return None
+    filled = _filled(rows, fields, types)
     columns = filled.columns
     payloads = columns.pop(PAYLOAD[1], None)
     if event is not None:
-        columns["event"] = pa.repeat(pa.scalar(event, pa.string()), length)
+        columns["event"] = pa.repeat(pa.scalar(event, pa.string()), len(staged))
     if RESCUED_DATA in schema.types():
         columns = {c.name: columns.get(c.name, _nothing(c.type)) for c in schema.columns}
     if filled.rescued is not None:
         columns[RESCUED_DATA] = filled.rescued
     if isinstance(payloads, SparseColumn):
-        payloads = payloads.whole(length)
-    return TypedRows(TypedColumns(length, columns), filled.casts, filled.cells, payloads)
+        payloads = payloads.whole(len(staged))
+    return TypedRows(TypedColumns(len(staged), columns), filled.casts, filled.cells, payloads)
 
 
 @cache
@@ -123,9 +86,7 @@ class _Filled:
     cells: int
 
 
-def _filled(
-    rows: StagedRows, fields: Sequence[Field], types: dict[str, LakeType], most: int
-) -> _Filled | None:
+def _filled(rows: StagedRows, fields: Sequence[Field], types: dict[str, LakeType]) -> _Filled:
     number = {name: at for at, name in enumerate(types)}
     column_of = np.array([number[c] if c else NO_COLUMN for _, c in fields], np.int64)
     names = list(types)
@@ -133,16 +94,22 @@ def _filled(
     counts = np.zeros((len(names), 2), np.int64)
     count_cells(rows, column_of, counts)
     count, texts = counts[:, 0], np.where(kinds == filling.STRING, counts[:, 1], 0)
+    if np.max(texts, initial=0) > _MOST:
+        raise OverflowError(
+            f"{names[int(np.argmax(texts))]} has more than 2 GB of text in one file. Hours are "
+            "divided by raw file: put these events into several of them."
+        )
     length = len(rows.cells)
     sparse = count * FEW <= length
-    sizes = _sizes(kinds, count, texts, length, sparse)
-    if np.sum(sizes) > most:  # the smaller form of each column, although it is slower to write
-        whole, few = (_sizes(kinds, count, texts, length, np.full_like(sparse, s)) for s in (0, 1))
-        sparse = np.sum(few, axis=1) < np.sum(whole, axis=1)
-        sizes = np.where(sparse[:, None], few, whole)
-        if np.sum(sizes) > most and length > 1:
-            return None
-    room = np.where(count[:, None] == 0, 0, (sizes + (_SPARE + 63)) & ~63)
+    slots = np.where(sparse, count, length)
+    bits = (length + 7) // 8
+    fixed = np.where(kinds == filling.BOOLEAN, (slots + 7) // 8, _WIDTHS[kinds] * slots)
+    fixed += np.where(kinds == filling.STRING, 4, 0)
+    sizes = np.column_stack(
+        [np.where(sparse, 0, bits), fixed, texts, np.where(sparse, 8 * count, 0)]
+    )
+    room = (sizes + (_SPARE + 63)) & ~63
+    room[count == 0] = 0
     starts = (np.cumsum(room) - room.ravel()).reshape(room.shape)
     memory = pa.allocate_buffer(int(np.sum(room)))
     view = np.frombuffer(memory, np.uint8)
@@ -169,8 +136,6 @@ def _filled(
     while row < length:
         row = fill_columns(rows, row, column_of, columns, rescue.memory, rescue.state)
         if row < length:
-            if 2 * rescue.size > most and length > 1:
-                return None
             rescue.grow(int(6 * rows.bytes[row] + rows.cells[row] * (rescue.longest + 4) + 4))
     found: dict[str, pa.Array | SparseColumn] = {}
     casts: dict[str, CastCounts] = {}
@@ -201,17 +166,6 @@ def _filled(
     return _Filled(found, casts, rescue.array(), int(rescue.state[1]))
 
 
-def _sizes(
-    kinds: np.ndarray, count: np.ndarray, texts: np.ndarray, length: int, sparse: np.ndarray
-) -> np.ndarray:
-    """The bytes of each column: of validity bits, values, texts, and row numbers."""
-    slots = np.where(sparse, count, length)
-    fixed = np.where(kinds == filling.BOOLEAN, (slots + 7) // 8, _WIDTHS[kinds] * slots)
-    fixed += np.where(kinds == filling.STRING, 4, 0)
-    bits, numbers = np.where(sparse, 0, (length + 7) // 8), np.where(sparse, 8 * count, 0)
-    return np.column_stack([bits, fixed, texts, numbers]) * (count > 0)[:, None]
-
-
 class _Rescue:
     """Memory for `rescued_data`, which grows as needed."""
 
@@ -225,10 +179,6 @@ class _Rescue:
         self._offsets = np.zeros(rows + 1, np.int32)
         self._texts = np.empty(ROOM, np.uint8)
         self.state = np.zeros(3, np.int64)
-
-    @property
-    def size(self) -> int:
-        return len(self._texts)
 
     @property
     def memory(self) -> Rescue:
@@ -253,6 +203,6 @@ class _Rescue:
         if not cells:
             return None
         if used > _MOST:
-            raise OverflowError("rescued_data has more than 2 GB of text in one row.")
+            raise OverflowError("rescued_data has more than 2 GB of text in one file.")
         buffers = [pa.py_buffer(self._bits), pa.py_buffer(self._offsets), pa.py_buffer(self._texts)]
         return pa.Array.from_buffers(pa.string(), self._rows, buffers, self._rows - rows)

@@ -6,11 +6,11 @@ from eventlake.columnar.cells import ENVELOPE
 from eventlake.columnar.events import numbers_of
 from eventlake.columnar.fields import (
     FULL,
+    MOST_FIELDS,
     NONE,
     Fields,
     field_of,
     grown,
-    is_half_full,
     new_fields,
     path_of,
 )
@@ -19,6 +19,7 @@ from eventlake.rules.names import Naming, table_name
 
 # Not part of the payload: two deliveries of a message differ in them.
 STAMPS = ("receivedAt", "sentAt", "timestamp")
+_NEARLY_FULL = MOST_FIELDS // 2
 
 
 class Vocabulary:
@@ -26,6 +27,8 @@ class Vocabulary:
 
     def __init__(self, naming: Naming) -> None:
         self._naming = naming
+        self.tables: list[str] = []
+        self._numbers: dict[str, int] = {}
         self._start()
 
     def _start(self) -> None:
@@ -35,20 +38,13 @@ class Vocabulary:
         self._paths: dict[int, Path] = {0: ()}
         self._fields: dict[Path, int] = {}
         self._tables: list[int] = []  # by name: the number of the table
-        self.tables: list[str] = []
-        self._numbers: dict[str, int] = {}
-
-    @property
-    def is_full(self) -> bool:
-        """Whether few numbers are left, or little room for keys."""
-        return is_half_full(self.fields) or is_half_full(self.names)
 
     def make_room(self) -> bool:
-        """Call it between blocks: starts over if it is full."""
-        if self.is_full:
-            self._start()
-            return True
-        return False
+        """Call it between blocks: starts over if few numbers are left."""
+        if max(_used(self.fields), _used(self.names)) <= _NEARLY_FULL:
+            return False
+        self._start()
+        return True
 
     def path(self, field: int) -> Path:
         path = self._paths.get(field)

@@ -10,7 +10,7 @@ from eventlake.load.blobs import BlobKind
 from eventlake.load.stage import stage
 from eventlake.load.stage_job import RawFile, StageJob
 from eventlake.load.staged import StagedTable
-from eventlake.load.typed_rows import Casting
+from eventlake.load.typed_rows import typed_rows
 from eventlake.rules.names import Naming
 from eventlake.rules.partitions import DatePartition
 from eventlake.rules.types import Column, LakeType, TableSchema
@@ -32,6 +32,5 @@ def warm_up() -> None:
     rows = [blob for blob in blobs if blob.kind == BlobKind.ROWS]
     table = StagedTable.of(rows, np.empty(0, np.uint64))
     if table is not None:
-        schema = TableSchema("page", "", "page", "page", columns)
-        Casting.of(table, schema).typed(slice(0, len(table)))
+        typed_rows(table, TableSchema("page", "", "page", "page", columns))
     writer.warm_up()

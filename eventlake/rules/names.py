@@ -16,12 +16,10 @@ Notes:
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache, wraps
+from functools import lru_cache
 from hashlib import sha256
-from typing import ParamSpec, TypeVar, cast
 
 from eventlake.rules.types import LakeType
 
@@ -34,20 +32,6 @@ PARTITION_KEYS = frozenset({"year", "month", "day", "hr"})
 _WORDS = re.compile(r"[A-Z0-9]+[a-z0-9]*|[a-z0-9]+")
 _HASH_DIGITS = 8
 _CACHED_NAMES = 65_536
-_LONG = 400  # characters
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def _remembered(function: Callable[P, R]) -> Callable[P, R]:
-    """Cache results, but not those of long names: names may be as long as a line."""
-    cached = cast(Callable[P, R], lru_cache(_CACHED_NAMES)(function))
-
-    @wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        return (cached if len(str(args[:2])) < _LONG else function)(*args, **kwargs)
-
-    return call
 
 
 class Naming(StrEnum):
@@ -119,13 +103,13 @@ _WAREHOUSE_TYPES = {table: event_type for event_type, table in _WAREHOUSE_TABLES
 _TRACK = "track_"
 
 
-@_remembered
+@lru_cache(_CACHED_NAMES)
 def snake(name: str, limit: int = NAME_LENGTH) -> str:
     """The name rule: `productID` is `product_id`, `A/B Test` is `a_b_test`."""
     return _fit(_snake(name), limit)
 
 
-@_remembered
+@lru_cache(_CACHED_NAMES)
 def column_name(
     path: tuple[str, ...],
     naming: Naming = Naming.NATIVE,
@@ -153,14 +137,14 @@ def column_name(
     return None if hidden or standard.field in _RELIED_UPON else column
 
 
-@_remembered
+@lru_cache(_CACHED_NAMES)
 def is_spelled_like_column(path: tuple[str, ...], naming: Naming = Naming.NATIVE) -> bool:
     """Whether a field has the name of its column; it then wins over others of that column."""
     named = _named_part(path, naming)
     return "_".join(named) == "_".join(map(_snake, named))
 
 
-@_remembered
+@lru_cache(_CACHED_NAMES)
 def table_name(event_type: str, event: str | None = None, naming: Naming = Naming.NATIVE) -> str:
     """The table of an event, without prefix; `event_type` is one of the six, in lower case."""
     if event_type != "track":
@@ -193,7 +177,7 @@ def catalog_table(table: str, prefix: str | None) -> str:
     return _fit(f"{prefix}_{table}", NAME_LENGTH) if prefix else table
 
 
-@_remembered
+@lru_cache(_CACHED_NAMES)
 def pointer(path: tuple[str, ...]) -> str:
     """The JSON pointer (RFC 6901) to a field."""
     return "".join(f"/{key.replace('~', '~0').replace('/', '~1')}" for key in path)

@@ -19,7 +19,7 @@ from eventlake.runs.unit import Unit, UnitWork
 from eventlake.state.manifest import NewFile, PartitionChange
 
 SPLIT_BYTES = 512 << 20
-"""Staged bytes per file, about 256 MB of Parquet, unless a task has too little memory."""
+"""Staged bytes per file, about 256 MB of Parquet; more become several files."""
 
 
 class Placement(msgspec.Struct, frozen=True):
@@ -30,6 +30,7 @@ class Placement(msgspec.Struct, frozen=True):
     partition: str
     location: str
     written_to: str
+    splits: int
     before: CatalogPartition | None
     keeps: bool  # whether the current files of the partition stay
 
@@ -38,9 +39,8 @@ class Placement(msgspec.Struct, frozen=True):
         return self.before is not None and self.before.location != self.location
 
 
-def file_bytes(work: UnitWork) -> int:
-    """The staged bytes that become one file."""
-    return min(SPLIT_BYTES, work.memory.file_bytes)
+def splits(staged_bytes: int) -> int:
+    return max(1, -(-staged_bytes // SPLIT_BYTES))
 
 
 WAITING = 2
@@ -60,22 +60,23 @@ class Placer:
         self,
         schema: TableSchema,
         partition: str,
+        staged: int,
         before: CatalogPartition | None,
-        one_file: bool = True,
         own_folder: bool = True,
     ) -> Placement:
+        count = splits(staged)
         replaces = self.unit.window is not None
-        if not replaces and (before is None or one_file) and (before or own_folder):
+        if not replaces and (before is None or count == 1) and (before or own_folder):
             location = (
                 before.location
                 if before
                 else paths.partition_folder(self.source_id, schema.table, partition)
             )
             aside = self.aside(schema, partition)
-            return Placement(schema, partition, location, aside, before, keeps=True)
+            return Placement(schema, partition, location, aside, count, before, keeps=True)
         location = self.version_folder(schema, partition)
         stem = self.inside(location)
-        return Placement(schema, partition, location, stem, before, keeps=not replaces)
+        return Placement(schema, partition, location, stem, count, before, keeps=not replaces)
 
     def aside(self, schema: TableSchema, partition: str, inside: str = "") -> str:
         """The folder in which files wait until they are moved to a folder that readers use.
@@ -113,13 +114,12 @@ def place_partitions(
     before = _before(work, seen, {table: resolved[table] for table, _ in staged})
     # Files of a dropped partition are still in its folder, and would return with it.
     dropped = {t: work.state.dropped.get(one.schema.key, ()) for t, one in resolved.items()}
-    most = file_bytes(work)
     for (table, partition), size in sorted(staged.items()):
         schema = resolved[table].schema
         values = partition_values(partition)
         own_folder = schema.owns_folder and values not in dropped[table]
         placements[rows_key(table, partition)] = placer.placement(
-            schema, partition, before.get((table, values)), size <= most, own_folder
+            schema, partition, size, before.get((table, values)), own_folder
         )
     return placements
 

@@ -19,13 +19,7 @@ from eventlake.runs.archive import archive_storage
 from eventlake.runs.clean_up import with_unused
 from eventlake.runs.context import Published, now
 from eventlake.runs.dedup import Duplicates, RowsMove, deduplicate, freed_copies
-from eventlake.runs.placement import (
-    Placement,
-    emptied,
-    file_bytes,
-    partition_changes,
-    place_partitions,
-)
+from eventlake.runs.placement import Placement, emptied, partition_changes, place_partitions
 from eventlake.runs.record_log import log_records
 from eventlake.runs.resolve import RESCUED, ResolvedTable, resolve
 from eventlake.runs.retype import Shadows, shadows_of
@@ -75,7 +69,7 @@ def room_for_tables(work: UnitWork, seen: Seen) -> int | None:
     The catalog is asked only then: a database may have hundreds of thousands of tables.
     """
     source, catalog = work.context.source, work.context.catalog
-    new = seen.tables.keys() - work.tables.keys()
+    new = {table.table for table in seen.tables} - work.tables.keys()
     if not new:
         return None
     names = catalog.names(source.database)
@@ -150,7 +144,6 @@ def _stage_job(work: UnitWork) -> StageJob:
         window=window.in_us if window else None,
         tables=work.unit.tables,
         archive=archive_storage(work.context.storage, source),
-        memory=work.memory,
     )
 
 
@@ -252,10 +245,10 @@ def _load(
         requested=shadows.schemas,
         shadows=shadows.targets,
         dry=work.dry,
-        memory=work.memory,
     )
+    splits = {key: one.splits for key, one in placements.items() if one.splits > 1}
     staged = {rows_key(*at): size for at, size in seen.staged_bytes().items()}
-    shares = deal_out(staged, file_bytes(work), work.flow.slots, work.memory.share_bytes)
+    shares = deal_out(staged, splits, work.flow.slots)
     return work.flow.load(job, shares) if placements else []
 
 

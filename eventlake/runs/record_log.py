@@ -11,7 +11,7 @@ from eventlake.catalog import sync_records
 from eventlake.catalog.base import Catalog, CatalogPartition
 from eventlake.catalog.sync_reports import DATABASE
 from eventlake.load.record_log import DUPLICATE, OTHER_PAYLOAD, LogJob, NotLoaded
-from eventlake.load.seen import Seen
+from eventlake.load.seen import Seen, SeenTable
 from eventlake.rules import paths
 from eventlake.rules.errors import ConservationError, StateError
 from eventlake.rules.inference import Kind
@@ -24,7 +24,9 @@ from eventlake.storage import Storage, StoredFile
 
 def log_records(work: UnitWork, seen: Seen, duplicates: Duplicates) -> tuple[NewFile, ...]:
     """Log what was not loaded, beside what was, and number the files of the run."""
-    by_reason = {r: np.frombuffer(rows, np.uint64) for r, rows in seen.not_loaded.items()}
+    by_reason = {
+        r: np.array(positions, dtype=np.uint64) for r, positions in seen.not_loaded.items()
+    }
     other = duplicates.other_payload
     by_reason[DUPLICATE] = np.setdiff1d(duplicates.positions, other, assume_unique=True)
     by_reason[OTHER_PAYLOAD] = other
@@ -35,7 +37,7 @@ def log_records(work: UnitWork, seen: Seen, duplicates: Duplicates) -> tuple[New
         order = np.argsort(positions)
         job = _job(work, seen, tuple(by_reason))
         work.flow.log(job, NotLoaded(positions[order], codes[order]))
-    add_types(work.payload_types, seen)
+    add_types(work.payload_types, seen.tables)
     write_metadata(work.context.storage, work.context.facts, "running", work.payload_types)
     return _numbered(work, seen.rows_in)
 
@@ -109,10 +111,11 @@ PayloadTypes = dict[str, set[str]]
 """The JSON types of the fields of events, by JSON pointer."""
 
 
-def add_types(types: PayloadTypes, seen: Seen) -> None:
+def add_types(types: PayloadTypes, tables: Iterable[SeenTable]) -> None:
     """Add the fields that were seen, with the JSON types of their values."""
-    for pointer, kinds in seen.fields.items():
-        types.setdefault(pointer, set()).update(_JSON_TYPES[kind] for kind in kinds)
+    for table in tables:
+        for column in table.columns:
+            types.setdefault(column.pointer, set()).update(_JSON_TYPES[k] for k in column.kinds)
 
 
 class LogMetadata(msgspec.Struct, frozen=True):

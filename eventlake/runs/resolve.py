@@ -3,10 +3,10 @@
 Pure functions.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from eventlake.load.seen import SeenTable
+from eventlake.load.seen import RawPosition, SeenTable
 from eventlake.rules.inference import Kind, infer
 from eventlake.rules.names import RESCUED_DATA, STANDARD_COLUMNS, Naming
 from eventlake.rules.types import Column, LakeType, TableSchema
@@ -36,48 +36,59 @@ def standard_columns(naming: Naming) -> tuple[Column, ...]:
 
 
 def resolve(
-    source: Source, known: Mapping[str, TableSchema], seen: Mapping[str, SeenTable]
+    source: Source, known: Mapping[str, TableSchema], seen: Iterable[SeenTable]
 ) -> dict[str, ResolvedTable]:
     """All tables of the unit, by table name; `known` are those of the lake, by catalog name."""
+    by_table: dict[str, list[SeenTable]] = {}
+    for table in seen:
+        by_table.setdefault(table.table, []).append(table)
     folders = {schema.table for schema in known.values()}
     return {
-        table: _resolve_table(source, known, table, one, owns_folder=table not in folders)
-        for table, one in sorted(seen.items())
+        table: _resolve_table(source, known, parts, owns_folder=table not in folders)
+        for table, parts in sorted(by_table.items())
     }
 
 
 def _resolve_table(
-    source: Source,
-    known: Mapping[str, TableSchema],
-    table: str,
-    seen: SeenTable,
-    owns_folder: bool,
+    source: Source, known: Mapping[str, TableSchema], parts: list[SeenTable], owns_folder: bool
 ) -> ResolvedTable:
-    name = source.catalog_table(table)
+    first = min(parts, key=lambda part: part.first)
+    name = source.catalog_table(first.table)
     before = known.get(f"{source.database}.{name}")
     schema = before or TableSchema(
-        table=table,
+        table=first.table,
         database=source.database,
         name=name,
-        original=seen.original,
+        original=first.original,
         columns=standard_columns(source.naming),
         owns_folder=owns_folder,
     )
-    added = _new_columns(schema, seen)
+    added = _new_columns(schema, parts)
     grown = schema.with_columns(added)
     new = grown.columns if before is None else added
     return ResolvedTable(grown, new, is_new=before is None)
 
 
-def _new_columns(schema: TableSchema, seen: SeenTable) -> tuple[Column, ...]:
+def _new_columns(schema: TableSchema, parts: list[SeenTable]) -> tuple[Column, ...]:
     """The columns that the table lacks, in order of discovery, with the types of their values."""
     known = schema.types()
-    in_order = sorted(seen.columns.items(), key=lambda item: item[1].first)
-    return tuple(
-        Column(name, _type(column.pointer, column.kinds), column.pointer)
-        for name, column in in_order
-        if name not in known
-    )
+    found: dict[str, tuple[RawPosition, str, frozenset[Kind]]] = {}
+    for part in parts:
+        for column in part.columns:
+            name = column.column
+            if name in known:
+                continue
+            before = found.get(name)
+            if before is None:
+                found[name] = (column.first, column.pointer, column.kinds)
+                continue
+            position, pointer, kinds = before
+            if column.first < position:
+                position, pointer = column.first, column.pointer
+            if position is not before[0] or not column.kinds <= kinds:
+                found[name] = (position, pointer, kinds | column.kinds)
+    in_order = sorted(found.items(), key=lambda item: item[1][0])
+    return tuple(Column(name, _type(at, kinds), at) for name, (_, at, kinds) in in_order)
 
 
 def _type(pointer: str, kinds: frozenset[Kind]) -> LakeType:

@@ -8,7 +8,6 @@ from typing import TypeVar
 
 from eventlake.catalog.base import CatalogPartition, Days
 from eventlake.load.stage_job import RawFile
-from eventlake.load.task_memory import TaskMemory
 from eventlake.rules import paths
 from eventlake.rules.types import TableSchema
 from eventlake.runs.context import Dataflow, RunContext
@@ -176,10 +175,6 @@ class UnitWork:
     def tables(self) -> dict[str, TableSchema]:
         """The tables of the source in its current database, by table."""
         return self.state.tables_of(self.context.source)
-
-    @property
-    def memory(self) -> TaskMemory:
-        return TaskMemory.of(self.context.settings.task_memory_mb)
 
     @property
     def name(self) -> str:

@@ -210,9 +210,6 @@ Minutes = Annotated[int, _count("allowed: a whole number of minutes from 1 to 14
 Percent = Annotated[float, Field(ge=0, le=100, description="allowed: a number from 0 to 100")]
 Count = Annotated[int, _count("allowed: a whole number, 1 or more", most=2**53)]
 FileCount = Annotated[int, _count("allowed: a whole number of files, 2 or more", least=2)]
-TaskMegabytes = Annotated[
-    int, _count("allowed: a whole number of megabytes, 640 or more", least=640)
-]
 Megabytes = Annotated[int, _count("allowed: a whole number of megabytes, 1 or more")]
 PastDays = Annotated[
     int, _count("allowed: a whole number of days from 0 to 3650", least=0, most=3650)

@@ -45,9 +45,6 @@ class FreshnessOf(StrEnum):
     OFF = "off"
 
 
-TASK_MEMORY_MB = 1_536
-
-
 class Limits(fields.SettingsGroup):
     """Limits; beyond one, only the line, column or table concerned is rejected."""
 
@@ -225,7 +222,6 @@ class Settings(Overridable):
     engine: fields.EngineChoice = "local"
     spark: Annotated[Spark, Field(description="allowed: python, wait_minutes, conf")] = Spark()
     stagger: Annotated[bool, Field(description="allowed: true | false")] = True
-    task_memory_mb: fields.TaskMegabytes = TASK_MEMORY_MB
     private_files: Annotated[bool, Field(description="allowed: true | false")] = True
     sources: Annotated[
         tuple[Source, ...],

@@ -4,7 +4,7 @@ Staging tasks keep blobs in a store. The driver has the byte range of every blob
 blobs to the tasks of the next pass, which read them from the store: nothing is shuffled.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -14,7 +14,9 @@ from eventlake.load.blobs import (
     Blob,
     BlobKind,
     Shares,
+    divided,
     file_number,
+    parts_of,
     table_of,
 )
 from eventlake.load.dedup import Deduped, DedupJob, dedup
@@ -109,8 +111,7 @@ class StagedDataflow:
             with store.fetching() as fetch:
                 return [dedup(job, int(key), fetch(blobs)).encode() for key, blobs in groups]
 
-        ids = ((str(job.group_of(blob.key)), blob) for blob in self._of(BlobKind.IDS))
-        tasks = self._tasks(ids)
+        tasks = self._tasks(BlobKind.IDS, lambda blob: {str(job.group_of(blob.key))})
         results = self._runner.each("deduplicate", work, tasks)
         return [Deduped.decode(data) for encoded in results for data in encoded]
 
@@ -121,13 +122,16 @@ class StagedDataflow:
             job, groups = shared.for_task(task[0]), task[1]
             with job.record_log() as log, store.fetching() as fetch:
                 return [
-                    encode_files(
-                        load(job, file_number(share), shares.rows_of(share, fetch(blobs)), log)
-                    )
+                    encode_files(load(job, file_number(share), _of(share, fetch(blobs)), log))
                     for share, blobs in groups
                 ]
 
-        tasks = self._tasks(shares.of_all(self._of(BlobKind.ROWS)))
+        def _of(share: str, blobs: Sequence[Blob]) -> list[Blob]:
+            """The parts of blobs that belong to a share; blobs of several shares are small."""
+            parts = (divided(blob) if shares.divides(blob) else [blob] for blob in blobs)
+            return [part for some in parts for part in some if shares.of(part) == share]
+
+        tasks = self._tasks(BlobKind.ROWS, lambda blob: _shares_of(blob, shares))
         tables = [{table_of(blobs[0]) for _, blobs in groups} for groups in tasks]
         shared, inputs = job.dealt_out(tables)
         results = self._runner.each("load", work, [*zip(inputs, tasks, strict=True)])
@@ -142,7 +146,8 @@ class StagedDataflow:
             with store.fetching() as fetch:
                 log_not_loaded(job, parts, fetch)
 
-        parts = by_chunk(rows, self._of(BlobKind.LINES), self._task_of)
+        chunks = [blob for blob in self._staged if blob.kind == BlobKind.LINES]
+        parts = by_chunk(rows, chunks, self._task_of)
         tasks = evenly(parts, lambda part: sum(map(store.size, part[0])), self.slots)
         self._runner.each("log what was not loaded", work, tasks)
 
@@ -150,16 +155,22 @@ class StagedDataflow:
         self._staged = []
         self._store.clear()
 
-    def _of(self, kind: BlobKind) -> Iterator[Blob]:
-        return (blob for blob in self._staged if blob.kind == kind)
-
-    def _tasks(self, blobs: Iterable[tuple[str, Blob]]) -> list[Groups]:
-        """Blobs by group, the groups distributed over tasks, the largest first."""
+    def _tasks(self, kind: BlobKind, groups_of: Callable[[Blob], Iterable[str]]) -> list[Groups]:
+        """Groups of staged blobs, distributed over tasks, the largest first."""
         groups: dict[str, list[Blob]] = {}
-        for group, blob in blobs:
-            groups.setdefault(group, []).append(blob)
+        for blob in self._staged:
+            if blob.kind == kind:
+                for group in groups_of(blob):
+                    groups.setdefault(group, []).append(blob)
 
         def size(group: tuple[str, list[Blob]]) -> int:
             return sum(map(self._store.size, group[1]))
 
         return evenly(groups.items(), size, self.slots * TASKS_PER_SLOT)
+
+
+def _shares_of(blob: Blob, shares: Shares) -> Iterable[str]:
+    """All shares that a blob has rows for, in a fixed order."""
+    if not shares.divides(blob):
+        return (shares.of(blob),)
+    return dict.fromkeys(shares.of(blob._replace(key=key)) for key in parts_of(blob))

@@ -1,6 +1,7 @@
 """Writes Parquet files of one table with compiled code."""
 
 from array import array
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -48,9 +49,8 @@ _VARIOUS = 2_000  # bytes of a column; below, zstd saves less than it costs
 _NONE = 1 << 62
 PAGE = 1 << 20
 """Approximate bytes of a page: readers decompress one at a time."""
-MEMORY = 192 << 20
-"""Bytes used to write a file: a third of it for a file made in memory, uncompressed; for others,
-all of it for a row group."""
+LARGEST = 64 << 20
+"""Uncompressed bytes of a file made in memory, which takes three times as much at worst."""
 _CODECS = {SNAPPY: pa.Codec("snappy"), ZSTD: pa.Codec("zstd", 1)}
 _OF_PAGE = 64  # constant bytes that a codec may add to a page
 _TO_PACK = [PAGE_CODEC, PACKED_AT, SIZE]
@@ -59,8 +59,7 @@ _TO_PACK = [PAGE_CODEC, PACKED_AT, SIZE]
 class TableFiles:
     """Rows of a table in memory, any of which can be written as a file."""
 
-    def __init__(self, columns: TypedColumns, memory: int = MEMORY) -> None:
-        self._most = memory
+    def __init__(self, columns: TypedColumns) -> None:
         self._given = columns  # keeps the memory
         types = [TYPES[column.type] for column in columns.columns.values()]
         names = [name.encode() for name in columns.columns]
@@ -77,14 +76,17 @@ class TableFiles:
 
     def write(self, out: pa.NativeFile, rows: slice) -> pq.FileMetaData:
         """Write a file of some of the rows, however large, with Arrow's writer; its footer."""
-        groups = self._given.part(rows).tables(ROW_GROUP, self._most)
-        return write_data_file(out, self._given.schema, groups)
+        groups = (
+            self._table[start : min(start + ROW_GROUP, rows.stop)]
+            for start in range(rows.start, rows.stop, ROW_GROUP)
+        )
+        return write_data_file(out, self._table.schema, groups)
 
     def data(self, rows: slice) -> memoryview | None:
         """A file of some of the rows, until the next is asked for; None: it is too large."""
         some = Rows(rows.start, rows.stop, _VARIOUS, PAGE)
         need = need_of(self._columns, some)
-        if not 0 < some.end - some.start <= ROW_GROUP or 3 * need.total > self._most:
+        if not 0 < some.end - some.start <= ROW_GROUP or need.total > LARGEST:
             return None
         if need.total <= SMALL:
             some = some._replace(various=_NONE)
@@ -112,6 +114,10 @@ class TableFiles:
             most = Need(*(5 * max(two) // 4 for two in zip(need, memory.need, strict=True)))
             self._memory = memory = _Memory(5 * max(rows, memory.rows) // 4, most, self._footer)
         return memory
+
+    @cached_property
+    def _table(self) -> pa.Table:
+        return self._given.table()
 
 
 class _Memory:

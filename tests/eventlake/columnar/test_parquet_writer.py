@@ -319,11 +319,11 @@ def test_sparse_columns_are_the_same_at_every_density(step: int) -> None:
         check_statistics(file, its_columns.table()[some])
 
 
-def test_what_is_too_large_goes_to_another_writer() -> None:
+def test_what_is_too_large_goes_to_another_writer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "LARGEST", 10_000)
     rows = np.arange(1000)
     sparse_rows = SparseColumn(rows, pa.array(rows))
-    columns = TypedColumns(1000, {"number": pa.array(rows), "few": sparse_rows})
-    files = TableFiles(columns, memory=30_000)
+    files = TableFiles(TypedColumns(1000, {"number": pa.array(rows), "few": sparse_rows}))
     for some, maker in ((slice(0, 100), "datalake"), (slice(0, 1000), "parquet-cpp-arrow")):
         file = written(files, some)
         assert pq.read_metadata(BytesIO(file)).created_by.startswith(maker)

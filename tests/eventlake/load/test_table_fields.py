@@ -1,6 +1,5 @@
 """Events taken apart: which field goes to which column, who wins one, and what is rescued."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlake.load.task_memory import USUAL
+from eventlake.load.seen import SeenTable
 from eventlake.rules.events import Reason, leaves
 from eventlake.rules.names import Naming, pointer
 from eventlake.settings.models import Limits
@@ -28,19 +27,20 @@ class TakenApart:
         self._own = {pointer((key,)) for event in events for key in event}
         staged = Staged(root, [event | head | event for event in events], **job)
         self.rows: list[StagedRow] = staged.rows()
+        self.seen: SeenTable = staged.seen.tables[0]
         self.rejected = staged.seen.rejected
 
     @property
     def columns(self) -> list[tuple[str, str, dict[int, Any]]]:
         """Column, pointer and values by row, in order of discovery."""
-        first = {at: column for row in self.rows for at, column in row.columns.items()}
         found = []
-        for at, column in first.items():
+        for seen in sorted(self.seen.columns, key=lambda column: column.first):
+            at = seen.pointer
             if not any(at == own or at.startswith(f"{own}/") for own in self._own):
                 continue
             values = {n: r.values[at] for n, r in enumerate(self.rows) if at in r.columns}
-            assert all(r.columns.get(at, column) == column for r in self.rows)
-            found.append((column, at, values))
+            assert all(r.columns.get(at, seen.column) == seen.column for r in self.rows)
+            found.append((seen.column, at, values))
         return found
 
     def rescued(self, row: int = 0) -> str:
@@ -191,10 +191,10 @@ def test_pointers_escape_what_separates_them(take: Any) -> None:
 
 
 def test_later_blocks_still_know_the_columns(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("eventlake.load.stage.FLUSH_BYTES", 1)
     monkeypatch.setattr("eventlake.columnar.raw_lines.PIECE", 1)
     events = [{"b": 1, "itemID": 1}, {"item_id": 2}, {"itemID": 3, "item_id": 4, "b": 5}, {"c": 1}]
-    lines, memory = [HEAD | event for event in events], replace(USUAL, block_bytes=1)
-    staged = Staged(tmp_path, lines, limits=Limits(columns=18), memory=memory)
+    staged = Staged(tmp_path, [HEAD | event for event in events], limits=Limits(columns=18))
     assert [row.lost for row in staged.rows()] == [[], [], ["/itemID"]]
     assert staged.seen.rejected == {"identify": {Reason.TOO_MANY_COLUMNS: 1}}
 

@@ -1,7 +1,6 @@
 """Typed rows of a table."""
 
 from decimal import Decimal
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,10 @@ from eventlake.columnar.typed import SparseColumn
 from eventlake.load import typed_rows as typing
 from eventlake.load.blobs import BlobKind
 from eventlake.load.staged import StagedTable
-from eventlake.load.typed_rows import Casting, TypedRows
+from eventlake.load.typed_rows import TypedRows, typed_rows
 from eventlake.load.write import type_problems
 from eventlake.rules.casts import Outcome, cast
-from eventlake.rules.counts import CastCounts, added
+from eventlake.rules.counts import CastCounts
 from eventlake.rules.types import Column, LakeType, TableSchema
 from tests.support.json_values import COLUMNS, json_of
 from tests.support.lakes.staged import Staged
@@ -37,19 +36,12 @@ def schema(*columns: Column) -> TableSchema:
     return TableSchema("page", "shop", "page", "Page", columns)
 
 
-def cast_of(
-    root: Path, events: list[dict[str, Any]], *columns: Column, most: int = 2**31
-) -> Casting:
+def typed(root: Path, events: list[dict[str, Any]], *columns: Column) -> TypedRows:
+    """The rows of these events, without the columns that every event needs."""
     staged = Staged(root, [HEAD | event for event in events])
     table = StagedTable.of(staged.of(BlobKind.ROWS), np.empty(0, np.uint64))
     assert table is not None
-    return Casting.of(table, schema(*columns, *STANDARD), most=most)
-
-
-def typed(root: Path, events: list[dict[str, Any]], *columns: Column) -> TypedRows:
-    """The rows of these events, without the columns that every event needs."""
-    found = cast_of(root, events, *columns).typed(slice(0, len(events)))
-    assert found is not None
+    found = typed_rows(table, schema(*columns, *STANDARD))
     casts = {name: counts for name, counts in found.casts.items() if name not in _STANDARD}
     rows = found.rows
     for name in _STANDARD:
@@ -158,28 +150,14 @@ def test_a_column_is_cast_as_each_of_its_values(
         assert kept[at] == (json_of({"/n": event["n"]}) if lost else None)
 
 
-@pytest.mark.parametrize("most", [1, 2_000, 10_000])
-def test_rows_beyond_the_limit_of_memory_are_cast_in_parts(tmp_path: Path, most: int) -> None:
-    events = [{"n": "x" if n % 7 == 3 else n, "price": n, "note": "a" * n} for n in range(100)]
-    events += [{"note": "b"}] * 100
-    whole = typed(tmp_path, events, PRICE, NOTE, COUNT)
-    casting = cast_of(tmp_path, events, PRICE, NOTE, COUNT, most=most)
-    found = list(casting.parts(slice(0, len(events))))
-    assert len(found) > 1
-    assert [rows.start for rows, _ in found[1:]] == [rows.stop for rows, _ in found[:-1]]
-    tables = [part.rows.table().drop_columns(list(_STANDARD)) for _, part in found]
-    together = pa.concat_tables(tables, promote_options="default").combine_chunks()
-    assert together.select(whole.rows.schema.names).equals(whole.rows.table())
-    casts = reduce(added, (part.casts for _, part in found))
-    assert casts["n"] == whole.casts["n"]
-    assert sum(part.rescued_cells for _, part in found) == whole.rescued_cells
-
-
-def test_a_row_always_fits(tmp_path: Path) -> None:
-    casting = cast_of(tmp_path, [{"n": "a" * 101, "note": "b" * 101}], NOTE, COUNT, most=1)
-    [(_, part)] = casting.parts(slice(0, 1))
-    assert part.rows.whole("note").to_pylist() == ["b" * 101]
-    assert part.rescued_cells == 1
+def test_more_text_than_offsets_can_address_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(typing, "_MOST", 100)
+    with pytest.raises(OverflowError, match="note has more than 2 GB of text"):
+        typed(tmp_path / "a", [{"note": "a" * 101}], NOTE)
+    with pytest.raises(OverflowError, match="rescued_data has more than 2 GB of text"):
+        typed(tmp_path / "b", [{"n": "a" * 101}], COUNT)
 
 
 def test_a_footer_is_compared_with_the_schema() -> None:

@@ -54,23 +54,20 @@ MB = 1 << 20
 HOURS = [f"day=2026-10-01/hr={hour:02}" for hour in range(24)]
 
 
-GB = 1 << 30
-
-
-def blob(table: str, hour: str, task: int = 0, unpacked: int = 0) -> Blob:
-    return Blob(BlobKind.ROWS, rows_key(table, hour), task, 1, b"", unpacked)
+def blob(table: str, hour: str, task: int = 0) -> Blob:
+    return Blob(BlobKind.ROWS, rows_key(table, hour), task, 1, b"")
 
 
 def test_all_partitions_of_a_small_table_are_one_share() -> None:
     staged = {rows_key(table, hour): 1000 for table in ("a", "b") for hour in HOURS}
-    shares = deal_out(staged, GB, slots=2)
-    assert {shares.of(blob("a", hour)) for hour in HOURS} == {"a\n0"}
-    assert {shares.of(blob("b", hour)) for hour in HOURS} == {"b\n0"}
+    shares = deal_out(staged, {}, slots=2)
+    assert {shares.of(blob("a", hour)) for hour in HOURS} == {"0\na\n0"}
+    assert {shares.of(blob("b", hour)) for hour in HOURS} == {"0\nb\n0"}
 
 
 def test_a_large_table_is_split_by_partition_whatever_task_read_it() -> None:
     staged = {rows_key("large", hour): 40 * MB for hour in HOURS} | {rows_key("a", HOURS[0]): 1}
-    shares = deal_out(staged, GB, slots=2)
+    shares = deal_out(staged, {}, slots=2)
     assert shares.groups == {"large": 24 * 40 * MB // LARGEST}
     of_hours = [shares.of(blob("large", hour)) for hour in HOURS]
     assert of_hours == [shares.of(blob("large", hour, task=7)) for hour in HOURS]
@@ -79,31 +76,28 @@ def test_a_large_table_is_split_by_partition_whatever_task_read_it() -> None:
 
 def test_with_many_slots_shares_are_smaller_but_not_tiny() -> None:
     staged = {rows_key("t", hour): MB for hour in HOURS}
-    assert deal_out(staged, GB, slots=2).groups == {"t": 6}
-    assert deal_out(staged, GB, slots=1000).groups == {"t": 24 * MB // SMALLEST}
+    assert deal_out(staged, {}, slots=2).groups == {"t": 6}
+    assert deal_out(staged, {}, slots=1000).groups == {"t": 24 * MB // SMALLEST}
 
 
-def test_shares_keep_to_the_memory_of_a_task() -> None:
-    staged = {rows_key("large", hour): 40 * MB for hour in HOURS}
-    assert deal_out(staged, GB, slots=2, most=10 * MB).groups == {"large": 4 * 24}
-
-
-def test_a_large_partition_becomes_several_files_also_if_one_task_read_it() -> None:
+def test_a_partition_of_several_files_is_dealt_out_by_task_of_origin() -> None:
     key = rows_key("huge", HOURS[0])
-    shares = deal_out({key: 900 * MB, rows_key("huge", HOURS[1]): MB}, 300 * MB, slots=2)
-    blobs = [blob("huge", HOURS[0], 0, size * MB) for size in (200, 100, 250, 150, 200)]
-    dealt = [share for share, _ in shares.of_all([*blobs, blob("huge", HOURS[1])])]
-    assert dealt == [f"{n}\n{key}" for n in (0, 0, 1, 2, 2)] + ["0\nhuge\n0"]
-    assert [file_number(share) for share in dealt] == [0, 0, 1, 2, 2, 0]
-    assert shares.rows_of(dealt[0], blobs[:2]) == blobs[:2]
+    shares = deal_out({key: 900 * MB, rows_key("huge", HOURS[1]): MB}, {key: 2}, slots=2)
+    assert [shares.of(blob("huge", HOURS[0], task)) for task in range(3)] == [
+        f"0\n{key}",
+        f"1\n{key}",
+        f"0\n{key}",
+    ]
+    assert file_number(shares.of(blob("huge", HOURS[0], 1))) == 1
     assert shares.groups == {}
+    assert shares.of(blob("huge", HOURS[1])) == "0\nhuge\n0"
 
 
 def test_shares_are_the_same_everywhere() -> None:
     """Python's own hash differs from process to process, and Spark has another."""
     shares = Shares(groups={"t": 5})
     key = rows_key("t", HOURS[3])
-    assert shares.of(blob("t", HOURS[3])) == f"t\n{crc32(key.encode()) % 5}"
+    assert shares.of(blob("t", HOURS[3])) == f"0\nt\n{crc32(key.encode()) % 5}"
 
 
 def joint(table: str) -> Blob:
@@ -114,7 +108,7 @@ def test_a_blob_of_several_partitions_is_divided_only_where_these_are_dealt_out(
     huge = rows_key("huge", HOURS[0])
     staged = {rows_key("large", hour): 40 * MB for hour in HOURS}
     staged |= {huge: 900 * MB, rows_key("huge", HOURS[1]): MB, rows_key("small", HOURS[0]): 1}
-    shares = deal_out(staged, 500 * MB, slots=2)
+    shares = deal_out(staged, {huge: 2}, slots=2)
     assert [shares.divides(joint(table)) for table in ("large", "huge", "small")] == [
         *(True, True),
         False,

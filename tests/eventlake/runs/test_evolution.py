@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from eventlake.load.seen import RawPosition, Seen, SeenColumn, SeenTable
+from eventlake.load.seen import RawPosition, SeenColumn, SeenTable
 from eventlake.rules.casts import text_of
 from eventlake.rules.inference import Kind
 from eventlake.rules.names import RESCUED_DATA, Naming
@@ -145,21 +145,15 @@ def source(**settings: Any) -> Source:
 
 def seen(
     first: RawPosition, *columns: tuple[str, str, RawPosition, set[Kind]], table: str = "page"
-) -> Seen:
-    found = {name: SeenColumn(at, place, frozenset(kinds)) for name, at, place, kinds in columns}
-    return Seen(tables={table: SeenTable("Page", first, found)})
-
-
-def tables_of(*parts: Seen) -> dict[str, SeenTable]:
-    return Seen.merge(parts).tables
+) -> SeenTable:
+    found = [SeenColumn(at, name, place, frozenset(kinds)) for name, at, place, kinds in columns]
+    return SeenTable(table, "Page", first, found)
 
 
 def test_a_new_table_has_the_standard_columns_and_then_those_discovered() -> None:
     second = ("b", "/b", (1, 1, 1), {Kind.INT64}), ("c", "/C", (1, 2, 1), {Kind.DATE})
     first = ("a", "/a", (0, 5, 2), {Kind.BOOL}), ("c", "/c", (0, 9, 1), {Kind.DATE})
-    page = resolve(source(), {}, tables_of(seen((1, 1, 0), *second), seen((0, 5, 0), *first)))[
-        "page"
-    ]
+    page = resolve(source(), {}, [seen((1, 1, 0), *second), seen((0, 5, 0), *first)])["page"]
     assert page.is_new
     assert page.schema.columns == page.new_columns
     assert page.new_columns == (
@@ -178,7 +172,7 @@ def test_a_column_is_typed_by_what_all_tasks_saw_of_it() -> None:
         seen((2, 1, 0), ("t", "/t", (2, 1, 1), {Kind.DATE})),
         seen((3, 1, 0), ("t", "/t", (3, 1, 1), {Kind.TEXT})),
     ]
-    types = resolve(source(), {}, tables_of(*parts))["page"].schema.types()
+    types = resolve(source(), {}, parts)["page"].schema.types()
     assert (types["n"], types["t"]) == (LakeType.DECIMAL, LakeType.STRING)
 
 
@@ -191,7 +185,7 @@ def test_a_known_table_keeps_its_types_and_grows_at_the_end() -> None:
         ("new", "/new", (0, 1, 2), {Kind.TEXT}),
         ("event", "/event", (0, 1, 3), {Kind.INT64}),
     ]
-    page = resolve(source(), {"shop.page": before}, tables_of(seen((0, 1, 0), *columns)))["page"]
+    page = resolve(source(), {"shop.page": before}, [seen((0, 1, 0), *columns)])["page"]
     added = Column("new", LakeType.STRING, "/new")
     assert not page.is_new
     assert page.new_columns == (added,)
@@ -200,7 +194,7 @@ def test_a_known_table_keeps_its_types_and_grows_at_the_end() -> None:
 
 
 def test_rescued_data_is_a_column_the_first_time_only() -> None:
-    page = resolve(source(), {}, tables_of(seen((0, 1, 0))))["page"]
+    page = resolve(source(), {}, [seen((0, 1, 0))])["page"]
     once = page.with_column(RESCUED)
     assert once.schema.columns[-1] == once.new_columns[-1] == RESCUED
     assert once.with_column(RESCUED) == once
@@ -209,9 +203,9 @@ def test_rescued_data_is_a_column_the_first_time_only() -> None:
 def test_the_same_table_in_another_place_shares_the_folder_it_does_not_own() -> None:
     old = TableSchema("page", "shop", "page", "Page", STANDARD)
     known = {"shop.page": old}
-    elsewhere = resolve(source(database="new"), known, tables_of(seen((0, 1, 0))))["page"]
+    elsewhere = resolve(source(database="new"), known, [seen((0, 1, 0))])["page"]
     assert elsewhere.is_new
     assert (elsewhere.schema.key, elsewhere.schema.owns_folder) == ("new.page", False)
-    assert resolve(source(), known, tables_of(seen((0, 1, 0))))["page"].schema.owns_folder
-    prefixed = resolve(source(table_prefix="web"), {}, tables_of(seen((0, 1, 0))))["page"]
+    assert resolve(source(), known, [seen((0, 1, 0))])["page"].schema.owns_folder
+    prefixed = resolve(source(table_prefix="web"), {}, [seen((0, 1, 0))])["page"]
     assert (prefixed.schema.key, prefixed.schema.owns_folder) == ("shop.web_page", True)

@@ -4,15 +4,13 @@ import gc
 import gzip
 import tracemalloc
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
 from eventlake.columnar import raw_lines
 from eventlake.columnar.raw_lines import BYTE_ORDER_MARK
-from eventlake.load.task_memory import USUAL
+from eventlake.load import stage
 from eventlake.load.warm_up import warm_up
-from eventlake.runs.unit import UnitWork
 from tests.support.lakes.archive import as_line, track
 from tests.support.lakes.runs import Runs
 
@@ -51,7 +49,7 @@ def test_a_hostile_file_costs_only_itself(
     rejected: int,
 ) -> None:
     monkeypatch.setattr(raw_lines, "PIECE", PIECE)
-    monkeypatch.setattr(UnitWork, "memory", replace(USUAL, block_lines=1_000))
+    monkeypatch.setattr(stage, "FLUSH_LINES", 1_000)
     runs.set(limits={"rejected_lines": 1_000})
     day = runs.archive.day("2026-10-01")
     day.raw("a.gz", content)

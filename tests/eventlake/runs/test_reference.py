@@ -1,7 +1,7 @@
 """Any archive becomes the lake that the reference implementation makes of it."""
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from eventlake.load import blobs, cells, stage, typed_rows
-from eventlake.load.task_memory import USUAL
 from eventlake.rules.counts import CastCounts
-from eventlake.runs.unit import UnitWork
 from tests.support.lakes.archive import order
 from tests.support.lakes.in_process import InProcess
 from tests.support.lakes.random_archives import Story, Sync, stories
@@ -37,17 +35,15 @@ from tests.support.oracles.stories import (
     st.sampled_from([0, typed_rows.FEW]),
     st.sampled_from([0, stage.TOGETHER]),
     st.sampled_from([1, cells.STROKE]),
-    st.sampled_from([1, 2_000, USUAL.typed_bytes]),
 )
 def test_the_lake_agrees_with_a_reference(
-    story: Story, share: int, few: int, together: int, stroke: int, most: int
+    story: Story, share: int, few: int, together: int, stroke: int
 ) -> None:
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)  # this lake need not survive a power cut
         runs = Runs(Path(folder), **story.settings)
         patch.setattr(InProcess, "slots", story.tasks)
         patch.setattr(blobs, "LARGEST", share)
-        patch.setattr(UnitWork, "memory", replace(USUAL, typed_bytes=most, cells=most))
         patch.setattr(typed_rows, "FEW", few)  # 0: every column is sparse
         patch.setattr(typed_rows, "ROOM", 1)
         patch.setattr(stage, "TOGETHER", together)

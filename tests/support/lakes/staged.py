@@ -49,12 +49,13 @@ class Staged:
         return sorted(found, key=lambda row: (row.file, row.line))
 
     def table(self, name: str) -> SeenTable:
-        return self.seen.tables[name]
+        [seen] = [seen for seen in self.seen.tables if seen.table == name]
+        return seen
 
     def columns(self, table: str) -> list[tuple[str, str]]:
-        """New columns and pointers, in order of discovery."""
-        found = self.table(table).columns
-        return [(n, found[n].pointer) for n in sorted(found, key=lambda n: found[n].first)]
+        """Columns and pointers, in order of discovery."""
+        found = sorted(self.table(table).columns, key=lambda column: column.first)
+        return [(column.column, column.pointer) for column in found]
 
 
 @dataclass(frozen=True, slots=True)
