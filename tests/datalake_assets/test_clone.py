@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.repo import ROOT, page_at, reserved_port
+from tests.support.repo import ROOT, heed_signals, page_at, reserved_port
 
 pytestmark = pytest.mark.e2e
 BIN = Path(sys.executable).parent
@@ -81,7 +81,7 @@ def test_the_ui_shows_what_to_do(clone: Path, command: str) -> None:
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
-                preexec_fn=_heed_ctrl_c,
+                preexec_fn=heed_signals,
             ) as process,
         ):
             try:
@@ -91,11 +91,6 @@ def test_the_ui_shows_what_to_do(clone: Path, command: str) -> None:
             finally:
                 os.killpg(process.pid, signal.SIGINT)
                 process.wait(timeout=60)
-
-
-def _heed_ctrl_c() -> None:
-    """A shell that starts the tests in the background has its processes ignore Ctrl-C."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _assets(port: int) -> set[str]:

@@ -1,6 +1,7 @@
 """The repository, servers on free ports, and the count of injected faults."""
 
 import re
+import signal
 import socket
 import sys
 import time
@@ -42,6 +43,13 @@ def page_at(url: str, seconds: float) -> str:
             if time.monotonic() > end:
                 raise
             time.sleep(0.5)
+
+
+def heed_signals() -> None:
+    """Run in a new process: one that a shell starts in the background ignores Ctrl-C, and Dagster
+    gives SIGTERM the handler of Ctrl-C. Both are inherited."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 injected: Counter[str] = Counter()

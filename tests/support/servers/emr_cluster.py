@@ -22,6 +22,7 @@ from moto.core.responses import ActionResult
 from moto.emr.models import Cluster, ElasticMapReduceBackend, Step, emr_backends
 from moto.emr.responses import ElasticMapReduceResponse
 
+from tests.support.repo import heed_signals
 from tests.support.servers.aws import ACCOUNT, REGION, AwsServer
 from tests.support.servers.emr_node import Command, Node
 
@@ -137,6 +138,7 @@ class LocalEmr:
                 cwd=folder,
                 env=self.node.environment(),
                 start_new_session=True,
+                preexec_fn=heed_signals,
             )
         step.state = "RUNNING"
         return self._running[step.id]

@@ -22,6 +22,7 @@ from moto.core.responses import ActionResult
 from moto.emrserverless.models import Application, JobRun, emrserverless_backends
 from moto.emrserverless.responses import EMRServerlessResponse
 
+from tests.support.repo import heed_signals
 from tests.support.servers.aws import ACCOUNT, REGION, AwsServer
 from tests.support.servers.emr_node import IN_PROCESS, PYTHON, Node, gated_flow, plain_python
 
@@ -111,6 +112,7 @@ class LocalServerless:
                 cwd=folder,
                 env=self.node.environment(),
                 start_new_session=True,
+                preexec_fn=heed_signals,
             )
 
     def _end(self, run: JobRun, code: int) -> None:
