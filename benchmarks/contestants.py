@@ -8,6 +8,8 @@ from pathlib import Path
 
 from benchmarks.archive import RAW, SOURCE, Archive
 from benchmarks.verify import Tables
+from eventlake.lake import Lake
+from eventlake.settings.file import load_settings
 
 ROOT = Path(__file__).absolute().parent.parent
 _PEERS_BIN = ROOT / ".bench-venv" / "bin"
@@ -40,8 +42,8 @@ def lake_folder(folder: Path, archive: Archive) -> None:
     (folder / "lake.yaml").write_text(json.dumps(settings))  # JSON is also YAML
 
 
-def engine_command(archive: Path, folder: Path) -> list[str]:
-    return [sys.executable, "-m", "benchmarks.programs.engine", str(folder / "lake.yaml")]
+def engine_command(archive: Path, folder: Path, *days: str) -> list[str]:
+    return [sys.executable, "-m", "benchmarks.programs.engine", str(folder / "lake.yaml"), *days]
 
 
 def lake_tables(folder: Path) -> Tables:
@@ -50,8 +52,35 @@ def lake_tables(folder: Path) -> Tables:
     return _parquet_by_folder(data, "segment_type=")
 
 
+def _published_tables(folder: Path) -> Tables:
+    """The tables of a lake as readers see them, without files that were replaced."""
+    lake = Lake.open(load_settings(folder / "lake.yaml", {}, folder))
+    database, tables = lake.settings.source(SOURCE.slug).database, Tables()
+    for table in lake.catalog.tables(database):
+        for partition in lake.catalog.partitions(database, table.name):
+            files = Path(lake.storage.full(partition.location)).glob("*.parquet")
+            tables.setdefault(table.name, []).extend(sorted(files))
+    return tables
+
+
 def _datalake(archive: Path, folder: Path) -> list[str]:
-    return [str(_BIN / "datalake"), "--config", str(folder / "lake.yaml"), "sync"]
+    return [*_command(folder), "sync"]
+
+
+def _command(folder: Path) -> list[str]:
+    return [str(_BIN / "datalake"), "--config", str(folder / "lake.yaml")]
+
+
+def replaying(contestant: Contestant, first: str, end: str) -> Contestant:
+    """The engine or the command with a replay of some days instead of a sync."""
+
+    def command(archive: Path, folder: Path) -> list[str]:
+        if contestant is ENGINE:
+            return engine_command(archive, folder, first, end)
+        days = ["--source", SOURCE.slug, "--from", first, "--to", end]
+        return [*_command(folder), "replay", *days]
+
+    return replace(contestant, command=command, tables=_published_tables)
 
 
 def _dagster_home(folder: Path) -> Mapping[str, str]:

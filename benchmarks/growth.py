@@ -10,7 +10,14 @@ import msgspec
 
 from benchmarks.archive import Archive, Recipe, make_archive
 from benchmarks.contest import Run, run
-from benchmarks.contestants import ENGINE, engine_command, lake_folder
+from benchmarks.contestants import (
+    COMMAND,
+    ENGINE,
+    Contestant,
+    engine_command,
+    lake_folder,
+    replaying,
+)
 from benchmarks.measure import measure
 
 _DAY = timedelta(days=1)
@@ -19,17 +26,20 @@ _HISTORY_VOLUME = 10  # times the events of the measured sync
 _FEW_COLUMNS = 5  # in addition to the sample's own; about 50 in all
 _MANY_COLUMNS = 450
 _MANY_TABLES = 600
+_FEW_TABLES = 24  # the fewest that the sample has
 _BIG_GZIP = 100_000_000
 _GZIP_BYTES_PER_EVENT = 196  # measured on the sample
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A measured sync of `recipe`, after the lake was filled with `before`."""
+    """A measured sync of `recipe`, after the lake was filled with `before`; or a replay of it."""
 
     name: str
     recipe: Recipe
     before: Recipe | None = None
+    by: Contestant = ENGINE
+    replayed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +54,9 @@ class Scenario:
 def scenarios(events: int) -> dict[str, Scenario]:
     """All scenarios by name; `events` is the size of a case unless the case varies it."""
     base = Recipe(events=events)
+    days = Recipe(events=events // 50, tables=_FEW_TABLES, hours=1, files=1, days=60)
+    month = replace(days, days=30, first_day=days.first_day - 30 * _DAY)  # before today
+    wide = replace(base, events=events // 5, tables=450, hours=1, files=1)
     found = (
         Scenario(
             "events",
@@ -79,7 +92,29 @@ def scenarios(events: int) -> dict[str, Scenario]:
         Scenario(
             "nothing",
             "a sync without new data: seconds",
-            [Case("everything new", base), Case("nothing new", base, base)],
+            [
+                Case("everything new", base),
+                Case("nothing new", base, base),
+                Case("nothing new, command", base, base, COMMAND),
+            ],
+        ),
+        Scenario(
+            "days-by-command",
+            f"{days.days} days of {days.tables} tables: at most 1.25 times the engine",
+            [Case("engine", days), Case("command", days, by=COMMAND)],
+        ),
+        Scenario(
+            "replay-by-command",
+            f"{month.days} days of {month.tables} tables: at most 1.25 times the engine",
+            [
+                Case("engine", month, month, ENGINE, replayed=True),
+                Case("command", month, month, COMMAND, replayed=True),
+            ],
+        ),
+        Scenario(
+            "tables-by-command",
+            f"{wide.tables} new tables: at most 3 s more than the engine",
+            [Case("engine", wide), Case("command", wide, by=COMMAND)],
         ),
         Scenario(
             "memory",
@@ -151,7 +186,7 @@ def run_case(case: Case, folder: Path, round: int) -> tuple[Run, int]:
     archives = folder / "archives"
     archive = make_archive(archives, case.recipe)
     if case.before is None:
-        return run(archive, ENGINE, folder / "runs" / "growth", round), archive.truth.lines
+        return run(archive, case.by, folder / "runs" / "growth", round), archive.truth.lines
     history = make_archive(archives, case.before)
     nothing_new = case.before == case.recipe
 
@@ -164,6 +199,10 @@ def run_case(case: Case, folder: Path, round: int) -> tuple[Run, int]:
         new.link_into(lake / "lake")
 
     truth = history.truth if nothing_new else history.truth.then(archive.truth)
-    contestant = replace(ENGINE, prepare=prepare)
+    by = case.by
+    if case.replayed:
+        first = case.recipe.first_day
+        by = replaying(by, f"{first}", f"{first + case.recipe.days * _DAY}")
+    contestant = replace(by, prepare=prepare)
     done = run(replace(archive, truth=truth), contestant, folder / "runs" / "growth", round)
-    return done, 0 if nothing_new else archive.truth.lines
+    return done, 0 if nothing_new and not case.replayed else archive.truth.lines
