@@ -107,12 +107,15 @@ def filtered_stderr() -> Iterator[None]:
     source, written = os.pipe()
     os.dup2(written, 2)
     os.close(written)
-    Thread(target=_forward, args=(source, terminal), name="JVM stderr", daemon=True).start()
+    # The thread closes its own descriptor: closing this one would let another file take its number.
+    forwarding = (source, os.dup(terminal))
+    Thread(target=_forward, args=forwarding, name="JVM stderr", daemon=True).start()
     try:
         yield
     finally:
         sys.stderr.flush()
         os.dup2(terminal, 2)
+        os.close(terminal)
 
 
 def _forward(source: int, terminal: int) -> None:

@@ -73,7 +73,7 @@ def environment(folder: Path, ports: dict[str, int], postgres_url: str | None) -
         "DATALAKE_WEBSERVER": f"127.0.0.1:{ports['webserver']}",
         "DAGSTER_PG_URL": postgres_url or "",
     }
-    assert here.keys() < told.keys()
+    assert here.keys() <= told.keys()
     return told | here
 
 
